@@ -1,0 +1,1 @@
+"""The command line: parses and shows, computes nothing; the only code that prints."""

@@ -1,0 +1,93 @@
+"""The `ihgnn` command: its subcommands, and what happens when one of them fails."""
+
+import os
+import sys
+from typing import Annotated, NoReturn
+
+import typer
+
+from ihgnn_cli import __version__
+from ihgnn_cli.cli import datasets, env, homophily
+from ihgnn_cli.errors import IhgnnError
+
+DEBUG_VARIABLE = "IHGNN_DEBUG"
+
+app = typer.Typer(
+    name="ihgnn",
+    help="Graph classification on graphs that mix homophily and heterophily.",
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command("homophily")(homophily.homophily)
+app.add_typer(datasets.app, name="datasets")
+app.command("env")(env.env)
+
+
+def _show_version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"ihgnn {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _root(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_show_version, is_eager=True, help="Show the version and exit."
+        ),
+    ] = False,
+) -> None:
+    """Graph classification on graphs that mix homophily and heterophily."""
+
+
+def main() -> NoReturn:
+    """Run the command line, and turn every failure into one or two lines and an exit code."""
+    for stream in (sys.stdout, sys.stderr):
+        # A terminal that cannot show a character shows a question mark, and the run goes on.
+        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    sys.exit(_run())
+
+
+def _run() -> int:
+    try:
+        code = app(prog_name="ihgnn", standalone_mode=False)
+        sys.stdout.flush()
+    except IhgnnError as error:
+        return _failed(str(error), error.exit_code)
+    except typer.TyperException as error:
+        return _usage(error)
+    except (KeyboardInterrupt, typer.Abort):
+        return _failed("Interrupted.", 130)
+    except BrokenPipeError:
+        # The reader of our output (head, less) has gone; nobody is left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except Exception as error:
+        if os.environ.get(DEBUG_VARIABLE):
+            raise
+        return _failed(
+            f"{type(error).__name__}: {error}\nThis is a mistake in ihgnn. Please report it with "
+            f"the output of 'ihgnn env'; {DEBUG_VARIABLE}=1 shows the traceback.",
+            1,
+        )
+    return code if isinstance(code, int) else 0
+
+
+def _failed(message: str, code: int) -> int:
+    from ihgnn_cli.cli import console
+
+    console.error(message)
+    return code
+
+
+def _usage(error: typer.TyperException) -> int:
+    """A mistake in the command line itself: what was wrong, and where help is."""
+    context = getattr(error, "ctx", None)
+    message = error.format_message()
+    if context is None:
+        return _failed(message, error.exit_code)
+    if not message:  # no arguments at all: the help has been shown
+        return error.exit_code
+    return _failed(f"{message}\nTry '{context.command_path} --help'.", error.exit_code)

@@ -1,0 +1,125 @@
+"""Everything that reaches the user's screen: tables, progress, notes, errors, JSON."""
+
+import json
+import logging
+import math
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from enum import Enum
+from pathlib import Path
+
+from rich import box
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    DownloadColumn,
+    TextColumn,
+    TimeRemainingColumn,
+)
+from rich.progress import Progress as RichProgress
+from rich.table import Table
+
+from ihgnn_cli.progress import Advance
+
+# Where there is no terminal there is no width either; tables are made to fit this one.
+_PLAIN_WIDTH = 100
+
+
+def _console(stderr: bool) -> Console:
+    stream = sys.stderr if stderr else sys.stdout
+    terminal = stream.isatty()
+    return Console(
+        stderr=stderr,
+        width=None if terminal else _PLAIN_WIDTH,
+        highlight=False,
+        soft_wrap=False,
+        markup=False,
+        emoji=False,
+    )
+
+
+out = _console(stderr=False)
+err = _console(stderr=True)
+
+
+def table(title: str | None = None, *heads: str) -> Table:
+    """An empty table in the house style; the first column is left-aligned where it has no head."""
+    made = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        header_style="bold",
+        pad_edge=False,
+    )
+    for head in heads:
+        made.add_column(head, justify="right" if head else "left", no_wrap=True)
+    return made
+
+
+def bar(length: float) -> str:
+    """A horizontal bar of this many characters, to an eighth where the terminal has the signs."""
+    if not out.encoding.lower().startswith("utf"):
+        return "#" * round(length)
+    whole, eighths = divmod(round(length * 8), 8)
+    return "█" * whole + " ▏▎▍▌▋▊▉"[eighths].strip()
+
+
+def show(thing: object, style: str | None = None) -> None:
+    """Print to standard output."""
+    out.print(thing, style=style)
+
+
+def note(text: str) -> None:
+    """Say something beside the result, on standard error."""
+    err.print(text, style="dim", soft_wrap=True)
+
+
+def error(text: str) -> None:
+    """Say what went wrong, on standard error; never wrapped, so that paths can be copied."""
+    err.print(f"Error: {text}", style="red", soft_wrap=True)
+
+
+def show_json(value: object) -> None:
+    """Print one JSON document; NaN becomes null."""
+    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False, indent=2) + "\n")
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, dict):
+        return {str(key): _plain(each) for key, each in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    if isinstance(value, float) and not math.isfinite(value):
+        return None
+    if isinstance(value, Enum):
+        return value.value
+    return str(value) if isinstance(value, Path) else value
+
+
+class ProgressDisplay:
+    """Bars on standard error while work runs, nothing where that is not a terminal."""
+
+    @contextmanager
+    def task(self, description: str, total: int | None) -> Iterator[Advance]:
+        """Show one bar of bytes."""
+        with RichProgress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            DownloadColumn(),
+            TimeRemainingColumn(),
+            console=err,
+            transient=True,
+            disable=not err.is_terminal,
+        ) as display:
+            bar = display.add_task(description, total=total)
+            yield lambda done: display.advance(bar, done)
+
+
+class NoteHandler(logging.Handler):
+    """The library's warnings, as notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        """Show one warning."""
+        note(f"Note: {record.getMessage()}")

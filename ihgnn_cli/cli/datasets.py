@@ -1,0 +1,169 @@
+"""`ihgnn datasets`: what is there, whether it is right, and fetching it beforehand."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, complete_dataset
+
+if TYPE_CHECKING:
+    from ihgnn_cli.data.listing import Listed
+
+app = typer.Typer(
+    help="List data sets; check files; fetch data sets before going offline.",
+    invoke_without_command=True,
+)
+
+
+@app.callback()
+def list_datasets(
+    context: typer.Context,
+    downloadable: Annotated[
+        bool, typer.Option("--all", help="List every data set that can be downloaded, too.")
+    ] = False,
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+) -> None:
+    """List data sets; check files; fetch data sets before going offline."""
+    if context.invoked_subcommand is not None:
+        return
+    from dataclasses import asdict
+
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.data.listing import list_downloadable, list_local
+    from ihgnn_cli.paths import data_root as resolved
+
+    root = resolved(data_root)
+    local = list_local(root)
+    remote = list_downloadable({each.name for each in local})
+    if as_json:
+        entries = [asdict(each) for each in [*local, *remote]]
+        console.show_json({"data_root": root, "datasets": entries})
+        return
+    console.show(_table([*local, *(remote if downloadable else [])]))
+    if not downloadable:
+        console.show(f"{len(remote)} more can be downloaded by name: ihgnn datasets --all")
+    console.show(f"Data root: {root}")
+    for each in local:
+        if each.problem:
+            console.note(f"{each.path}: {each.problem}")
+
+
+def _table(entries: "list[Listed]") -> object:
+    from ihgnn_cli.cli import console
+
+    found = console.table(
+        None, "", "", "Size", "Graphs", "Classes", "Node labels", "Node attributes"
+    )
+    for each in entries:
+        if each.problem:
+            found.add_row(each.name, "unreadable")
+            continue
+        if each.has_node_labels:
+            labels = "yes" if each.node_labels is None else f"{each.node_labels:,}"
+        else:
+            labels = "degree"
+        found.add_row(
+            each.name,
+            f"{each.where} (not used)" if each.shadowed else each.where,
+            "" if each.size_bytes is None else _size(each.size_bytes),
+            f"{each.graphs:,}",
+            f"{each.classes:,}",
+            labels,
+            f"{each.node_attributes or ''}",
+        )
+    return found
+
+
+def _size(count: int) -> str:
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
+
+
+@app.command()
+def check(
+    path: Annotated[
+        str,
+        typer.Argument(metavar="PATH", help="A TU folder or zip, a .jsonl file, or a local name."),
+    ],
+    data_root: DataRoot = None,
+    as_json: AsJson = False,
+) -> None:
+    """Read a data set and report every problem at once."""
+    from dataclasses import asdict
+
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.data.sources import locate, read
+    from ihgnn_cli.errors import DataError
+    from ihgnn_cli.homophily.summary import summarize
+    from ihgnn_cli.report.homophily import remarks
+
+    source = locate(path, data_root=data_root, offline=True)
+    try:
+        dataset = read(source, console.ProgressDisplay())
+    except DataError as error:
+        if as_json:
+            problems = [asdict(problem) for problem in error.problems]
+            console.show_json({"path": source.path, "ok": False, "problems": problems})
+        else:
+            for problem in error.problems:
+                console.show(f"{problem.where}: {problem.message}\n    {problem.remedy}")
+            count = len(error.problems)
+            console.error(f"{count} problem{'' if count == 1 else 's'} in {source.path}")
+        raise typer.Exit(DataError.exit_code) from None
+    told = remarks(dataset, summarize(dataset), ())
+    if as_json:
+        console.show_json(
+            {
+                "path": source.path,
+                "ok": True,
+                "problems": [],
+                "name": dataset.name,
+                "graphs": len(dataset),
+                "nodes": dataset.num_nodes,
+                "edges": dataset.num_edges,
+                "node_labels": len(dataset.label_values),
+                "label_source": dataset.label_source,
+                "classes": dataset.class_values,
+                "reading": asdict(dataset.notes),
+                "fingerprint": dataset.fingerprint,
+            }
+        )
+        return
+    console.show(
+        f"{source.path} is right: {len(dataset):,} graphs, {dataset.num_nodes:,} nodes, "
+        f"{dataset.num_edges:,} edges, {len(dataset.label_values):,} node labels, "
+        f"{len(dataset.class_values):,} classes."
+    )
+    for line in told:
+        console.show(f"- {line}")
+
+
+@app.command()
+def fetch(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...",
+            help="Data sets of the TU server.",
+            autocompletion=complete_dataset,
+            show_default=False,
+        ),
+    ],
+    data_root: DataRoot = None,
+    offline: Offline = False,
+    as_json: AsJson = False,
+) -> None:
+    """Download data sets into the data root, where later commands find them offline."""
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.data.sources import locate
+
+    fetched = []
+    for name in names:
+        source = locate(
+            name, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
+        )
+        fetched.append({"name": name, "source": source.origin, "path": source.path})
+        if not as_json:
+            console.show(f"{name}: {source}")
+    if as_json:
+        console.show_json({"datasets": fetched})

@@ -1,0 +1,30 @@
+"""`ihgnn env`: what this installation is made of."""
+
+from ihgnn_cli.cli.options import AsJson
+
+
+def env(as_json: AsJson = False) -> None:
+    """Print versions, devices and folders, as a block for a bug report."""
+    from dataclasses import asdict
+
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.environment import describe_environment
+
+    found = describe_environment()
+    if as_json:
+        console.show_json(asdict(found))
+        return
+    lines = [("ihgnn", found.ihgnn), ("python", found.python), ("platform", found.platform)]
+    lines += list(found.packages.items())
+    lines += [
+        (f"cuda:{device.index}", f"{device.name}, {device.memory_bytes / 2**30:.1f} GiB")
+        for device in found.cuda_devices
+    ] or [("cuda", "no device that torch can use")]
+    lines += [
+        (provider, "loads" if loads else "listed, but does not load here")
+        for provider, loads in found.onnx_providers.items()
+    ]
+    lines += [("data root", found.data_root), ("cache", found.cache)]
+    width = max(len(name) for name, _ in lines)
+    for name, value in lines:
+        print(f"{name:<{width}}  {value}")

@@ -1,0 +1,200 @@
+"""`ihgnn homophily`: how homophilic the graphs of a data set are."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, complete_dataset
+from ihgnn_cli.homophily.kinds import Measure
+
+if TYPE_CHECKING:
+    from ihgnn_cli.data.dataset import GraphDataset
+    from ihgnn_cli.data.sources import Source
+    from ihgnn_cli.homophily.summary import Distribution, HomophilySummary, MeasureSummary
+
+_BAR_WIDTH = 48
+
+
+def homophily(
+    names: Annotated[
+        list[str],
+        typer.Argument(
+            metavar="NAME...",
+            help="Data sets: names (MUTAG, PROTEINS, ...), or paths to a TU folder or zip "
+            "or a .jsonl file.",
+            autocompletion=complete_dataset,
+            show_default=False,
+        ),
+    ],
+    measure: Annotated[
+        list[Measure] | None,
+        typer.Option(
+            "--measure",
+            "-m",
+            help="Repeat for several side by side. node is the paper's (equations 1-2), the "
+            "default; edge the share of equal-label edges; adjusted the edge share corrected "
+            "for label frequencies.",
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            "--plot",
+            metavar="FILE",
+            help="Draw the histograms side by side (the paper's Figure 1) as .png, .svg or .pdf.",
+        ),
+    ] = None,
+    csv: Annotated[
+        Path | None, typer.Option("--csv", metavar="FILE", help="Write one row a graph.")
+    ] = None,
+    compare_paper: Annotated[
+        bool, typer.Option("--compare-paper", help="Put the paper's row beside ours.")
+    ] = False,
+    data_root: DataRoot = None,
+    offline: Offline = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure how often connected nodes carry the same label, graph by graph."""
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.data.sources import locate, read
+    from ihgnn_cli.homophily.summary import summarize
+    from ihgnn_cli.report.homophily import as_entry, check_figure_path, draw_histograms, write_csv
+
+    if plot is not None:
+        check_figure_path(plot)
+    shown = tuple(dict.fromkeys(measure or [Measure.NODE]))
+    # The paper's beta is there whatever was asked for: the comparison and the JSON need it.
+    measures = shown if Measure.NODE in shown else (*shown, Measure.NODE)
+    progress = console.ProgressDisplay()
+    sources = [
+        locate(name, data_root=data_root, offline=offline, progress=progress) for name in names
+    ]
+    datasets = [read(source, progress) for source in sources]
+    summaries = [summarize(each, measures) for each in datasets]
+    if csv is not None:
+        write_csv(datasets, summaries, csv)
+    if plot is not None:
+        draw_histograms(summaries, shown[0], plot)
+    results = list(zip(datasets, sources, summaries, strict=True))
+    if as_json:
+        entries = [as_entry(*each, compare_paper=compare_paper) for each in results]
+        console.show_json({"datasets": entries})
+        return
+    for dataset, source, summary in results:
+        _show(dataset, source, summary, shown)
+        if compare_paper:
+            _show_comparison(dataset, summary)
+    for path in (csv, plot):
+        if path is not None:
+            console.note(f"Wrote {path}")
+
+
+def _show(
+    dataset: "GraphDataset",
+    source: "Source",
+    summary: "HomophilySummary",
+    measures: tuple[Measure, ...],
+) -> None:
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.report.homophily import remarks
+
+    statistics = console.table(
+        f"{summary.name} ({source})",
+        *("Graphs", "Mean nodes", "Mean edges", "Node labels", "Classes"),
+    )
+    statistics.add_row(
+        f"{summary.graphs:,}",
+        f"{summary.mean_nodes:.2f}",
+        f"{summary.mean_edges:.2f}",
+        f"{summary.node_labels:,}",
+        f"{summary.classes:,}",
+    )
+    console.show(statistics)
+    for measure in measures:
+        _show_measure(summary.of(measure))
+    for line in remarks(dataset, summary, measures):
+        console.show(f"- {line}")
+    console.show("")
+
+
+def _show_measure(found: "MeasureSummary") -> None:
+    from ihgnn_cli.cli import console
+
+    threshold = f"{found.measure.threshold:g}"
+    distributions = console.table(
+        f"{found.measure.label} by graph",
+        *("", "Graphs", "Mean ± std", "Min", "25 %", "Median", "75 %", "Max"),
+        *(f"≥ {threshold}", f"< {threshold}"),
+    )
+    distributions.add_row("all", *_cells(found.overall))
+    for value, distribution in found.by_class:
+        distributions.add_row(f"class {value}", *_cells(distribution))
+    console.show(distributions)
+    console.show(_histogram(found))
+
+
+def _cells(found: "Distribution") -> list[str]:
+    if found.undefined == found.graphs:
+        return [f"{found.graphs:,}", "undefined", *["-"] * 7]
+    five = (found.minimum, found.quartile_1, found.median, found.quartile_3, found.maximum)
+    return [
+        f"{found.graphs:,}",
+        f"{found.mean:.3f} ± {found.std:.3f}",
+        *(f"{value:.2f}" for value in five),
+        f"{found.homophilic_share:.1%}",
+        f"{1 - found.homophilic_share:.1%}",
+    ]
+
+
+def _histogram(found: "MeasureSummary") -> str:
+    """A bar a line, two bins of the summary in each."""
+    from ihgnn_cli.cli import console
+
+    counts = found.bin_counts.reshape(-1, 2).sum(axis=1)
+    edges = found.bin_edges[::2]
+    scale = _BAR_WIDTH / max(1, counts.max())
+    lines = []
+    for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
+        bar = console.bar(count * scale)
+        lines.append(f"{low:5.1f} to {high:4.1f}  {bar} {count or ''}".rstrip())
+    return "\n".join(lines) + "\n"
+
+
+def _show_comparison(dataset: "GraphDataset", summary: "HomophilySummary") -> None:
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.homophily.paper import differences, paper_row
+
+    row = paper_row(summary.name)
+    if row is None:
+        console.show(f"The paper has no row for {summary.name}.\n")
+        return
+    beta = summary.of(Measure.NODE).overall
+    comparison = console.table(
+        f"{summary.name} beside the paper",
+        *("", "Graphs", "Mean nodes", "Mean edges", "Node labels", "β mean ± std"),
+    )
+    comparison.add_row(
+        "here",
+        f"{summary.graphs:,}",
+        f"{summary.mean_nodes:.2f}",
+        f"{summary.mean_edges:.2f}",
+        _labels(summary.node_labels, summary.label_source),
+        f"{beta.mean:.2f} ± {beta.std:.2f}",
+    )
+    comparison.add_row(
+        "paper",
+        f"{row.graphs:,}",
+        f"{row.mean_nodes:.2f}",
+        f"{row.mean_edges:.2f}",
+        "degree" if row.node_labels is None else f"{row.node_labels:,}",
+        f"{row.beta_mean:.2f} ± {row.beta_std:.2f}",
+    )
+    console.show(comparison)
+    for line in differences(dataset, summary, row) or ["Equal to the paper's printed digits."]:
+        console.show(f"- {line}")
+    console.show("")
+
+
+def _labels(count: int, source: str) -> str:
+    return f"degree ({count:,})" if source == "degree" else f"{count:,}"

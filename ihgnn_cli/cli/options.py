@@ -1,0 +1,28 @@
+"""Options that several commands share, so that the same word means the same everywhere."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+DataRoot = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-root",
+        metavar="DIR",
+        help="Folder that holds NAME.zip or NAME/ and receives downloads. "
+        "Default: $IHGNN_DATA, else the platform's cache folder.",
+        file_okay=False,
+    ),
+]
+Offline = Annotated[
+    bool, typer.Option("--offline", help="Never use the network; fail where data is not here.")
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def complete_dataset(incomplete: str) -> list[str]:
+    """Names that the shell may offer for a data set."""
+    from ihgnn_cli.data.catalogue import catalogue
+
+    return [name for name in catalogue() if name.lower().startswith(incomplete.lower())]

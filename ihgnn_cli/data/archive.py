@@ -1,0 +1,217 @@
+"""A data set's raw files, from a folder or out of a zip, which is never unpacked to disk."""
+
+import hashlib
+import zipfile
+import zlib
+from abc import ABC, abstractmethod
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path, PurePosixPath
+from typing import BinaryIO, cast
+
+from ihgnn_cli.errors import DataError, InputError, Problem
+
+EDGE_LIST = "_A.txt"
+# Text of numbers shrinks to a sixth (COLLAB) or, where it repeats, to a fiftieth; a bomb, to a
+# thousandth and less.
+MAX_COMPRESSION = 200
+# Below this a zip may shrink as it likes: there is nothing to fill a disk or a memory with.
+HARMLESS_BYTES = 64 << 20
+_HASH_BLOCK = 1 << 20
+
+
+class TUFiles(ABC):
+    """The files `NAME_<part>.txt` of one TU data set."""
+
+    def __init__(self, path: Path, name: str, parts: dict[str, int]) -> None:
+        self.path = path
+        self.name = name
+        self.parts = parts
+        """Size in bytes by part: `A`, `graph_indicator`, `graph_labels`, …"""
+
+    def __contains__(self, part: str) -> bool:
+        return part in self.parts
+
+    def file_name(self, part: str) -> str:
+        """The name to show to the user."""
+        return f"{self.name}_{part}.txt"
+
+    @abstractmethod
+    @contextmanager
+    def open(self, part: str) -> Iterator[BinaryIO]:
+        """Open a part for reading; it must be there."""
+
+    @abstractmethod
+    def digest(self) -> str:
+        """SHA-256 of the raw content."""
+
+
+class _Folder(TUFiles):
+    @contextmanager
+    def open(self, part: str) -> Iterator[BinaryIO]:
+        with (self.path / self.file_name(part)).open("rb") as stream:
+            yield stream
+
+    def digest(self) -> str:
+        digest = hashlib.sha256()
+        for part, size in sorted(self.parts.items()):
+            digest.update(f"{part} {size}\n".encode())
+            _update(digest, self.path / self.file_name(part))
+        return digest.hexdigest()
+
+
+class _Zip(TUFiles):
+    def __init__(self, path: Path, name: str, members: dict[str, zipfile.ZipInfo]) -> None:
+        super().__init__(path, name, {part: info.file_size for part, info in members.items()})
+        self._members = members
+
+    @contextmanager
+    def open(self, part: str) -> Iterator[BinaryIO]:
+        try:
+            with (
+                zipfile.ZipFile(self.path) as archive,
+                archive.open(self._members[part]) as stream,
+            ):
+                yield cast(BinaryIO, stream)
+        except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
+            raise _damaged(self.path, str(error)) from error
+
+    def digest(self) -> str:
+        digest = hashlib.sha256()
+        _update(digest, self.path)
+        return digest.hexdigest()
+
+
+def open_tu(path: Path) -> TUFiles:
+    """The TU data set in a folder or a zip.
+
+    Raises:
+        DataError: there is none, there are several, or the zip is damaged or unsafe.
+    """
+    return _open_folder(path) if path.is_dir() else _open_zip(path)
+
+
+def file_digest(path: Path) -> str:
+    """SHA-256 of a file."""
+    digest = hashlib.sha256()
+    _update(digest, path)
+    return digest.hexdigest()
+
+
+def _update(digest: "hashlib._Hash", path: Path) -> None:
+    with path.open("rb") as stream:
+        while block := stream.read(_HASH_BLOCK):
+            digest.update(block)
+
+
+def _open_folder(path: Path) -> TUFiles:
+    """The files in the folder, or in its sub-folder NAME or `raw` (torch-geometric's layout)."""
+    for folder in (path, path / "raw", path / path.name):
+        if not folder.is_dir():
+            continue
+        files = {entry.name: entry for entry in folder.iterdir() if entry.is_file()}
+        name = _choose(path, [file for file in files if file.endswith(EDGE_LIST)])
+        if name is not None:
+            parts = {part: files[file].stat().st_size for file, part in _parts(name, files)}
+            return _Folder(folder, name, parts)
+    raise DataError([_no_edge_list(path)])
+
+
+def _open_zip(path: Path) -> TUFiles:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            members = archive.infolist()
+    except (zipfile.BadZipFile, NotImplementedError) as error:
+        raise _damaged(path, str(error)) from error
+    _refuse_unsafe(path, members)
+    files = {
+        member.filename: member
+        for member in members
+        if not member.is_dir() and not member.filename.startswith("__MACOSX/")
+    }
+    edge_lists = {file: PurePosixPath(file) for file in files if file.endswith(EDGE_LIST)}
+    name = _choose(path, [each.name for each in edge_lists.values()])
+    if name is None:
+        raise DataError([_no_edge_list(path)])
+    folder = next(each.parent for each in edge_lists.values() if each.name == name + EDGE_LIST)
+    here = {each: PurePosixPath(each) for each in files}
+    local = {each.name: files[file] for file, each in here.items() if each.parent == folder}
+    return _Zip(path, name, {part: local[file] for file, part in _parts(name, local)})
+
+
+def _parts(
+    name: str, files: "dict[str, Path] | dict[str, zipfile.ZipInfo]"
+) -> list[tuple[str, str]]:
+    """File name and part of the files that belong to data set `name`."""
+    prefix, suffix = f"{name}_", ".txt"
+    return [
+        (file, file[len(prefix) : -len(suffix)])
+        for file in files
+        if file.startswith(prefix) and file.endswith(suffix)
+    ]
+
+
+def _choose(path: Path, edge_lists: list[str]) -> str | None:
+    """The data set's name by its edge list; of several, the one named like the folder or zip."""
+    names = sorted(file.removesuffix(EDGE_LIST) for file in edge_lists)
+    if len(names) > 1:
+        if path.stem in names and names.count(path.stem) == 1:
+            return path.stem
+        raise DataError(
+            [
+                Problem(
+                    str(path),
+                    None,
+                    f"it holds several data sets: {', '.join(names)}.",
+                    "Keep one, or name the folder or zip after the one to read.",
+                )
+            ]
+        )
+    return names[0] if names else None
+
+
+def _refuse_unsafe(path: Path, members: list[zipfile.ZipInfo]) -> None:
+    remedy = "Do not trust this file; get it from its publisher again."
+    problems = []
+    seen = set()
+    for member in members:
+        name = member.filename.replace("\\", "/")
+        if name.startswith("/") or name[1:3] == ":/" or ".." in PurePosixPath(name).parts:
+            message = f"its member {member.filename!r} points outside the archive."
+            problems.append(Problem(str(path), None, message, remedy))
+        if name in seen:
+            message = f"its member {member.filename!r} stands there twice."
+            problems.append(Problem(str(path), None, message, remedy))
+        seen.add(name)
+        if member.flag_bits & 1:
+            message = f"its member {member.filename!r} is encrypted."
+            problems.append(Problem(str(path), None, message, "Unpack it and give the folder."))
+    total = sum(member.file_size for member in members)
+    if total > HARMLESS_BYTES and total > MAX_COMPRESSION * path.stat().st_size:
+        message = f"it would unpack to {total / 2**30:,.1f} GiB, as only a zip bomb does."
+        problems.append(Problem(str(path), None, message, remedy))
+    if problems:
+        raise DataError(problems)
+
+
+def _no_edge_list(path: Path) -> Problem:
+    return Problem(
+        str(path),
+        None,
+        "no TU data set in it (a file NAME_A.txt with the edges).",
+        "Check the path; docs/data.md describes the format.",
+    )
+
+
+def _damaged(path: Path, reason: str) -> InputError:
+    reason = reason.rstrip(".")
+    return DataError(
+        [
+            Problem(
+                str(path),
+                None,
+                f"not a whole zip file ({reason}).",
+                "Delete it and fetch it again.",
+            )
+        ]
+    )

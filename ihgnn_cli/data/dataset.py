@@ -1,0 +1,214 @@
+"""`GraphDataset`: a set of labelled graphs as a handful of contiguous columns."""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field, fields, replace
+from enum import StrEnum
+from functools import cached_property
+from typing import TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ihgnn_cli.errors import InputError
+
+Value = int | str
+"""A node label, edge label or class as the data set's author wrote it."""
+
+Column = TypeVar("Column", NDArray[np.int32] | None, NDArray[np.float32] | None)
+
+
+class LabelSource(StrEnum):
+    """Where node labels come from."""
+
+    LABELS = "labels"
+    DEGREE = "degree"
+
+
+@dataclass(frozen=True)
+class ReadingNotes:
+    """What reading changed so that the graphs are simple and undirected, each as a count."""
+
+    self_loops: int = 0
+    """Edges from a node to itself: left out."""
+    duplicate_edges: int = 0
+    """Repeated edge lines: merged, the first one kept."""
+    conflicting_duplicates: int = 0
+    """Of those, the ones whose edge label or attributes differ from the first."""
+    one_directional: int = 0
+    """Edges listed in one direction only: the other direction was added."""
+    reordered_nodes: int = 0
+    """Nodes moved because the nodes of a graph did not stand together."""
+
+    def sentences(self) -> list[str]:
+        """The non-zero counts, in words."""
+        told = [
+            (self.self_loops, "self-loop", "left out"),
+            (self.duplicate_edges, "duplicate edge line", "merged (the first one counts)"),
+            (self.conflicting_duplicates, "duplicate", "disagreed in edge label or attributes"),
+            (self.one_directional, "one-directional edge", "made undirected"),
+            (self.reordered_nodes, "node", "moved so that each graph's nodes stand together"),
+        ]
+        return [
+            f"{count:,} {what}{'' if count == 1 else 's'} {happened}"
+            for count, what, happened in told
+            if count
+        ]
+
+
+@dataclass(frozen=True, eq=False)
+class GraphDataset:
+    """Graphs as columns; G graphs, N nodes and E directed edges (each edge twice) in all.
+
+    Nodes are numbered through the whole data set, a graph's nodes stand together, and so the
+    graphs form one block-diagonal adjacency matrix, kept in compressed rows: the neighbours of
+    node v are `neighbors[neighbor_ptr[v]:neighbor_ptr[v + 1]]`, ascending. There are no
+    self-loops and no duplicates, and u is a neighbour of v where v is one of u.
+
+    Labels and classes are positions in `label_values` and `class_values`, which keep what the
+    author wrote. Columns are read-only NumPy arrays, so that looking at data needs no torch.
+
+    Raises:
+        InputError: there is no graph, or a graph has no nodes.
+    """
+
+    name: str
+    node_ptr: NDArray[np.int64]
+    """[G + 1] graph g has the nodes node_ptr[g] up to node_ptr[g + 1]."""
+    neighbor_ptr: NDArray[np.int64]
+    """[N + 1]"""
+    neighbors: NDArray[np.int32]
+    """[E]"""
+    node_label: NDArray[np.int32]
+    """[N]"""
+    label_values: tuple[Value, ...]
+    label_source: LabelSource
+    graph_class: NDArray[np.int32]
+    """[G]"""
+    class_values: tuple[Value, ...]
+    node_attributes: NDArray[np.float32] | None = None
+    """[N, *]"""
+    edge_label: NDArray[np.int32] | None = None
+    """[E]"""
+    edge_label_values: tuple[Value, ...] = ()
+    edge_attributes: NDArray[np.float32] | None = None
+    """[E, *]"""
+    notes: ReadingNotes = field(default_factory=ReadingNotes)
+
+    def __post_init__(self) -> None:
+        if len(self.node_ptr) < 2:
+            raise InputError(f"{self.name} holds no graphs. Give a data set with at least one.")
+        sizes = np.diff(self.node_ptr)
+        if (sizes == 0).any():
+            raise InputError(
+                f"{self.name}: graph {int(np.flatnonzero(sizes == 0)[0])} (counted from 0) has no "
+                "nodes, and homophily and class are undefined for it. Remove the graph."
+            )
+        for name, column in self.columns().items():
+            locked = column.view()
+            locked.flags.writeable = False
+            object.__setattr__(self, name, locked)
+
+    def __len__(self) -> int:
+        return len(self.node_ptr) - 1
+
+    @property
+    def num_nodes(self) -> int:
+        """N, the nodes of all graphs."""
+        return len(self.node_label)
+
+    @property
+    def num_edges(self) -> int:
+        """Undirected edges of all graphs, each counted once."""
+        return len(self.neighbors) // 2
+
+    @property
+    def max_nodes(self) -> int:
+        """m, the size of the largest graph."""
+        return int(np.diff(self.node_ptr).max())
+
+    @property
+    def degree(self) -> NDArray[np.int64]:
+        """[N] the number of neighbours of each node."""
+        return np.diff(self.neighbor_ptr)
+
+    @property
+    def edge_ptr(self) -> NDArray[np.int64]:
+        """[G + 1] graph g has the directed edges edge_ptr[g] up to edge_ptr[g + 1]."""
+        return self.neighbor_ptr[self.node_ptr]
+
+    @property
+    def node_graph(self) -> NDArray[np.int64]:
+        """[N] the graph of each node."""
+        return np.repeat(np.arange(len(self)), np.diff(self.node_ptr))
+
+    def edge_index(self) -> NDArray[np.int64]:
+        """[2, E] source and target of each directed edge, sorted by source and then by target."""
+        source = np.repeat(np.arange(self.num_nodes), self.degree)
+        return np.stack([source, self.neighbors.astype(np.int64)])
+
+    def columns(self) -> dict[str, NDArray[np.generic]]:
+        """The arrays by name, absent ones left out."""
+        found = {each.name: getattr(self, each.name) for each in fields(self)}
+        return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
+
+    @cached_property
+    def fingerprint(self) -> str:
+        """SHA-256 of the content (not of the name): the same graphs, however they were packed."""
+        digest = hashlib.sha256()
+        vocabularies = [self.label_values, self.edge_label_values, self.class_values]
+        digest.update(json.dumps([vocabularies, self.label_source]).encode())
+        for name, column in self.columns().items():
+            digest.update(f"{name} {column.dtype.str} {column.shape}".encode())
+            digest.update(np.ascontiguousarray(column).data)
+        return digest.hexdigest()
+
+    def with_degree_labels(self) -> "GraphDataset":
+        """The same graphs with each node's degree as its label."""
+        label, values = vocabulary(self.degree)
+        return replace(self, node_label=label, label_values=values, label_source=LabelSource.DEGREE)
+
+    def select(self, graphs: Sequence[int] | NDArray[np.integer]) -> "GraphDataset":
+        """The graphs at these positions, in this order; vocabularies stay as they are."""
+        chosen = np.asarray(graphs, dtype=np.int64)
+        nodes, node_ptr = _ranges(self.node_ptr, chosen)
+        edges, edge_ptr = _ranges(self.edge_ptr, chosen)
+        shift = np.repeat(node_ptr[:-1] - self.node_ptr[chosen], np.diff(edge_ptr))
+        return replace(
+            self,
+            node_ptr=node_ptr,
+            neighbor_ptr=offsets(self.degree[nodes]),
+            neighbors=(self.neighbors[edges] + shift).astype(np.int32),
+            node_label=self.node_label[nodes],
+            graph_class=self.graph_class[chosen],
+            node_attributes=_rows(self.node_attributes, nodes),
+            edge_label=_rows(self.edge_label, edges),
+            edge_attributes=_rows(self.edge_attributes, edges),
+        )
+
+
+def vocabulary(values: NDArray[np.generic]) -> tuple[NDArray[np.int32], tuple[Value, ...]]:
+    """The position of each value among the distinct ones, and those in ascending order."""
+    distinct, position = np.unique(values, return_inverse=True)
+    return position.astype(np.int32), tuple(distinct.tolist())
+
+
+def offsets(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Where each of the ranges of these sizes starts, and at last where they all end."""
+    starts = np.zeros(len(sizes) + 1, dtype=np.int64)
+    np.cumsum(sizes, out=starts[1:])
+    return starts
+
+
+def _ranges(
+    ptr: NDArray[np.int64], chosen: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """The members of the chosen ranges one after the other, and the offsets of the new ranges."""
+    new_ptr = offsets((ptr[1:] - ptr[:-1])[chosen])
+    members = np.arange(new_ptr[-1]) + np.repeat(ptr[chosen] - new_ptr[:-1], np.diff(new_ptr))
+    return members, new_ptr
+
+
+def _rows(column: Column, rows: NDArray[np.int64]) -> Column:
+    return None if column is None else column[rows]

@@ -1,0 +1,129 @@
+"""From edges as somebody listed them to the simple undirected graphs of a `GraphDataset`."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_array
+
+from ihgnn_cli.data.dataset import ReadingNotes, offsets
+
+Edges = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64] | None]
+"""Sources, targets, and the line that each came from where that is wanted."""
+
+
+@dataclass(frozen=True)
+class SimpleEdges:
+    """Compressed rows of a symmetric 0/1 matrix with an empty diagonal (see `GraphDataset`)."""
+
+    neighbor_ptr: NDArray[np.int64]
+    neighbors: NDArray[np.int32]
+    line: NDArray[np.int64] | None
+    """[E] which listed edge gave this one; `None` when no caller needs it."""
+    notes: ReadingNotes
+
+
+def simplify(
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    num_nodes: int,
+    *,
+    keep_lines: bool,
+    undirected: bool = False,
+) -> SimpleEdges:
+    """Drop self-loops, merge duplicates, add missing directions, and sort; linear in the edges.
+
+    `undirected` says that the list holds each edge once by definition, so that a missing
+    direction is nothing to tell about.
+    """
+    listed = len(source)
+    line = np.arange(listed) if keep_lines else None
+    proper = source != target
+    if not proper.all():
+        source, target, line = _pick(proper, source, target, line)
+    self_loops = listed - len(source)
+    if not _in_order(source, target):
+        source, target, line = _sort_and_merge(source, target, line, num_nodes)
+    distinct = len(source)
+    ptr = offsets(np.bincount(source, minlength=num_nodes))
+    if not _is_symmetric(ptr, target):
+        # An added direction takes the line of the edge that it mirrors.
+        source, target = np.concatenate([source, target]), np.concatenate([target, source])
+        line = None if line is None else np.concatenate([line, line])
+        source, target, line = _sort_and_merge(source, target, line, num_nodes)
+        ptr = offsets(np.bincount(source, minlength=num_nodes))
+    notes = ReadingNotes(
+        self_loops=self_loops,
+        duplicate_edges=listed - self_loops - distinct,
+        one_directional=0 if undirected else len(source) - distinct,
+    )
+    return SimpleEdges(ptr, target, line, notes)
+
+
+def _in_order(source: NDArray[np.int32], target: NDArray[np.int32]) -> bool:
+    """Whether the pairs ascend strictly, which rules out duplicates too."""
+    step = np.diff(source)
+    if (step < 0).any():
+        return False
+    return bool(((step > 0) | (target[1:] > target[:-1])).all())
+
+
+def _is_symmetric(ptr: NDArray[np.int64], neighbors: NDArray[np.int32]) -> bool:
+    """Compare the matrix with its transpose."""
+    transposed = _rows(neighbors, ptr, len(ptr) - 1).tocsc()
+    return bool(
+        np.array_equal(transposed.indptr, ptr) and np.array_equal(transposed.indices, neighbors)
+    )
+
+
+def _sort_and_merge(
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    line: NDArray[np.int64] | None,
+    num_nodes: int,
+) -> Edges:
+    """Sort by source and then by target, and keep the first of equal edges."""
+    order = _stable_order(target, num_nodes)
+    order = order[_stable_order(source[order], num_nodes)]
+    source, target, line = _pick(order, source, target, line)
+    first = np.ones(len(source), dtype=bool)
+    first[1:] = (source[1:] != source[:-1]) | (target[1:] != target[:-1])
+    return _pick(first, source, target, line)
+
+
+def _stable_order(key: NDArray[np.int32], size: int) -> NDArray[np.integer]:
+    """`argsort(key)` for keys below `size`, by the counting sort inside SciPy's transpose."""
+    order = _rows(key, np.arange(len(key) + 1), size).tocsc().indices
+    return np.asarray(order)
+
+
+def _rows(columns: NDArray[np.int32], ptr: NDArray[np.int64], size: int) -> csr_array:
+    ones = np.ones(len(columns), dtype=np.int8)
+    return csr_array((ones, columns, ptr), shape=(len(ptr) - 1, size))
+
+
+def _pick(
+    which: NDArray[np.bool_] | NDArray[np.integer],
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    line: NDArray[np.int64] | None,
+) -> Edges:
+    return source[which], target[which], None if line is None else line[which]
+
+
+def count_conflicts(
+    simple: SimpleEdges,
+    source: NDArray[np.int32],
+    target: NDArray[np.int32],
+    column: NDArray[np.generic],
+) -> int:
+    """Count listed edges whose row of `column` differs from the row that was kept for them."""
+    if simple.line is None:
+        raise ValueError("simplify with keep_lines=True to compare lines")
+    size = len(simple.neighbor_ptr) - 1
+    rows = np.repeat(np.arange(size, dtype=np.int64), np.diff(simple.neighbor_ptr))
+    keys = rows * size + simple.neighbors
+    listed = np.flatnonzero(source != target)
+    position = np.searchsorted(keys, source[listed].astype(np.int64) * size + target[listed])
+    different = column[listed] != column[simple.line[position]]
+    return int(np.count_nonzero(different.reshape(len(listed), -1).any(axis=1)))

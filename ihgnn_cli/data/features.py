@@ -1,0 +1,37 @@
+"""What a model sees of a node: its label, its attributes, or both."""
+
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.errors import InputError
+
+
+class Features(StrEnum):
+    """The columns of a node's feature vector."""
+
+    LABELS = "labels"
+    ATTRIBUTES = "attributes"
+    BOTH = "both"
+
+
+def node_features(dataset: GraphDataset, kind: Features = Features.LABELS) -> NDArray[np.float32]:
+    """[N, d] attributes as they are, then the label one-hot over `label_values`.
+
+    The order is torch-geometric's. Dense: for looking at and for exchange; models look labels up.
+
+    Raises:
+        InputError: attributes are asked for, and the data set has none.
+    """
+    blocks = []
+    if kind is not Features.LABELS:
+        if dataset.node_attributes is None:
+            raise InputError(
+                f"{dataset.name} has no node attributes. Use --features {Features.LABELS}."
+            )
+        blocks.append(dataset.node_attributes)
+    if kind is not Features.ATTRIBUTES:
+        blocks.append(np.eye(len(dataset.label_values), dtype=np.float32)[dataset.node_label])
+    return np.concatenate(blocks, axis=1)

@@ -1,0 +1,254 @@
+"""torch-geometric's graphs in and out; the only file of the data layer that needs torch."""
+
+from collections.abc import Iterable, Sequence
+from enum import StrEnum
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+from torch_geometric.data import Data
+
+from ihgnn_cli.data.build import Coded, ListedGraphs, build
+from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, vocabulary
+from ihgnn_cli.data.features import Features, node_features
+from ihgnn_cli.errors import InputError
+
+
+class FeatureColumns(StrEnum):
+    """How to understand a matrix of node or edge features."""
+
+    AUTO = "auto"
+    """Labels if every row is one-hot or a single integer, else attributes."""
+    LABELS = "labels"
+    """One-hot rows or a single integer column; anything else is an error."""
+    ATTRIBUTES = "attributes"
+
+
+class PygGraphs(list[Data]):
+    """A list of graphs that remembers what positions stand for, so that nothing is lost."""
+
+    def __init__(self, graphs: Iterable[Data], dataset: GraphDataset, features: Features | None):
+        super().__init__(graphs)
+        self.name = dataset.name
+        self.class_values = dataset.class_values
+        self.label_values = dataset.label_values
+        self.edge_label_values = dataset.edge_label_values
+        self.num_node_attributes = (
+            0 if features in (None, Features.LABELS) else _width(dataset.node_attributes)
+        )
+        self.num_edge_attributes = _width(dataset.edge_attributes)
+
+
+def from_pyg(
+    graphs: Iterable[Data],
+    *,
+    name: str | None = None,
+    node_columns: FeatureColumns = FeatureColumns.AUTO,
+    edge_columns: FeatureColumns = FeatureColumns.AUTO,
+) -> GraphDataset:
+    """Make a `GraphDataset` of torch-geometric graphs: a data set, or any list of `Data`.
+
+    Each graph needs `edge_index` and `y` (one class). `x` becomes node labels or attributes, and
+    `edge_attr` edge labels or attributes, as `FeatureColumns` says; where the data set tells how
+    many leading columns are attributes (`num_node_attributes`, as `TUDataset` does), the rest is
+    labels. Without labels, the degree is the label.
+
+    Raises:
+        InputError: there are no graphs, or one lacks what is needed; says which.
+    """
+    items = list(graphs)
+    name = name or getattr(graphs, "name", None) or type(graphs).__name__
+    if not items:
+        raise InputError(f"{name} holds no graphs. Give at least one.")
+    sizes = [_num_nodes(name, index, item) for index, item in enumerate(items)]
+    edges = [_edge_index(name, index, item, sizes[index]) for index, item in enumerate(items)]
+    starts = np.cumsum([0, *sizes[:-1]])
+    pairs = np.concatenate(
+        [each + start for each, start in zip(edges, starts, strict=True)], axis=1
+    )
+    node_attributes, node_labels = _understood(
+        _stacked(name, items, "x", sizes),
+        getattr(graphs, "num_node_attributes", 0),
+        node_columns,
+        getattr(graphs, "label_values", None),
+    )
+    edge_attributes, edge_labels = _understood(
+        _stacked(name, items, "edge_attr", [each.shape[1] for each in edges]),
+        getattr(graphs, "num_edge_attributes", 0),
+        edge_columns,
+        getattr(graphs, "edge_label_values", None),
+    )
+    return build(
+        ListedGraphs(
+            name=name,
+            sizes=np.array(sizes),
+            source=pairs[0].astype(np.int32),
+            target=pairs[1].astype(np.int32),
+            classes=_named(_classes(name, items), getattr(graphs, "class_values", None)),
+            node_labels=node_labels,
+            node_attributes=node_attributes,
+            edge_labels=edge_labels,
+            edge_attributes=edge_attributes,
+        )
+    )
+
+
+def to_pyg(dataset: GraphDataset, features: Features | None = None) -> PygGraphs:
+    """The graphs as torch-geometric `Data`, edges sorted by source and then by target.
+
+    `x` holds the chosen `features` (see `node_features`), by default whatever the data set itself
+    has: labels, attributes or both, and no `x` where the labels are only degrees. `edge_attr`
+    holds edge attributes and then one-hot edge labels. `from_pyg` gives the same data set back.
+    """
+    if features is None:
+        features = _own_features(dataset)
+    x = None if features is None else torch.tensor(node_features(dataset, features))
+    edge_index = torch.tensor(dataset.edge_index())
+    edge_attr = _edge_attr(dataset)
+    classes = torch.tensor(dataset.graph_class, dtype=torch.long)
+    nodes, edges = dataset.node_ptr.tolist(), dataset.edge_ptr.tolist()
+    graphs = (
+        Data(
+            x=None if x is None else x[nodes[graph] : nodes[graph + 1]],
+            edge_index=edge_index[:, edges[graph] : edges[graph + 1]] - nodes[graph],
+            edge_attr=None if edge_attr is None else edge_attr[edges[graph] : edges[graph + 1]],
+            y=classes[graph : graph + 1],
+            num_nodes=nodes[graph + 1] - nodes[graph],
+        )
+        for graph in range(len(dataset))
+    )
+    return PygGraphs(graphs, dataset, features)
+
+
+def _own_features(dataset: GraphDataset) -> Features | None:
+    has_labels = dataset.label_source is LabelSource.LABELS
+    if dataset.node_attributes is None:
+        return Features.LABELS if has_labels else None
+    return Features.BOTH if has_labels else Features.ATTRIBUTES
+
+
+def _edge_attr(dataset: GraphDataset) -> Tensor | None:
+    blocks = []
+    if dataset.edge_attributes is not None:
+        blocks.append(dataset.edge_attributes)
+    if dataset.edge_label is not None:
+        width = len(dataset.edge_label_values)
+        blocks.append(np.eye(width, dtype=np.float32)[dataset.edge_label])
+    return torch.tensor(np.concatenate(blocks, axis=1)) if blocks else None
+
+
+def _width(table: NDArray[np.float32] | None) -> int:
+    return 0 if table is None else table.shape[1]
+
+
+def _num_nodes(name: str, index: int, item: Data) -> int:
+    count = item.num_nodes
+    if not count:
+        raise InputError(f"{name}: graph {index} has no nodes. Remove it.")
+    return int(count)
+
+
+def _edge_index(name: str, index: int, item: Data, num_nodes: int) -> NDArray[np.int64]:
+    if item.edge_index is None:
+        raise InputError(f"{name}: graph {index} has no edge_index. Give it one of shape [2, E].")
+    edges: NDArray[np.int64] = item.edge_index.detach().cpu().numpy().astype(np.int64)
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        raise InputError(f"{name}: edge_index of graph {index} is not [2, E]. Transpose it?")
+    if edges.size and (edges.min() < 0 or edges.max() >= num_nodes):
+        raise InputError(
+            f"{name}: edge_index of graph {index} names a node that is not there "
+            f"({num_nodes} nodes). Set num_nodes, or correct the edges."
+        )
+    return edges
+
+
+def _classes(name: str, items: list[Data]) -> NDArray[np.int64]:
+    found = []
+    for index, item in enumerate(items):
+        y = item.y
+        value = y.reshape(-1).tolist() if isinstance(y, Tensor) else [y]
+        if len(value) != 1 or value[0] is None or float(value[0]) != int(value[0]):
+            raise InputError(
+                f"{name}: y of graph {index} is {value}, not one class. ihgnn classifies graphs; "
+                "give each graph a single integer y."
+            )
+        found.append(int(value[0]))
+    return np.array(found)
+
+
+def _stacked(
+    name: str, items: list[Data], key: str, expected: list[int]
+) -> NDArray[np.generic] | None:
+    """[rows, columns] of a feature over all graphs, or `None` where no graph has it."""
+    rows = [item.get(key) for item in items]
+    if all(row is None for row in rows):
+        return None
+    blocks = []
+    for index, (row, count) in enumerate(zip(rows, expected, strict=True)):
+        if row is None or len(row) != count:
+            raise InputError(
+                f"{name}: {key} of graph {index} has not one row for each of {count}. "
+                "Give it to every graph, or to none."
+            )
+        blocks.append(row.detach().cpu().reshape(count, -1) if count else None)
+    full = [block for block in blocks if block is not None]
+    if not full:
+        return None
+    if len({block.shape[1] for block in full}) > 1:
+        raise InputError(f"{name}: {key} differs in width between graphs. Make them equal.")
+    return np.asarray(torch.cat(full).numpy())
+
+
+def _understood(
+    table: NDArray[np.generic] | None,
+    attribute_columns: int,
+    columns: FeatureColumns,
+    values: Sequence[Value] | None,
+) -> tuple[NDArray[np.float32] | None, Coded | None]:
+    """Attributes and labels in a feature matrix."""
+    if table is None or not table.shape[1]:
+        return None, None
+    if columns is FeatureColumns.ATTRIBUTES or attribute_columns >= table.shape[1]:
+        return _finite(table), None
+    attributes, rest = None, table
+    if attribute_columns:
+        attributes, rest = _finite(table[:, :attribute_columns]), table[:, attribute_columns:]
+    coded = _as_labels(rest, values)
+    if coded is not None:
+        return attributes, coded
+    if columns is FeatureColumns.LABELS:
+        raise InputError(
+            "The features are neither one-hot nor a single integer column. "
+            "Read them as attributes: FeatureColumns.ATTRIBUTES."
+        )
+    return _finite(table), None
+
+
+def _as_labels(table: NDArray[np.generic], values: Sequence[Value] | None) -> Coded | None:
+    if table.shape[1] == 1 and np.issubdtype(table.dtype, np.integer):
+        return _named(table[:, 0].astype(np.int64), values)
+    if _is_one_hot(table):
+        return _named(np.asarray(table.argmax(axis=1)), values)
+    return None
+
+
+def _is_one_hot(table: NDArray[np.generic]) -> bool:
+    ones = table == 1
+    return bool((ones | (table == 0)).all() and (ones.sum(axis=1) == 1).all())
+
+
+def _finite(table: NDArray[np.generic]) -> NDArray[np.float32]:
+    result = table.astype(np.float32)
+    if not np.isfinite(result).all():
+        raise InputError("The features hold NaN or infinity. Replace them with finite numbers.")
+    return result
+
+
+def _named(positions: NDArray[np.integer], values: Sequence[Value] | None) -> Coded:
+    """Positions with the names they stand for; without names, the distinct numbers themselves."""
+    if values is None:
+        return vocabulary(positions)
+    if positions.min() < 0 or positions.max() >= len(values):
+        raise InputError(f"{len(values)} values do not name position {positions.max()}. Give all.")
+    return positions.astype(np.int32), tuple(values)

@@ -1,0 +1,142 @@
+"""Where a data set comes from, in a fixed order.
+
+1. `MUTAG` is bundled with the package.
+2. A path: a folder or zip in TU format, or a `.jsonl` file.
+3. `NAME.zip`, `NAME/` or `NAME.jsonl` in the data root.
+4. A download of `NAME` from the TU server into the data root, unless offline.
+"""
+
+import re
+from dataclasses import dataclass
+from enum import StrEnum
+from importlib.resources import files
+from pathlib import Path
+
+from ihgnn_cli.data import cache, jsonl
+from ihgnn_cli.data.archive import file_digest, open_tu
+from ihgnn_cli.data.catalogue import catalogue, close_names
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.download import download
+from ihgnn_cli.data.tu import read_tu
+from ihgnn_cli.errors import DownloadError, InputError
+from ihgnn_cli.paths import cache_root
+from ihgnn_cli.paths import data_root as default_data_root
+from ihgnn_cli.progress import NO_PROGRESS, Progress
+
+BUNDLED = ("MUTAG",)
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+
+
+class Origin(StrEnum):
+    """How a data set was found."""
+
+    BUNDLED = "bundled"
+    PATH = "path"
+    DATA_ROOT = "data root"
+    DOWNLOAD = "download"
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set that is on this machine."""
+
+    name: str
+    origin: Origin
+    path: Path
+
+    def __str__(self) -> str:
+        return "bundled" if self.origin is Origin.BUNDLED else f"{self.origin}: {self.path}"
+
+
+def locate(
+    given: str,
+    *,
+    data_root: Path | None = None,
+    offline: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> Source:
+    """Find a data set by name or path, downloading it if it is nowhere else.
+
+    Raises:
+        InputError: there is no such path, or the name cannot be one, or is close to a known one.
+        DownloadError: it is not here and cannot be fetched; says where to put the file.
+    """
+    if given in BUNDLED:
+        return Source(given, Origin.BUNDLED, bundled_folder(given))
+    path = Path(given).expanduser()
+    if path.exists():
+        return Source(_stem(path), Origin.PATH, path.absolute())
+    if not _NAME.fullmatch(given) or given.endswith((".zip", jsonl.SUFFIX)):
+        raise InputError(f"No file or folder {given}. Give a path that exists, or a name.")
+    root = default_data_root(data_root)
+    found = find_in_root(root, given)
+    if found is not None:
+        return Source(given, Origin.DATA_ROOT, found)
+    similar = close_names(given)
+    if given not in catalogue() and similar:
+        raise InputError(f"No data set {given} here. Did you mean {' or '.join(similar)}?")
+    if offline:
+        raise DownloadError(
+            f"{given} is not on this machine, and --offline forbids to download it.\n"
+            f"Put the file at {root / given}.zip"
+        )
+    return Source(given, Origin.DOWNLOAD, download(given, root, progress))
+
+
+def read(source: Source, progress: Progress = NO_PROGRESS) -> GraphDataset:
+    """Read a located data set, through the cache of parsed data.
+
+    Raises:
+        InputError: the files are not in a format that is read, or wrong (`DataError`).
+    """
+    try:
+        return _read(source, progress)
+    except OSError as error:
+        raise InputError(f"Cannot read {source.path}: {error.strerror or error}.") from error
+
+
+def load_dataset(
+    given: str,
+    *,
+    data_root: Path | None = None,
+    offline: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> GraphDataset:
+    """Find and read a data set by name or path: `locate`, then `read`."""
+    return read(locate(given, data_root=data_root, offline=offline, progress=progress), progress)
+
+
+def bundled_folder(name: str) -> Path:
+    """Where a bundled data set's files are."""
+    return Path(str(files("ihgnn_cli.data") / "bundled" / name))
+
+
+def find_in_root(root: Path, name: str) -> Path | None:
+    """The zip, folder or JSON-lines file of this name in a data root."""
+    candidates = (root / f"{name}.zip", root / name, root / f"{name}{jsonl.SUFFIX}")
+    return next((path for path in candidates if path.exists()), None)
+
+
+def _stem(path: Path) -> str:
+    path = path.resolve()
+    return path.name if path.is_dir() else path.stem
+
+
+def _read(source: Source, progress: Progress) -> GraphDataset:
+    path = source.path
+    if path.suffix == jsonl.SUFFIX and path.is_file():
+        with progress.task(f"Reading {source.name}", path.stat().st_size) as advance:
+            return cache.load_or_read(
+                cache_root(),
+                file_digest(path),
+                source.name,
+                lambda: jsonl.read_jsonl(path, advance),
+            )
+    if path.is_file() and path.suffix != ".zip":
+        raise InputError(
+            f"{path} is neither a folder, a .zip nor a {jsonl.SUFFIX} file. docs/data.md "
+            "describes the formats."
+        )
+    tu = open_tu(path)
+    with progress.task(f"Reading {tu.name}", sum(tu.parts.values())) as advance:
+        return cache.load_or_read(cache_root(), tu.digest(), tu.name, lambda: read_tu(tu, advance))

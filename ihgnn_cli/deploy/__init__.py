@@ -1,0 +1,1 @@
+"""Models outside of torch: onnxruntime and what it runs on."""

@@ -1,0 +1,55 @@
+"""What can go wrong for a user, one type per kind of mistake.
+
+Every message says what was wrong and what to do. The command line shows it in
+one or two lines and leaves with `exit_code`; the library only raises.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class IhgnnError(Exception):
+    """Something failed for a reason that the user can understand and act on."""
+
+    exit_code = 1
+
+
+class InputError(IhgnnError):
+    """The user asked for something that cannot be: a name, a path, an option, a file's content."""
+
+    exit_code = 2
+
+
+class DownloadError(IhgnnError):
+    """A data set could not be fetched from the network."""
+
+
+@dataclass(frozen=True)
+class Problem:
+    """One mistake in a data file: where it is, what it is, and how to mend it."""
+
+    file: str
+    line: int | None
+    message: str
+    remedy: str
+
+    @property
+    def where(self) -> str:
+        """`FILE` or `FILE, line N`."""
+        return self.file if self.line is None else f"{self.file}, line {self.line}"
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.message} {self.remedy}"
+
+
+class DataError(InputError):
+    """A data set's files are wrong; `problems` holds every mistake that was found, never none."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        first = str(self.problems[0])
+        more = len(self.problems) - 1
+        if more:
+            what = "problem" if more == 1 else "problems"
+            first += f" ({more} more {what}: 'ihgnn datasets check' lists them all.)"
+        super().__init__(first)

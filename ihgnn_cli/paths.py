@@ -1,0 +1,28 @@
+"""Where data sets and parsed data live on this machine."""
+
+import os
+from pathlib import Path
+
+import platformdirs
+
+DATA_VARIABLE = "IHGNN_DATA"
+CACHE_VARIABLE = "IHGNN_CACHE"
+
+
+def data_root(given: Path | None = None) -> Path:
+    """The folder of raw data: as given, else `$IHGNN_DATA`, else the platform's cache folder."""
+    return _first(given, DATA_VARIABLE, "datasets")
+
+
+def cache_root() -> Path:
+    """The folder of parsed data: `$IHGNN_CACHE`, else the platform's cache folder."""
+    return _first(None, CACHE_VARIABLE, "parsed")
+
+
+def _first(given: Path | None, variable: str, folder: str) -> Path:
+    if given is not None:
+        return given.expanduser().absolute()
+    value = os.environ.get(variable)
+    if value:
+        return Path(value).expanduser().absolute()
+    return platformdirs.user_cache_path("ihgnn", appauthor=False) / folder

@@ -1,0 +1,147 @@
+"""Homophily for people and machines: remarks, JSON, the paper's Figure 1, one row a graph."""
+
+import csv
+import math
+from collections.abc import Sequence
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from ihgnn_cli.data.dataset import GraphDataset, LabelSource
+from ihgnn_cli.data.sources import Origin, Source
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.files import written_whole
+from ihgnn_cli.homophily.kinds import Measure
+from ihgnn_cli.homophily.measures import isolated_nodes
+from ihgnn_cli.homophily.paper import differences, paper_row
+from ihgnn_cli.homophily.summary import HomophilySummary, MeasureSummary
+
+FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
+_COLUMNS = 3
+
+
+def check_figure_path(path: Path) -> None:
+    """Refuse a file that no figure can be written to, before any work is done.
+
+    Raises:
+        InputError: the suffix is not one of a figure.
+    """
+    if path.suffix.lower() not in FIGURE_SUFFIXES:
+        raise InputError(f"Cannot draw to {path}. Use a name in {', '.join(FIGURE_SUFFIXES)}.")
+
+
+def draw_histograms(summaries: Sequence[HomophilySummary], measure: Measure, path: Path) -> None:
+    """Draw one histogram a data set, side by side (the paper's Figure 1 for the node measure)."""
+    check_figure_path(path)
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    columns = min(_COLUMNS, len(summaries))
+    rows = math.ceil(len(summaries) / columns)
+    figure = Figure(figsize=(4.2 * columns, 3.1 * rows), layout="constrained")
+    FigureCanvasAgg(figure)
+    panels = figure.subplots(rows, columns, squeeze=False).ravel()
+    for panel, summary in zip(panels, summaries, strict=False):
+        shown = summary.of(measure)
+        panel.stairs(shown.bin_counts, shown.bin_edges, fill=True, color="#4c72b0")
+        panel.axvline(shown.overall.mean, color="#c44e52", linestyle="--", linewidth=1.2)
+        panel.set_title(f"{summary.name} (mean {shown.overall.mean:.2f}, {summary.graphs} graphs)")
+        panel.set_xlim(*measure.span)
+        panel.set_xlabel(measure.label)
+        panel.set_ylabel("graphs")
+    for panel in panels[len(summaries) :]:
+        panel.set_axis_off()
+    with written_whole(path) as temporary:
+        figure.savefig(temporary, dpi=150)
+
+
+def write_csv(
+    datasets: Sequence[GraphDataset], summaries: Sequence[HomophilySummary], path: Path
+) -> None:
+    """Write one row a graph, counted from 0 within its data set; an undefined value is empty."""
+    measures = [each.measure for each in summaries[0].measures]
+    head = ["dataset", "graph", "class", "nodes", "edges", "isolated_nodes"]
+    with (
+        written_whole(path) as temporary,
+        temporary.open("w", encoding="utf-8", newline="") as stream,
+    ):
+        writer = csv.writer(stream)
+        writer.writerow([*head, *(f"{measure}_homophily" for measure in measures)])
+        for dataset, summary in zip(datasets, summaries, strict=True):
+            nodes = np.diff(dataset.node_ptr).tolist()
+            edges = (np.diff(dataset.edge_ptr) // 2).tolist()
+            isolated = isolated_nodes(dataset).tolist()
+            values = [each.values.tolist() for each in summary.measures]
+            for graph, position in enumerate(dataset.graph_class.tolist()):
+                row = [dataset.name, graph, dataset.class_values[position]]
+                row += [nodes[graph], edges[graph], isolated[graph]]
+                row += ["" if math.isnan(each[graph]) else repr(each[graph]) for each in values]
+                writer.writerow(row)
+
+
+def remarks(
+    dataset: GraphDataset, summary: HomophilySummary, measures: Sequence[Measure]
+) -> list[str]:
+    """What a reader of the numbers has to know about how they came about."""
+    told = []
+    if summary.label_source is LabelSource.DEGREE:
+        told.append("No node labels in the data: each node's degree is its label, as in the paper.")
+    isolated = summary.isolated_nodes
+    if isolated and Measure.NODE in measures:
+        nodes = "1 node has" if isolated == 1 else f"{isolated:,} nodes have"
+        told.append(f"{nodes} no neighbours and count as 0.")
+    for measure in measures:
+        undefined = summary.of(measure).overall.undefined
+        if undefined:
+            told.append(
+                f"{measure.label} is undefined for {undefined:,} graphs (all edges hang on one "
+                "label, or there are none); they are left out."
+            )
+    told += [f"In reading: {sentence}." for sentence in dataset.notes.sentences()]
+    return told
+
+
+def as_entry(
+    dataset: GraphDataset, source: Source, summary: HomophilySummary, *, compare_paper: bool
+) -> dict[str, object]:
+    """One data set as plain values; `beta_*` is the paper's node homophily."""
+    beta = summary.of(Measure.NODE).overall
+    entry: dict[str, object] = {
+        "name": summary.name,
+        "source": source.origin,
+        "path": None if source.origin is Origin.BUNDLED else source.path,
+        "fingerprint": dataset.fingerprint,
+        "graphs": summary.graphs,
+        "mean_nodes": summary.mean_nodes,
+        "mean_edges": summary.mean_edges,
+        "node_labels": summary.node_labels,
+        "classes": summary.classes,
+        "class_values": dataset.class_values,
+        "label_source": summary.label_source,
+        "isolated_nodes": summary.isolated_nodes,
+        "reading": asdict(dataset.notes),
+        "beta_mean": beta.mean,
+        "beta_std": beta.std,
+        "beta_median": beta.median,
+        "homophilic_share": beta.homophilic_share,
+        "heterophilic_share": 1 - beta.homophilic_share,
+        "measures": {each.measure.value: _measure_entry(each) for each in summary.measures},
+    }
+    if compare_paper:
+        row = paper_row(summary.name)
+        entry["paper"] = None if row is None else asdict(row)
+        entry["paper_differences"] = [] if row is None else differences(dataset, summary, row)
+    return entry
+
+
+def _measure_entry(found: MeasureSummary) -> dict[str, object]:
+    return {
+        **asdict(found.overall),
+        "threshold": found.measure.threshold,
+        "by_class": [{"class": value, **asdict(each)} for value, each in found.by_class],
+        "histogram": {
+            "bin_edges": found.bin_edges.round(6).tolist(),
+            "counts": found.bin_counts.tolist(),
+        },
+    }

@@ -1,0 +1,1 @@
+"""Training and the devices it runs on."""

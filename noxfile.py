@@ -1,0 +1,68 @@
+"""What CI runs; `nox` alone runs the tests. `nox -r` reuses the environments."""
+
+import nox
+
+nox.options.sessions = ["tests"]
+nox.options.default_venv_backend = "virtualenv"
+nox.needs_version = ">=2024.10.9"
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+# Measured 2026-11: 96 %. The floor is a little below, so that a refactoring need not count lines.
+COVERAGE_FLOOR = 93
+
+
+def install(session: nox.Session, *groups: str) -> None:
+    """Install the project as a user gets it, and what the session needs beside it."""
+    session.install(".", *nox.project.dependency_groups(PROJECT, *groups))
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests against the installed package."""
+    install(session, "test")
+    session.run("pytest", "-m", "not long", *session.posargs)
+
+
+@nox.session
+def e2e(session: nox.Session) -> None:
+    """Run everything, with the tests that take minutes or gigabytes (COLLAB, DD)."""
+    install(session, "test")
+    session.run("pytest", *session.posargs)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check format and rules."""
+    session.install(*nox.project.dependency_groups(PROJECT, "lint"))
+    session.run("ruff", "format", "--check", "--diff", ".")
+    session.run("ruff", "check", ".")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types strictly, the command line included."""
+    install(session, "types")
+    session.run("mypy")
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Run the tests with a floor under the coverage."""
+    install(session, "test")
+    session.run(
+        "pytest",
+        "-m",
+        "not long",
+        "--cov",
+        "--cov-report=term",
+        f"--cov-fail-under={COVERAGE_FLOOR}",
+        *session.posargs,
+    )
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Run the benchmarks; data sets that are not at hand are skipped."""
+    install(session, "test")
+    for script in ("startup", "reading", "homophily"):
+        session.run("python", f"benchmarks/{script}.py", *session.posargs)

@@ -1,0 +1,61 @@
+"""Shared ground: no test sees the user's folders, and real data comes through `IHGNN_DATA`."""
+
+import os
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+# Taken before any test's environment is cleaned.
+_REAL_DATA = os.environ.get("IHGNN_DATA")
+
+WriteTU = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each test has an empty cache, an empty data root, and no way to the TU server."""
+    monkeypatch.setenv("IHGNN_CACHE", str(tmp_path / "cache"))
+    monkeypatch.setenv("IHGNN_DATA", str(tmp_path / "data-root"))
+    monkeypatch.setenv("IHGNN_MIRROR", "http://127.0.0.1:9")  # the discard port: refused at once
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.delenv("IHGNN_DEBUG", raising=False)
+
+
+@pytest.fixture(scope="session")
+def real_data() -> Path:
+    """The folder with the paper's data sets as NAME.zip."""
+    if not _REAL_DATA or not Path(_REAL_DATA).is_dir():
+        pytest.skip("set IHGNN_DATA to a folder with the paper's data sets as NAME.zip")
+    return Path(_REAL_DATA)
+
+
+@pytest.fixture
+def write_tu(tmp_path: Path) -> WriteTU:
+    """Write a TU folder: `write_tu(A="1, 2\\n", graph_indicator="1\\n1\\n", graph_labels="1\\n")`."""
+
+    def write(name: str = "TINY", folder: Path | None = None, **parts: str | bytes) -> Path:
+        target = folder or tmp_path / name
+        target.mkdir(parents=True, exist_ok=True)
+        for part, content in parts.items():
+            data = content.encode() if isinstance(content, str) else content
+            (target / f"{name}_{part}.txt").write_bytes(data)
+        return target
+
+    return write
+
+
+@pytest.fixture
+def zip_folder(tmp_path: Path) -> Callable[[Path], Path]:
+    """Pack a folder as the TU server does: `NAME/NAME_A.txt` and so on in `NAME.zip`."""
+
+    def pack(folder: Path) -> Path:
+        target = tmp_path / "zips" / f"{folder.name}.zip"
+        target.parent.mkdir(exist_ok=True)
+        with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
+            for file in sorted(folder.iterdir()):
+                archive.write(file, f"{folder.name}/{file.name}")
+        return target
+
+    return pack
