@@ -14,10 +14,13 @@ WriteTU = Callable[..., Path]
 
 
 @pytest.fixture(autouse=True)
-def clean_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def clean_environment(
+    tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Each test has an empty cache, an empty data root, and no way to the TU server."""
-    monkeypatch.setenv("IHGNN_CACHE", str(tmp_path / "cache"))
-    monkeypatch.setenv("IHGNN_DATA", str(tmp_path / "data-root"))
+    user = tmp_path_factory.mktemp("user")
+    monkeypatch.setenv("IHGNN_CACHE", str(user / "cache"))
+    monkeypatch.setenv("IHGNN_DATA", str(user / "data-root"))
     monkeypatch.setenv("IHGNN_MIRROR", "http://127.0.0.1:9")  # the discard port: refused at once
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.delenv("IHGNN_DEBUG", raising=False)
@@ -33,7 +36,7 @@ def real_data() -> Path:
 
 @pytest.fixture
 def write_tu(tmp_path: Path) -> WriteTU:
-    """Write a TU folder: `write_tu(A="1, 2\\n", graph_indicator="1\\n1\\n", graph_labels="1\\n")`."""
+    """Write a TU folder, its parts given by name: `write_tu(A="1, 2\\n", graph_labels="1\\n")`."""
 
     def write(name: str = "TINY", folder: Path | None = None, **parts: str | bytes) -> Path:
         target = folder or tmp_path / name

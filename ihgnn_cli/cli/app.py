@@ -1,6 +1,8 @@
 """The `ihgnn` command: its subcommands, and what happens when one of them fails."""
 
+import logging
 import os
+import signal
 import sys
 from typing import Annotated, NoReturn
 
@@ -47,6 +49,9 @@ def main() -> NoReturn:
     for stream in (sys.stdout, sys.stderr):
         # A terminal that cannot show a character shows a question mark, and the run goes on.
         stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    # A polite kill cleans up as Ctrl-C does: temporary files go, finished ones stay.
+    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    logging.getLogger("ihgnn_cli").addHandler(_NoteHandler(logging.WARNING))
     sys.exit(_run())
 
 
@@ -73,6 +78,15 @@ def _run() -> int:
             1,
         )
     return code if isinstance(code, int) else 0
+
+
+class _NoteHandler(logging.Handler):
+    """The library's warnings reach the user as notes."""
+
+    def emit(self, record: logging.LogRecord) -> None:
+        from ihgnn_cli.cli import console
+
+        console.note(f"Note: {record.getMessage()}")
 
 
 def _failed(message: str, code: int) -> int:

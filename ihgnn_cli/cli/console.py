@@ -1,7 +1,6 @@
 """Everything that reaches the user's screen: tables, progress, notes, errors, JSON."""
 
 import json
-import logging
 import math
 import sys
 from collections.abc import Iterator
@@ -51,10 +50,14 @@ def table(title: str | None = None, *heads: str) -> Table:
         title_style="bold",
         box=box.SIMPLE_HEAD,
         header_style="bold",
+        collapse_padding=True,
         pad_edge=False,
     )
     for head in heads:
-        made.add_column(head, justify="right" if head else "left", no_wrap=True)
+        # In a narrow terminal names are folded, and numbers stay whole.
+        made.add_column(
+            head, justify="right" if head else "left", no_wrap=bool(head), overflow="fold"
+        )
     return made
 
 
@@ -115,11 +118,3 @@ class ProgressDisplay:
         ) as display:
             bar = display.add_task(description, total=total)
             yield lambda done: display.advance(bar, done)
-
-
-class NoteHandler(logging.Handler):
-    """The library's warnings, as notes."""
-
-    def emit(self, record: logging.LogRecord) -> None:
-        """Show one warning."""
-        note(f"Note: {record.getMessage()}")

@@ -45,6 +45,8 @@ def list_datasets(
         console.show(f"{len(remote)} more can be downloaded by name: ihgnn datasets --all")
     console.show(f"Data root: {root}")
     for each in local:
+        if each.shadowed:
+            console.note(f"{each.path} is not used: the bundled {each.name} comes first.")
         if each.problem:
             console.note(f"{each.path}: {each.problem}")
 
@@ -52,9 +54,7 @@ def list_datasets(
 def _table(entries: "list[Listed]") -> object:
     from ihgnn_cli.cli import console
 
-    found = console.table(
-        None, "", "", "Size", "Graphs", "Classes", "Node labels", "Node attributes"
-    )
+    found = console.table(None, "", "", "Size", "Graphs", "Classes", "Node labels", "Attributes")
     for each in entries:
         if each.problem:
             found.add_row(each.name, "unreadable")
@@ -65,7 +65,7 @@ def _table(entries: "list[Listed]") -> object:
             labels = "degree"
         found.add_row(
             each.name,
-            f"{each.where} (not used)" if each.shadowed else each.where,
+            "not used" if each.shadowed else each.where,
             "" if each.size_bytes is None else _size(each.size_bytes),
             f"{each.graphs:,}",
             f"{each.classes:,}",
@@ -130,7 +130,7 @@ def check(
         )
         return
     console.show(
-        f"{source.path} is right: {len(dataset):,} graphs, {dataset.num_nodes:,} nodes, "
+        f"{source.path} is valid: {len(dataset):,} graphs, {dataset.num_nodes:,} nodes, "
         f"{dataset.num_edges:,} edges, {len(dataset.label_values):,} node labels, "
         f"{len(dataset.class_values):,} classes."
     )
@@ -155,11 +155,11 @@ def fetch(
 ) -> None:
     """Download data sets into the data root, where later commands find them offline."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources import locate
+    from ihgnn_cli.data.sources import locate_by_name
 
     fetched = []
     for name in names:
-        source = locate(
+        source = locate_by_name(
             name, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
         )
         fetched.append({"name": name, "source": source.origin, "path": source.path})

@@ -102,6 +102,7 @@ def _show(
     statistics = console.table(
         f"{summary.name} ({source})",
         *("Graphs", "Mean nodes", "Mean edges", "Node labels", "Classes"),
+        "Isolated nodes",
     )
     statistics.add_row(
         f"{summary.graphs:,}",
@@ -109,13 +110,26 @@ def _show(
         f"{summary.mean_edges:.2f}",
         f"{summary.node_labels:,}",
         f"{summary.classes:,}",
+        f"{summary.isolated_nodes:,}",
     )
     console.show(statistics)
+    if len(measures) > 1:
+        _show_side_by_side([summary.of(measure) for measure in measures])
     for measure in measures:
         _show_measure(summary.of(measure))
     for line in remarks(dataset, summary, measures):
         console.show(f"- {line}")
     console.show("")
+
+
+def _show_side_by_side(found: "list[MeasureSummary]") -> None:
+    from ihgnn_cli.cli import console
+
+    means = console.table("Mean ± std over graphs", "", *(each.measure.label for each in found))
+    means.add_row("all", *(_mean(each.overall) for each in found))
+    for position, (value, _) in enumerate(found[0].by_class):
+        means.add_row(f"class {value}", *(_mean(each.by_class[position][1]) for each in found))
+    console.show(means)
 
 
 def _show_measure(found: "MeasureSummary") -> None:
@@ -124,7 +138,7 @@ def _show_measure(found: "MeasureSummary") -> None:
     threshold = f"{found.measure.threshold:g}"
     distributions = console.table(
         f"{found.measure.label} by graph",
-        *("", "Graphs", "Mean ± std", "Min", "25 %", "Median", "75 %", "Max"),
+        *("", "Graphs", "Mean ± std", "Min", "25%", "50%", "75%", "Max"),
         *(f"≥ {threshold}", f"< {threshold}"),
     )
     distributions.add_row("all", *_cells(found.overall))
@@ -136,15 +150,21 @@ def _show_measure(found: "MeasureSummary") -> None:
 
 def _cells(found: "Distribution") -> list[str]:
     if found.undefined == found.graphs:
-        return [f"{found.graphs:,}", "undefined", *["-"] * 7]
+        return [f"{found.graphs:,}", _mean(found), *["-"] * 7]
     five = (found.minimum, found.quartile_1, found.median, found.quartile_3, found.maximum)
     return [
         f"{found.graphs:,}",
-        f"{found.mean:.3f} ± {found.std:.3f}",
-        *(f"{value:.2f}" for value in five),
-        f"{found.homophilic_share:.1%}",
-        f"{1 - found.homophilic_share:.1%}",
+        _mean(found),
+        *(f"{round(value, 2) + 0.0:.2f}" for value in five),  # + 0.0 turns -0.0 into 0.0
+        f"{found.homophilic_share:.0%}",
+        f"{1 - found.homophilic_share:.0%}",
     ]
+
+
+def _mean(found: "Distribution") -> str:
+    if found.undefined == found.graphs:
+        return "undefined"
+    return f"{found.mean:.3f} ± {found.std:.3f}"
 
 
 def _histogram(found: "MeasureSummary") -> str:

@@ -25,4 +25,4 @@ def complete_dataset(incomplete: str) -> list[str]:
     """Names that the shell may offer for a data set."""
     from ihgnn_cli.data.catalogue import catalogue
 
-    return [name for name in catalogue() if name.lower().startswith(incomplete.lower())]
+    return [name for name in catalogue() if name.startswith(incomplete)]

@@ -61,11 +61,22 @@ def locate(
         InputError: there is no such path, or the name cannot be one, or is close to a known one.
         DownloadError: it is not here and cannot be fetched; says where to put the file.
     """
+    path = Path(given).expanduser()
+    if given not in BUNDLED and path.exists():
+        return Source(_stem(path), Origin.PATH, path.absolute())
+    return locate_by_name(given, data_root=data_root, offline=offline, progress=progress)
+
+
+def locate_by_name(
+    given: str,
+    *,
+    data_root: Path | None = None,
+    offline: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> Source:
+    """`locate` without the files and folders of the working directory."""
     if given in BUNDLED:
         return Source(given, Origin.BUNDLED, bundled_folder(given))
-    path = Path(given).expanduser()
-    if path.exists():
-        return Source(_stem(path), Origin.PATH, path.absolute())
     if not _NAME.fullmatch(given) or given.endswith((".zip", jsonl.SUFFIX)):
         raise InputError(f"No file or folder {given}. Give a path that exists, or a name.")
     root = default_data_root(data_root)

@@ -31,27 +31,35 @@ class ProblemList:
 
     file: str
     found: list[Problem] = field(default_factory=list)
-    uncounted: int = 0
+    unlisted: int = 0
+    lines: set[int] = field(default_factory=set)
+    """Every line with a mistake, also those that are only counted."""
 
     def add(self, line: int | None, message: str, remedy: str) -> None:
         """Note a mistake, with its line counted from 1."""
+        if line is not None:
+            self.lines.add(line)
         if len(self.found) < MAX_PROBLEMS_A_FILE:
             self.found.append(Problem(self.file, line, message, remedy))
         else:
-            self.uncounted += 1
+            self.unlisted += 1
 
     def add_rows(self, wrong: NDArray[np.bool_], message: str, remedy: str) -> None:
-        """Note the same mistake on every row where `wrong` holds."""
-        rows = np.flatnonzero(wrong)
-        for row in rows[:MAX_PROBLEMS_A_FILE].tolist():
+        """Note the same mistake on every row where `wrong` holds and none is known yet."""
+        for row in np.flatnonzero(wrong & self.sound(len(wrong))).tolist():
             self.add(row + 1, message, remedy)
-        self.uncounted += max(0, len(rows) - MAX_PROBLEMS_A_FILE)
+
+    def sound(self, rows: int) -> NDArray[np.bool_]:
+        """[rows] whether a row's line is without mistakes so far; the others hold no values."""
+        mask = np.ones(rows, dtype=bool)
+        mask[[line - 1 for line in self.lines if line <= rows]] = False
+        return mask
 
     def all(self) -> list[Problem]:
-        """Everything that was found, the uncounted rest as one."""
-        if not self.uncounted:
+        """Everything that was found, the unlisted rest as one."""
+        if not self.unlisted:
             return self.found
-        rest = f"{self.uncounted:,} more lines have problems like these."
+        rest = f"{self.unlisted:,} more lines have problems like these."
         return [*self.found, Problem(self.file, None, rest, "Mend those above first.")]
 
     def __bool__(self) -> bool:
@@ -140,9 +148,10 @@ class _Reader:
         fields = _fields(content)
         columns = self.columns = self.columns or len(fields)
         if len(fields) != columns:
+            values = "value" if len(fields) == 1 else "values"
             self.problems.add(
                 self.line,
-                f"{len(fields)} {'value' if len(fields) == 1 else 'values'} where {columns} belong.",
+                f"{len(fields)} {values} where {columns} belong.",
                 "Give every line the same number of values.",
             )
             return [0] * columns
@@ -231,7 +240,7 @@ def _plain_integers(chunk: bytes, columns: int) -> Table | None:
     if (
         not is_digit[signs + 1].all()
         or is_digit[signs - 1].any()
-        or np.isin(before, [43, 45]).any()
+        or np.isin(before, list(b"-+")).any()
     ):
         return None
     value[np.searchsorted(last, signs[text[signs] == ord("-")])] *= -1

@@ -97,8 +97,6 @@ class _Reading:
         return read(part) if part in self.files else None
 
     def _check_indicator(self, tables: _Tables) -> None:
-        if self._list("graph_indicator") or self._list("graph_labels"):
-            return
         indicator, num_graphs = tables.graph_indicator, len(tables.graph_labels)
         if not num_graphs:
             self._list("graph_labels").add(None, "the file is empty.", "Give each graph a class.")
@@ -107,11 +105,12 @@ class _Reading:
         self._list("graph_indicator").add_rows(
             wrong, f"no graph of this number among {num_graphs:,} graph labels.", _NUMBERING
         )
-        self._list("graph_labels").add_rows(
-            np.bincount(indicator[~wrong], minlength=num_graphs + 1)[1:] == 0,
-            "the graph of this line has no nodes in the graph indicator.",
-            "Remove the graph, or give it nodes.",
-        )
+        if not self._list("graph_indicator"):
+            self._list("graph_labels").add_rows(
+                np.bincount(indicator, minlength=num_graphs + 1)[1:] == 0,
+                "the graph of this line has no nodes in the graph indicator.",
+                "Remove the graph, or give it nodes.",
+            )
 
     def _check_rows(self, tables: _Tables) -> None:
         num_nodes, num_edges = len(tables.graph_indicator), len(tables.edges)
@@ -131,21 +130,22 @@ class _Reading:
     def _check_edges(self, tables: _Tables) -> None:
         edges, indicator = tables.edges, tables.graph_indicator
         num_nodes = len(indicator)
-        if self._list("A") or self._list("graph_indicator") or not len(edges):
-            return
+        found = self._list("A")
         if num_nodes > np.iinfo(np.int32).max:
-            self._list("A").add(None, f"{num_nodes:,} nodes are too many.", "Split the data set.")
-        elif edges.min() < 1 or edges.max() > num_nodes:
-            self._list("A").add_rows(
+            found.add(None, f"{num_nodes:,} nodes are too many.", "Split the data set.")
+            return
+        if found or (len(edges) and (edges.min() < 1 or edges.max() > num_nodes)):
+            found.add_rows(
                 np.asarray(((edges < 1) | (edges > num_nodes)).any(axis=1)),
                 f"no node of this number among {num_nodes:,} lines of the graph indicator.",
                 _NUMBERING,
             )
-        else:
-            self._list("A").add_rows(
-                indicator[edges[:, 0] - 1] != indicator[edges[:, 1] - 1],
-                "the edge joins nodes of two graphs.",
-                "Correct it, or the graph indicator.",
+        if not self._list("graph_indicator"):
+            rows = np.flatnonzero(found.sound(len(edges))) if found else slice(None)
+            crossing = np.zeros(len(edges), dtype=bool)
+            crossing[rows] = indicator[edges[rows, 0] - 1] != indicator[edges[rows, 1] - 1]
+            found.add_rows(
+                crossing, "the edge joins nodes of two graphs.", "Correct it, or the indicator."
             )
 
 

@@ -89,8 +89,10 @@ def remarks(
         told.append("No node labels in the data: each node's degree is its label, as in the paper.")
     isolated = summary.isolated_nodes
     if isolated and Measure.NODE in measures:
-        nodes = "1 node has" if isolated == 1 else f"{isolated:,} nodes have"
-        told.append(f"{nodes} no neighbours and count as 0.")
+        nodes = "1 node has no neighbours and counts"
+        if isolated > 1:
+            nodes = f"{isolated:,} nodes have no neighbours and count"
+        told.append(f"{nodes} as 0.")
     for measure in measures:
         undefined = summary.of(measure).overall.undefined
         if undefined:

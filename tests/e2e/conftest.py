@@ -1,0 +1,89 @@
+"""The installed command, as a user starts it."""
+
+import shutil
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+
+import pytest
+
+Run = Callable[..., subprocess.CompletedProcess[str]]
+TIMEOUT = 120
+
+
+@pytest.fixture(scope="session")
+def command() -> str:
+    """The `ihgnn` script of the environment that runs the tests."""
+    found = shutil.which("ihgnn", path=str(Path(sys.executable).parent)) or shutil.which("ihgnn")
+    assert found, "the package is not installed: pip install ."
+    return found
+
+
+@pytest.fixture
+def ihgnn(command: str, tmp_path: Path) -> Run:
+    """Run `ihgnn ARGS` in an empty folder, with the test's clean environment."""
+
+    def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [command, *map(str, args)],
+            cwd=tmp_path,
+            capture_output=True,
+            text=True,
+            encoding="utf-8",
+            timeout=TIMEOUT,
+            check=False,
+        )
+
+    return run
+
+
+class StallingServer:
+    """Serves files by path; a path in `stalled` gets half its bytes and then silence."""
+
+    def __init__(self) -> None:
+        self.files: dict[str, bytes] = {}
+        self.stalled: set[str] = set()
+        self.half_sent = threading.Event()
+        self.release = threading.Event()
+        outer = self
+
+        class Handler(BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                content = outer.files.get(self.path)
+                if content is None:
+                    self.send_error(404)
+                    return
+                self.send_response(200)
+                self.send_header("Content-Length", str(len(content)))
+                self.end_headers()
+                if self.path in outer.stalled:
+                    self.wfile.write(content[: len(content) // 2])
+                    self.wfile.flush()
+                    outer.half_sent.set()
+                    outer.release.wait(TIMEOUT)
+                else:
+                    self.wfile.write(content)
+
+            def log_message(self, *_: object) -> None:
+                pass
+
+        self.http = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+        self.http.daemon_threads = True
+        self.address = f"http://127.0.0.1:{self.http.server_port}"
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[StallingServer]:
+    """A real server on loopback, which commands take for the TU server."""
+    made = StallingServer()
+    monkeypatch.setenv("IHGNN_MIRROR", made.address)
+    thread = threading.Thread(target=made.http.serve_forever, daemon=True)
+    thread.start()
+    yield made
+    made.release.set()
+    made.http.shutdown()
+    made.http.server_close()
+    thread.join()

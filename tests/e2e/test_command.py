@@ -1,0 +1,175 @@
+"""The command as a whole: help, version, completion, failures, terminals and pipes."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ihgnn_cli import __version__
+
+ESCAPE = "\x1b["
+
+
+def assert_refused(result: subprocess.CompletedProcess[str], code: int, *said: str) -> None:
+    """One or two lines that say what was wrong, the exit code, and nothing on standard output."""
+    assert result.returncode == code, result.stderr
+    assert result.stdout == ""
+    assert "Traceback" not in result.stderr
+    assert result.stderr.startswith("Error: ")
+    assert len(result.stderr.strip().splitlines()) <= 2
+    for each in said:
+        assert each in result.stderr
+
+
+def test_help_lists_the_commands(ihgnn) -> None:
+    result = ihgnn("--help")
+    assert result.returncode == 0
+    for name in ("homophily", "datasets", "env"):
+        assert re.search(rf"\b{name}\b", result.stdout)
+
+
+@pytest.mark.parametrize("name", ["homophily", "datasets", "env"])
+def test_every_command_has_help_and_json(ihgnn, name: str) -> None:
+    result = ihgnn(name, "--help")
+    assert result.returncode == 0
+    assert "--json" in result.stdout
+
+
+def test_version(ihgnn) -> None:
+    assert ihgnn("--version").stdout == f"ihgnn {__version__}\n"
+
+
+def test_the_module_runs_as_the_command_does() -> None:
+    result = subprocess.run(
+        [sys.executable, "-m", "ihgnn_cli", "--version"], capture_output=True, text=True, check=True
+    )
+    assert result.stdout == f"ihgnn {__version__}\n"
+
+
+def test_help_imports_nothing_heavy() -> None:
+    code = (
+        "import sys; from ihgnn_cli.cli.app import app; app(['--help'], standalone_mode=False);"
+        "heavy = {'torch', 'torch_geometric', 'onnxruntime', 'numpy', 'matplotlib', 'optuna'};"
+        "print('heavy:', sorted(heavy & set(sys.modules)))"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.endswith("heavy: []\n")
+
+
+def test_homophily_needs_no_torch() -> None:
+    code = (
+        "import sys; from ihgnn_cli.cli.app import app;"
+        "app(['homophily', 'MUTAG'], standalone_mode=False);"
+        "print('torch' in sys.modules)"
+    )
+    result = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert result.stdout.endswith("False\n")
+
+
+def test_the_shell_completes_data_set_names(ihgnn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("_IHGNN_COMPLETE", "complete_bash")
+    monkeypatch.setenv("COMP_WORDS", "ihgnn homophily IMDB")
+    monkeypatch.setenv("COMP_CWORD", "2")
+    assert set(ihgnn().stdout.split()) == {"IMDB-BINARY", "IMDB-MULTI"}
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["nonsense"], "No such command 'nonsense'"),
+        (["homophily"], "Missing argument"),
+        (["homophily", "MUTAG", "--frobnicate"], "--frobnicate"),
+        (["homophily", "MUTAG", "--measure", "luck"], "'node', 'edge', 'adjusted'"),
+        (["homophily", "MUTAGG"], "Did you mean MUTAG"),
+        (["homophily", "./nowhere"], "No file or folder ./nowhere"),
+        (["homophily", "MUTAG", "--plot", "figure.gif"], ".png, .svg, .pdf"),
+        (["homophily", "."], "no TU data set in it"),
+    ],
+)
+def test_mistakes_end_in_two_lines_and_code_2(ihgnn, args: list[str], said: str) -> None:
+    assert_refused(ihgnn(*args), 2, said)
+
+
+def test_a_path_that_cannot_be_written_is_a_failure(ihgnn, tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    assert_refused(ihgnn("homophily", "MUTAG", "--csv", "file/x.csv"), 1, "Cannot write file/x.csv")
+    assert_refused(ihgnn("homophily", "MUTAG", "--plot", "file/x.png"), 1, "Cannot write")
+    assert [each.name for each in tmp_path.iterdir()] == ["file"]
+
+
+def test_offline_says_where_the_file_belongs(ihgnn) -> None:
+    target = Path(os.environ["IHGNN_DATA"]) / "NCI1.zip"
+    assert_refused(ihgnn("homophily", "NCI1", "--offline"), 1, "--offline", str(target))
+
+
+def test_a_reader_that_leaves_early_is_no_error(command: str) -> None:
+    if os.name == "nt":
+        pytest.skip("no SIGPIPE on Windows")
+    result = subprocess.run(
+        f"'{command}' homophily MUTAG --json | head -1",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.stdout == "{\n"
+    assert result.stderr == ""
+
+
+def test_no_colours_and_no_progress_in_a_pipe(ihgnn) -> None:
+    result = ihgnn("homophily", "MUTAG", "--compare-paper")
+    assert ESCAPE not in result.stdout
+    assert result.stderr == ""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pseudo-terminals are of Unix")
+@pytest.mark.parametrize(
+    "args",
+    [["datasets", "--all"], ["homophily", "MUTAG", "--compare-paper", "-m", "node", "-m", "edge"]],
+)
+def test_a_terminal_of_80_columns_gets_colours_and_whole_tables(
+    command: str, monkeypatch: pytest.MonkeyPatch, args: list[str]
+) -> None:
+    import pty
+
+    shown = bytearray()
+
+    def keep(descriptor: int) -> bytes:
+        block = os.read(descriptor, 4096)
+        shown.extend(block)
+        return block
+
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.setenv("COLUMNS", "80")
+    assert pty.spawn([command, *args], keep) == 0
+    assert ESCAPE.encode() in shown
+    assert "…" not in shown.decode()
+
+
+def test_a_terminal_without_unicode_gets_plain_bars(ihgnn, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PYTHONIOENCODING", "ascii")
+    result = ihgnn("homophily", "MUTAG")
+    assert result.returncode == 0
+    assert "####" in result.stdout
+
+
+def test_env_is_a_block_for_a_bug_report(ihgnn) -> None:
+    import json
+
+    shown = ihgnn("env")
+    assert shown.returncode == 0
+    assert shown.stderr == ""
+    for name in ("ihgnn", "python", "torch", "onnx", "CPUExecutionProvider", "data root", "cache"):
+        assert re.search(rf"^{re.escape(name)} ", shown.stdout, re.MULTILINE)
+    found = json.loads(ihgnn("env", "--json").stdout)
+    assert found["ihgnn"] == __version__
+    assert found["onnx_providers"]["CPUExecutionProvider"] is True
+    assert found["data_root"] == os.environ["IHGNN_DATA"]
+    assert {"torch", "torch-geometric", "onnx"} <= set(found["packages"])

@@ -1,0 +1,107 @@
+"""`ihgnn datasets`: list, check, fetch; from the shell, against a real server."""
+
+import json
+import os
+import signal
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ihgnn_cli.data.sources import bundled_folder
+
+
+@pytest.fixture
+def mutag_zip(zip_folder, tmp_path: Path) -> bytes:
+    """MUTAG's bytes as the server would send them, under another name."""
+    folder = tmp_path / "server" / "NCI1"
+    folder.mkdir(parents=True)
+    for file in bundled_folder("MUTAG").glob("MUTAG_*.txt"):
+        (folder / file.name.replace("MUTAG", "NCI1")).write_bytes(file.read_bytes())
+    return zip_folder(folder).read_bytes()
+
+
+def test_list_tells_what_is_where(ihgnn, write_tu) -> None:
+    root = Path(os.environ["IHGNN_DATA"])
+    write_tu("MINE", root / "MINE", A="1, 2\n", graph_indicator="1\n1\n", graph_labels="5\n")
+    (root / "BROKEN.zip").write_bytes(b"not a zip")
+    shown = ihgnn("datasets")
+    assert shown.returncode == 0
+    rows = {line.split()[0]: line for line in shown.stdout.splitlines() if line.split()}
+    assert "bundled" in rows["MUTAG"]
+    assert "data root" in rows["MINE"]
+    assert "degree" in rows["MINE"]
+    assert "unreadable" in rows["BROKEN"]
+    assert "NCI1" not in rows
+    assert "NCI1" in ihgnn("datasets", "--all").stdout
+    listed = json.loads(ihgnn("datasets", "--json").stdout)
+    entries = {each["name"]: each for each in listed["datasets"]}
+    assert listed["data_root"] == str(root)
+    assert entries["MUTAG"]["node_labels"] == 7
+    assert entries["MINE"]["has_node_labels"] is False
+    assert entries["NCI1"]["where"] == "download"
+    assert entries["BROKEN"]["problem"]
+
+
+def test_check_reports_every_problem_at_once(ihgnn, write_tu) -> None:
+    folder = write_tu(
+        A="1, 2\n2, 9\nx, 1\n1, 3\n",
+        graph_indicator="1\n1\n2\n",
+        graph_labels="1\n1\n",
+        node_labels="0\n0\n",
+    )
+    result = ihgnn("datasets", "check", folder)
+    assert result.returncode == 2
+    for place in ("line 2", "line 3", "line 4", "TINY_node_labels.txt: 2 lines"):
+        assert place in result.stdout
+    assert "4 problems" in result.stderr
+    found = json.loads(ihgnn("datasets", "check", folder, "--json").stdout)
+    assert found["ok"] is False
+    assert [each["line"] for each in found["problems"]] == [3, 2, 4, None]
+    assert all(each["remedy"] for each in found["problems"])
+
+
+def test_check_says_what_a_valid_set_holds(ihgnn, write_tu) -> None:
+    folder = write_tu(A="1, 2\n", graph_indicator="1\n1\n", graph_labels="1\n")
+    result = ihgnn("datasets", "check", folder)
+    assert result.returncode == 0
+    assert "1 graphs, 2 nodes, 1 edges" in " ".join(result.stdout.split())
+    assert "1 one-directional edge made undirected" in result.stdout
+    assert json.loads(ihgnn("datasets", "check", folder, "--json").stdout)["ok"] is True
+
+
+def test_fetch_downloads_once_and_later_commands_work_offline(ihgnn, server, mutag_zip) -> None:
+    server.files["/NCI1.zip"] = mutag_zip
+    result = ihgnn("datasets", "fetch", "NCI1")
+    assert result.returncode == 0
+    target = Path(os.environ["IHGNN_DATA"]) / "NCI1.zip"
+    assert target.read_bytes() == mutag_zip
+    del server.files["/NCI1.zip"]
+    assert str(target) in ihgnn("datasets", "fetch", "NCI1").stdout
+    assert ihgnn("homophily", "NCI1", "--offline").returncode == 0
+
+
+def test_fetch_of_what_the_server_does_not_have(ihgnn, server) -> None:
+    result = ihgnn("datasets", "fetch", "NCI1")
+    assert (result.returncode, result.stdout) == (1, "")
+    first, second = result.stderr.splitlines()
+    assert "404" in first
+    assert second.endswith(str(Path(os.environ["IHGNN_DATA"]) / "NCI1.zip"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="signals are of Unix")
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_an_interrupted_download_leaves_nothing(
+    command: str, server, mutag_zip, number: signal.Signals, code: int
+) -> None:
+    server.files["/NCI1.zip"] = mutag_zip
+    server.stalled.add("/NCI1.zip")
+    process = subprocess.Popen(
+        [command, "datasets", "fetch", "NCI1"], stderr=subprocess.PIPE, text=True
+    )
+    assert server.half_sent.wait(60)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == code
+    assert "Traceback" not in said
+    assert list(Path(os.environ["IHGNN_DATA"]).iterdir()) == []

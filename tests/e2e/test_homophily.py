@@ -1,0 +1,99 @@
+"""`ihgnn homophily`, from the shell."""
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+
+def test_mutag_out_of_the_box(ihgnn) -> None:
+    result = ihgnn("homophily", "MUTAG")
+    assert result.returncode == 0
+    assert result.stderr == ""
+    for part in (
+        "MUTAG (bundled)",
+        "188",
+        "17.93",
+        "19.79",
+        "0.647 ± 0.145",
+        "class -1",
+        "class 1",
+    ):
+        assert part in result.stdout
+
+
+def test_json_is_one_document_with_the_papers_columns(ihgnn) -> None:
+    result = ihgnn("homophily", "MUTAG", "MUTAG", "--json", "-m", "edge", "-m", "adjusted")
+    first, second = json.loads(result.stdout)["datasets"]
+    assert first == second
+    assert {
+        "name": "MUTAG",
+        "graphs": 188,
+        "node_labels": 7,
+        "classes": 2,
+        "label_source": "labels",
+        "source": "bundled",
+    }.items() <= first.items()
+    assert (round(first["mean_nodes"], 2), round(first["mean_edges"], 2)) == (17.93, 19.79)
+    assert (round(first["beta_mean"], 2), round(first["beta_std"], 2)) == (0.65, 0.14)
+    assert list(first["measures"]) == ["edge", "adjusted", "node"]
+    assert sum(first["measures"]["edge"]["histogram"]["counts"]) == 188
+
+
+def test_measures_stand_side_by_side(ihgnn) -> None:
+    result = ihgnn("homophily", "MUTAG", "-m", "node", "-m", "edge", "-m", "adjusted")
+    shown = " ".join(result.stdout.split())
+    assert "Node homophily β Edge homophily Adjusted homophily" in shown
+    assert "all 0.647 ± 0.145 0.702 ± 0.136 0.208 ± 0.120" in shown
+
+
+def test_figure_and_rows_are_written(ihgnn, tmp_path: Path) -> None:
+    result = ihgnn("homophily", "MUTAG", "--plot", "figure.png", "--csv", "graphs.csv")
+    assert result.returncode == 0
+    assert (tmp_path / "figure.png").read_bytes().startswith(b"\x89PNG")
+    with (tmp_path / "graphs.csv").open(newline="") as stream:
+        assert len(list(csv.reader(stream))) == 189
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["figure.png", "graphs.csv"]
+
+
+def test_the_paper_beside_ours(ihgnn, tmp_path: Path) -> None:
+    assert "Equal to the paper's printed digits" in (
+        ihgnn("homophily", "MUTAG", "--compare-paper").stdout
+    )
+    (tmp_path / "mine.jsonl").write_text('{"node_labels": [1, 1], "edges": [[0, 1]], "class": 0}\n')
+    shown = ihgnn("homophily", "mine.jsonl", "--compare-paper")
+    assert "The paper has no row for mine" in shown.stdout
+    entry = json.loads(ihgnn("homophily", "mine.jsonl", "--compare-paper", "--json").stdout)
+    assert entry["datasets"][0]["paper"] is None
+
+
+def test_undefined_values_are_null_in_json(ihgnn, tmp_path: Path) -> None:
+    (tmp_path / "one.jsonl").write_text('{"node_labels": [1, 1], "edges": [[0, 1]], "class": 0}\n')
+    result = ihgnn("homophily", "one.jsonl", "-m", "adjusted", "--json")
+    assert json.loads(result.stdout)["datasets"][0]["measures"]["adjusted"]["mean"] is None
+    assert "undefined" in ihgnn("homophily", "one.jsonl", "-m", "adjusted").stdout
+
+
+def test_degree_labels_are_said_and_explained(ihgnn, real_data: Path) -> None:
+    shown = ihgnn("homophily", "IMDB-BINARY", "--data-root", real_data, "--compare-paper").stdout
+    assert "each node's degree is its label" in shown
+    assert "0.673 ± 0.202" in shown
+    assert "0.46 ± 0.27" in shown
+    assert "nodes carry other" in " ".join(shown.split())
+
+
+def test_one_bad_data_set_gives_no_half_answer(ihgnn, tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text("{]\n")
+    result = ihgnn("homophily", "MUTAG", "bad.jsonl", "--json", "--csv", "graphs.csv")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "bad.jsonl, line 1" in result.stderr
+    assert not (tmp_path / "graphs.csv").exists()
+
+
+@pytest.mark.parametrize("label", ["C", "Stickstoff", "酸素"])
+def test_string_labels_survive(ihgnn, tmp_path: Path, label: str) -> None:
+    line = json.dumps({"node_labels": [label, label], "edges": [[0, 1]], "class": label})
+    (tmp_path / "words.jsonl").write_text(line + "\n", encoding="utf-8")
+    entry = json.loads(ihgnn("homophily", "words.jsonl", "--json").stdout)["datasets"][0]
+    assert entry["class_values"] == [label]
