@@ -1,5 +1,7 @@
 """What CI runs; `nox` alone runs the tests. `nox -r` reuses the environments."""
 
+import re
+
 import nox
 
 nox.options.sessions = ["tests"]
@@ -58,6 +60,18 @@ def coverage(session: nox.Session) -> None:
         f"--cov-fail-under={COVERAGE_FLOOR}",
         *session.posargs,
     )
+
+
+@nox.session
+def newest(session: nox.Session) -> None:
+    """Run the tests against the newest dependencies, beyond the tested range as well."""
+    names = {re.match(r"[\w.-]+", each).group() for each in PROJECT["project"]["dependencies"]}
+    install(session, "test")
+    # One onnxruntime is installed by marker; the other would overwrite it.
+    installed = session.run("pip", "list", "--format=freeze", silent=True)
+    present = sorted(name for name in names if f"\n{name}==".lower() in f"\n{installed}".lower())
+    session.install("--upgrade", "--pre", *present)
+    session.run("pytest", "-m", "not long", *session.posargs)
 
 
 @nox.session
