@@ -7,6 +7,8 @@ one or two lines and leaves with `exit_code`; the library only raises.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ihgnn_cli.words import counted
+
 
 class IhgnnError(Exception):
     """Something failed for a reason that the user can understand and act on."""
@@ -50,6 +52,5 @@ class DataError(InputError):
         first = str(self.problems[0])
         more = len(self.problems) - 1
         if more:
-            what = "problem" if more == 1 else "problems"
-            first += f" ({more} more {what}: 'ihgnn datasets check' lists them all.)"
+            first += f" ({counted(more, 'more problem')}: 'ihgnn datasets check' lists them.)"
         super().__init__(first)

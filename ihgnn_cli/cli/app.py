@@ -72,11 +72,7 @@ def _run() -> int:
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise
-        return _failed(
-            f"{type(error).__name__}: {error}\nThis is a mistake in ihgnn. Please report it with "
-            f"the output of 'ihgnn env'; {DEBUG_VARIABLE}=1 shows the traceback.",
-            1,
-        )
+        return _failed(_unforeseen(error), 1)
     return code if isinstance(code, int) else 0
 
 
@@ -87,6 +83,15 @@ class _NoteHandler(logging.Handler):
         from ihgnn_cli.cli import console
 
         console.note(f"Note: {record.getMessage()}")
+
+
+def _unforeseen(error: Exception) -> str:
+    if isinstance(error, MemoryError):
+        return "Not enough memory. Use a larger machine, or a part of the data."
+    return (
+        f"{type(error).__name__}: {error}\nThis is a mistake in ihgnn. Please report it with "
+        f"the output of 'ihgnn env'; {DEBUG_VARIABLE}=1 shows the traceback."
+    )
 
 
 def _failed(message: str, code: int) -> int:

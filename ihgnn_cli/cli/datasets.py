@@ -96,6 +96,7 @@ def check(
     from ihgnn_cli.errors import DataError
     from ihgnn_cli.homophily.summary import summarize
     from ihgnn_cli.report.homophily import remarks
+    from ihgnn_cli.words import counted
 
     source = locate(path, data_root=data_root, offline=True)
     try:
@@ -107,8 +108,7 @@ def check(
         else:
             for problem in error.problems:
                 console.show(f"{problem.where}: {problem.message}\n    {problem.remedy}")
-            count = len(error.problems)
-            console.error(f"{count} problem{'' if count == 1 else 's'} in {source.path}")
+            console.error(f"{counted(len(error.problems), 'problem')} in {source.path}")
         raise typer.Exit(DataError.exit_code) from None
     told = remarks(dataset, summarize(dataset), ())
     if as_json:
@@ -129,10 +129,12 @@ def check(
             }
         )
         return
+    one_class = len(dataset.class_values) == 1
     console.show(
-        f"{source.path} is valid: {len(dataset):,} graphs, {dataset.num_nodes:,} nodes, "
-        f"{dataset.num_edges:,} edges, {len(dataset.label_values):,} node labels, "
-        f"{len(dataset.class_values):,} classes."
+        f"{source.path} is valid: {counted(len(dataset), 'graph')}, "
+        f"{counted(dataset.num_nodes, 'node')}, {counted(dataset.num_edges, 'edge')}, "
+        f"{counted(len(dataset.label_values), 'node label')}, "
+        f"{len(dataset.class_values):,} {'class' if one_class else 'classes'}."
     )
     for line in told:
         console.show(f"- {line}")

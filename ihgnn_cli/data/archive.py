@@ -1,15 +1,17 @@
 """A data set's raw files, from a folder or out of a zip, which is never unpacked to disk."""
 
+import errno
 import hashlib
+import lzma
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from contextlib import contextmanager
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
-from ihgnn_cli.errors import DataError, InputError, Problem
+from ihgnn_cli.errors import DataError, Problem
 
 EDGE_LIST = "_A.txt"
 # Text of numbers shrinks to a sixth (COLLAB) or, where it repeats, to a fiftieth; a bomb, to a
@@ -18,6 +20,26 @@ MAX_COMPRESSION = 200
 # Below this a zip may shrink as it likes: there is nothing to fill a disk or a memory with.
 HARMLESS_BYTES = 64 << 20
 _HASH_BLOCK = 1 << 20
+# What zipfile and its decompressors raise over a damaged file.
+DAMAGE = (
+    zipfile.BadZipFile,
+    NotImplementedError,
+    EOFError,
+    UnicodeDecodeError,
+    zlib.error,
+    lzma.LZMAError,
+    OSError,
+)
+PARTS = (
+    "A",
+    "graph_indicator",
+    "graph_labels",
+    "graph_attributes",
+    "node_labels",
+    "node_attributes",
+    "edge_labels",
+    "edge_attributes",
+)
 
 
 class TUFiles(ABC):
@@ -73,8 +95,8 @@ class _Zip(TUFiles):
                 archive.open(self._members[part]) as stream,
             ):
                 yield cast(BinaryIO, stream)
-        except (zipfile.BadZipFile, NotImplementedError, EOFError, zlib.error) as error:
-            raise _damaged(self.path, str(error)) from error
+        except DAMAGE as error:
+            raise _damaged(self.path, error) from error
 
     def digest(self) -> str:
         digest = hashlib.sha256()
@@ -87,6 +109,7 @@ def open_tu(path: Path) -> TUFiles:
 
     Raises:
         DataError: there is none, there are several, or the zip is damaged or unsafe.
+        OSError: the path cannot be read.
     """
     return _open_folder(path) if path.is_dir() else _open_zip(path)
 
@@ -121,42 +144,36 @@ def _open_zip(path: Path) -> TUFiles:
     try:
         with zipfile.ZipFile(path) as archive:
             members = archive.infolist()
-    except (zipfile.BadZipFile, NotImplementedError) as error:
-        raise _damaged(path, str(error)) from error
+    except DAMAGE as error:
+        raise _damaged(path, error) from error
     _refuse_unsafe(path, members)
     files = {
-        member.filename: member
+        PurePosixPath(member.filename.replace("\\", "/")): member
         for member in members
         if not member.is_dir() and not member.filename.startswith("__MACOSX/")
     }
-    edge_lists = {file: PurePosixPath(file) for file in files if file.endswith(EDGE_LIST)}
-    name = _choose(path, [each.name for each in edge_lists.values()])
+    edge_lists = [file for file in files if file.name.endswith(EDGE_LIST)]
+    name = _choose(path, [file.name for file in edge_lists])
     if name is None:
         raise DataError([_no_edge_list(path)])
-    folder = next(each.parent for each in edge_lists.values() if each.name == name + EDGE_LIST)
-    here = {each: PurePosixPath(each) for each in files}
-    local = {each.name: files[file] for file, each in here.items() if each.parent == folder}
+    folder = next(file.parent for file in edge_lists if file.name == name + EDGE_LIST)
+    local = {file.name: member for file, member in files.items() if file.parent == folder}
     return _Zip(path, name, {part: local[file] for file, part in _parts(name, local)})
 
 
-def _parts(
-    name: str, files: "dict[str, Path] | dict[str, zipfile.ZipInfo]"
-) -> list[tuple[str, str]]:
+def _parts(name: str, files: Container[str]) -> list[tuple[str, str]]:
     """File name and part of the files that belong to data set `name`."""
-    prefix, suffix = f"{name}_", ".txt"
-    return [
-        (file, file[len(prefix) : -len(suffix)])
-        for file in files
-        if file.startswith(prefix) and file.endswith(suffix)
-    ]
+    named = [(f"{name}_{part}.txt", part) for part in PARTS]
+    return [(file, part) for file, part in named if file in files]
 
 
 def _choose(path: Path, edge_lists: list[str]) -> str | None:
     """The data set's name by its edge list; of several, the one named like the folder or zip."""
+    own = path.name if path.is_dir() else path.stem
     names = sorted(file.removesuffix(EDGE_LIST) for file in edge_lists)
     if len(names) > 1:
-        if path.stem in names and names.count(path.stem) == 1:
-            return path.stem
+        if names.count(own) == 1:
+            return own
         raise DataError(
             [
                 Problem(
@@ -203,8 +220,11 @@ def _no_edge_list(path: Path) -> Problem:
     )
 
 
-def _damaged(path: Path, reason: str) -> InputError:
-    reason = reason.rstrip(".")
+def _damaged(path: Path, error: Exception) -> Exception:
+    """The error to raise: a file that cannot be read at all is another matter."""
+    if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
+        return error
+    reason = str(error).rstrip(".")
     return DataError(
         [
             Problem(

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, offsets, vocabulary
-from ihgnn_cli.data.edges import count_conflicts, simplify
+from ihgnn_cli.data.edges import SimpleEdges, count_conflicts, simplify
 
 Coded = tuple[NDArray[np.int32], tuple[Value, ...]]
 """Positions in a vocabulary, and the vocabulary."""
@@ -49,7 +49,7 @@ def build(listed: ListedGraphs) -> GraphDataset:
     if columns and simple.notes.duplicate_edges:
         conflicts = count_conflicts(simple, listed.source, listed.target, np.column_stack(columns))
     labels = listed.node_labels or vocabulary(np.diff(simple.neighbor_ptr))
-    edge_ids, edge_values = listed.edge_labels or (None, ())
+    edge_ids, edge_values = _of_edges(listed, simple)
     return GraphDataset(
         name=listed.name,
         node_ptr=offsets(listed.sizes),
@@ -61,14 +61,25 @@ def build(listed: ListedGraphs) -> GraphDataset:
         graph_class=listed.classes[0],
         class_values=listed.classes[1],
         node_attributes=listed.node_attributes,
-        edge_label=None if edge_ids is None else edge_ids[simple.line],
+        edge_label=edge_ids,
         edge_label_values=edge_values,
-        edge_attributes=None
-        if listed.edge_attributes is None
-        else listed.edge_attributes[simple.line],
+        edge_attributes=listed.edge_attributes[simple.line]
+        if listed.edge_attributes is not None and len(simple.neighbors)
+        else None,
         notes=replace(
             simple.notes,
             reordered_nodes=listed.reordered_nodes,
             conflicting_duplicates=conflicts,
         ),
     )
+
+
+def _of_edges(
+    listed: ListedGraphs, simple: SimpleEdges
+) -> tuple[NDArray[np.int32] | None, tuple[Value, ...]]:
+    """Labels of the edges that remain, over the values that these still have."""
+    if listed.edge_labels is None or not len(simple.neighbors):
+        return None, ()
+    positions, values = listed.edge_labels
+    edge_label, used = vocabulary(positions[simple.line])
+    return edge_label, tuple(values[int(position)] for position in used)

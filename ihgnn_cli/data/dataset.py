@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.words import counted
 
 Value = int | str
 """A node label, edge label or class as the data set's author wrote it."""
@@ -50,11 +51,7 @@ class ReadingNotes:
             (self.one_directional, "one-directional edge", "made undirected"),
             (self.reordered_nodes, "node", "moved so that each graph's nodes stand together"),
         ]
-        return [
-            f"{count:,} {what}{'' if count == 1 else 's'} {happened}"
-            for count, what, happened in told
-            if count
-        ]
+        return [f"{counted(count, what)} {happened}" for count, what, happened in told if count]
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,13 +6,12 @@ import time
 import urllib.error
 import urllib.request
 import zipfile
-import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO, NoReturn
 
 from ihgnn_cli import __version__
-from ihgnn_cli.data.archive import open_tu
+from ihgnn_cli.data.archive import DAMAGE, open_tu
 from ihgnn_cli.errors import DataError, DownloadError, InputError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.progress import NO_PROGRESS, Advance, Progress
@@ -132,7 +131,7 @@ def _check(name: str, url: str, target: Path, path: Path) -> None:
         open_tu(path)
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
-    except (DataError, zipfile.BadZipFile, zlib.error) as error:
+    except (DataError, *DAMAGE) as error:
         _fail(name, url, target, "what the server sent is not a zip with a TU data set", error)
     if damaged is not None:
         _fail(name, url, target, f"what the server sent is damaged in {damaged}")

@@ -126,4 +126,4 @@ def count_conflicts(
     listed = np.flatnonzero(source != target)
     position = np.searchsorted(keys, source[listed].astype(np.int64) * size + target[listed])
     different = column[listed] != column[simple.line[position]]
-    return int(np.count_nonzero(different.reshape(len(listed), -1).any(axis=1)))
+    return int(np.count_nonzero(different.any(axis=tuple(range(1, different.ndim)))))

@@ -23,6 +23,7 @@ from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value
 from ihgnn_cli.data.text import ProblemList
 from ihgnn_cli.errors import DataError, InputError
 from ihgnn_cli.progress import Advance, silent
+from ihgnn_cli.words import counted
 
 KEYS = (
     "node_labels",
@@ -63,7 +64,7 @@ def parse_graph(line: str | bytes) -> JsonGraph:
     if not isinstance(entry, dict):
         raise InputError("not a JSON object. Write {...} with node_labels, edges and class.")
     if unknown := sorted(set(entry) - set(KEYS)):
-        raise InputError(f"unknown key '{unknown[0]}'. The keys are {', '.join(KEYS)}.")
+        raise InputError(f"unknown key '{_shown(unknown[0])}'. The keys are {', '.join(KEYS)}.")
     labels = _values(entry, "node_labels")
     attributes = _numbers(entry, "node_attributes")
     num_nodes = _num_nodes(entry, labels, attributes)
@@ -102,10 +103,11 @@ def read_jsonl(path: Path, advance: Advance = silent) -> GraphDataset:
     with path.open("rb") as stream:
         for number, raw in enumerate(stream, start=1):
             advance(len(raw))
-            if not raw.strip():
+            content = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+            if not content.strip():
                 continue
             try:
-                collected.add(parse_graph(raw.removeprefix(b"\xef\xbb\xbf")))
+                collected.add(parse_graph(content))
             except InputError as error:
                 message, _, remedy = str(error).partition(". ")
                 problems.add(number, f"{message}.", remedy)
@@ -127,6 +129,7 @@ def write_jsonl(dataset: GraphDataset, path: Path) -> None:
 class _Collected:
     """Columns that grow graph by graph."""
 
+    num_nodes: int = 0
     sizes: list[int] = field(default_factory=list)
     edges: list[tuple[int, int]] = field(default_factory=list)
     edge_counts: list[int] = field(default_factory=list)
@@ -145,6 +148,9 @@ class _Collected:
         self._same("edge_labels", _kind(graph.edge_labels), bool(graph.edges))
         self._same("node_attributes", _width(graph.node_attributes))
         self._same("edge_attributes", _width(graph.edge_attributes), bool(graph.edges))
+        self.num_nodes += graph.num_nodes
+        if self.num_nodes > np.iinfo(np.int32).max:
+            raise InputError("more than 2**31 nodes up to here. Split the data set.")
         self.sizes.append(graph.num_nodes)
         self.edge_counts.append(len(graph.edges))
         self.edges += graph.edges
@@ -200,12 +206,18 @@ def _width(rows: list[list[float]] | None) -> int:
 
 def _told(shape: object) -> str:
     words = {"int": "integers", "str": "strings"}
-    return f"{shape} numbers" if isinstance(shape, int) else words.get(str(shape), str(shape))
+    return counted(shape, "number") if isinstance(shape, int) else words.get(str(shape), str(shape))
+
+
+def _shown(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
 
 
 def _value(key: str, value: object) -> Value:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise InputError(f"{key} {json.dumps(value)[:40]}. Use an integer or a string.")
+    if isinstance(value, str) and _shown(value) != value:
+        raise InputError(f"{key} {json.dumps(value)[:40]} holds half a character. Write it whole.")
     return value
 
 
@@ -289,10 +301,17 @@ def _edges(entry: dict[str, Any], num_nodes: int) -> list[tuple[int, int]]:
 
 def _entries(dataset: GraphDataset) -> Iterator[dict[str, object]]:
     source, target = dataset.edge_index()
+    # An edge is written once, unless its label or attributes depend on the direction.
+    mirror = np.lexsort((source, target))
+    differs = np.zeros(len(source), dtype=bool)
+    for column in (dataset.edge_label, dataset.edge_attributes):
+        if column is not None:
+            unequal = column != column[mirror]
+            differs |= unequal.any(axis=tuple(range(1, unequal.ndim)))
     for graph in range(len(dataset)):
         nodes = slice(*dataset.node_ptr[graph : graph + 2].tolist())
         span = slice(*dataset.edge_ptr[graph : graph + 2].tolist())
-        once = np.flatnonzero(source[span] < target[span]) + span.start
+        once = np.flatnonzero((source[span] < target[span]) | differs[span]) + span.start
         pairs = np.stack([source[once], target[once]], axis=1) - nodes.start
         entry: dict[str, object] = {}
         if dataset.label_source is LabelSource.LABELS:

@@ -14,12 +14,14 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.errors import Problem
 from ihgnn_cli.progress import Advance, silent
+from ihgnn_cli.words import counted
 
 CHUNK_BYTES = 1 << 20
 MAX_PROBLEMS_A_FILE = 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _INT32_DIGITS = 9
 _INT64_DIGITS = 18
+_EXACT_FLOAT = 2**53  # from here on a float may stand for its neighbour
 
 Table = NDArray[Any]
 """Rows and columns of one kind of number."""
@@ -59,7 +61,7 @@ class ProblemList:
         """Everything that was found, the unlisted rest as one."""
         if not self.unlisted:
             return self.found
-        rest = f"{self.unlisted:,} more lines have problems like these."
+        rest = f"{counted(self.unlisted, 'more problem')} like these."
         return [*self.found, Problem(self.file, None, rest, "Mend those above first.")]
 
     def __bool__(self) -> bool:
@@ -77,13 +79,19 @@ def read_integers(
     The first line sets the columns where they are not given. Mistakes go to `problems`, and
     their rows are zero, so that the other rows keep their places.
     """
-    reader = _Reader(problems, columns, _plain_integers, _integer, "a whole number")
+    reader = _Reader(
+        problems,
+        columns,
+        _plain_integers,
+        _integer,
+        f"a whole number of at most {_INT64_DIGITS} digits",
+    )
     return reader.read(stream, advance, np.int32)
 
 
 def read_floats(stream: BinaryIO, problems: ProblemList, advance: Advance = silent) -> Table:
     """Read [rows, columns] of float32; NaN and numbers beyond float32 are mistakes."""
-    reader = _Reader(problems, None, _plain_floats, float, "a number")
+    reader = _Reader(problems, None, _plain_floats, _float, "a number")
     with np.errstate(over="ignore"):
         table = reader.read(stream, advance, np.float32)
     problems.add_rows(
@@ -123,7 +131,8 @@ class _Reader:
                 part = self._line_by_line(chunk, dtype)
             else:
                 self.line += len(part)
-            parts.append(part)
+            if len(part):
+                parts.append(part)
         return np.concatenate(parts) if parts else np.zeros((0, self.columns or 1), dtype)
 
     def _line_by_line(self, chunk: bytes, dtype: type[np.generic]) -> Table:
@@ -148,10 +157,9 @@ class _Reader:
         fields = _fields(content)
         columns = self.columns = self.columns or len(fields)
         if len(fields) != columns:
-            values = "value" if len(fields) == 1 else "values"
             self.problems.add(
                 self.line,
-                f"{len(fields)} {values} where {columns} belong.",
+                f"{counted(len(fields), 'value')} where {columns} belong.",
                 "Give every line the same number of values.",
             )
             return [0] * columns
@@ -195,13 +203,24 @@ def _count_fields(chunk: bytes) -> int | None:
 
 
 def _integer(text: bytes) -> int:
-    number = float(text)
-    if b"_" in text or not number.is_integer() or abs(number) >= 10**_INT64_DIGITS:
+    if b"_" in text:
         raise ValueError
     try:
-        return int(text)
+        number = int(text)
     except ValueError:
-        return int(number)
+        decimal = float(text)
+        if not decimal.is_integer() or abs(decimal) >= _EXACT_FLOAT:
+            raise
+        number = int(decimal)
+    if abs(number) >= 10**_INT64_DIGITS:
+        raise ValueError
+    return number
+
+
+def _float(text: bytes) -> float:
+    if b"_" in text:
+        raise ValueError
+    return float(text)
 
 
 def _field_ends(text: NDArray[np.uint8], columns: int) -> NDArray[np.int64] | None:

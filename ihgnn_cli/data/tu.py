@@ -16,6 +16,7 @@ from ihgnn_cli.data.dataset import GraphDataset, vocabulary
 from ihgnn_cli.data.text import ProblemList, Table, read_floats, read_integers
 from ihgnn_cli.errors import DataError
 from ihgnn_cli.progress import Advance, silent
+from ihgnn_cli.words import counted
 
 REQUIRED = ("A", "graph_indicator", "graph_labels")
 _NUMBERING = "Node and graph numbers start at 1."
@@ -123,7 +124,8 @@ class _Reading:
             if table is not None and len(table) != expected:
                 self._list(part).add(
                     None,
-                    f"{len(table):,} lines where {self.files.file_name(other)} has {expected:,}.",
+                    f"{counted(len(table), 'line')} where {self.files.file_name(other)} "
+                    f"has {expected:,}.",
                     "Both need a line for the same things, in the same order.",
                 )
 
@@ -198,5 +200,6 @@ def _coded(table: Table | None) -> Coded | None:
     if table.shape[1] == 1:
         return vocabulary(table[:, 0])
     distinct, position = np.unique(table, axis=0, return_inverse=True)
-    values = tuple(",".join(map(str, row)) for row in distinct.tolist())
-    return position.reshape(-1).astype(np.int32), values
+    joint = np.array([",".join(map(str, row)) for row in distinct.tolist()])
+    rank, values = vocabulary(joint)
+    return rank[position.reshape(-1)], values

@@ -16,6 +16,7 @@ from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import isolated_nodes
 from ihgnn_cli.homophily.paper import differences, paper_row
 from ihgnn_cli.homophily.summary import HomophilySummary, MeasureSummary
+from ihgnn_cli.words import counted
 
 FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 _COLUMNS = 3
@@ -97,8 +98,8 @@ def remarks(
         undefined = summary.of(measure).overall.undefined
         if undefined:
             told.append(
-                f"{measure.label} is undefined for {undefined:,} graphs (all edges hang on one "
-                "label, or there are none); they are left out."
+                f"{measure.label} is undefined for {counted(undefined, 'graph')} (all edges hang "
+                "on one label, or there are none), left out here."
             )
     told += [f"In reading: {sentence}." for sentence in dataset.notes.sentences()]
     return told

@@ -65,7 +65,7 @@ def test_check_says_what_a_valid_set_holds(ihgnn, write_tu) -> None:
     folder = write_tu(A="1, 2\n", graph_indicator="1\n1\n", graph_labels="1\n")
     result = ihgnn("datasets", "check", folder)
     assert result.returncode == 0
-    assert "1 graphs, 2 nodes, 1 edges" in " ".join(result.stdout.split())
+    assert "1 graph, 2 nodes, 1 edge, 1 node label, 1 class." in " ".join(result.stdout.split())
     assert "1 one-directional edge made undirected" in result.stdout
     assert json.loads(ihgnn("datasets", "check", folder, "--json").stdout)["ok"] is True
 

@@ -1,0 +1,128 @@
+"""Files are written whole or not at all."""
+
+import errno
+import os
+from pathlib import Path
+
+import pytest
+
+from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.files import written_whole
+
+ADVICE = "Choose another place, or make room."
+NO_SPACE = os.strerror(errno.ENOSPC)
+
+
+def disk_full(*_: object, **__: object) -> None:
+    raise OSError(errno.ENOSPC, NO_SPACE)
+
+
+def write_half(target: Path, failure: BaseException) -> None:
+    with written_whole(target) as temporary:
+        temporary.write_text("half")
+        raise failure
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(entry.name for entry in folder.iterdir())
+
+
+def test_a_file_is_there_when_the_block_has_ended(tmp_path: Path) -> None:
+    target = tmp_path / "result.txt"
+    with written_whole(target) as temporary:
+        temporary.write_text("new")
+        assert not target.exists()
+    assert target.read_text() == "new"
+    assert names(tmp_path) == ["result.txt"]
+
+
+def test_an_old_file_stays_until_the_block_has_ended(tmp_path: Path) -> None:
+    target = tmp_path / "result.txt"
+    target.write_text("old")
+    with written_whole(target) as temporary:
+        temporary.write_text("new")
+        assert target.read_text() == "old"
+    assert target.read_text() == "new"
+
+
+def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
+    target = tmp_path / "a" / "b" / "result.txt"
+    with written_whole(target) as temporary:
+        temporary.write_text("new")
+    assert target.read_text() == "new"
+
+
+def test_the_temporary_file_stands_beside_the_target_with_its_suffix(tmp_path: Path) -> None:
+    with written_whole(tmp_path / "figure.png") as temporary:
+        assert temporary.parent == tmp_path
+        assert temporary.suffix == ".png"
+
+
+def test_two_writers_do_not_share_a_temporary_file_and_the_last_wins(tmp_path: Path) -> None:
+    target = tmp_path / "result.txt"
+    with written_whole(target) as one:
+        with written_whole(target) as other:
+            one.write_text("one")
+            other.write_text("other")
+        assert target.read_text() == "other"
+    assert target.read_text() == "one"
+
+
+@pytest.mark.parametrize("failure", [ValueError("mine"), FileNotFoundError("mine")])
+@pytest.mark.parametrize("old", [None, "old"])
+def test_a_failure_in_the_block_leaves_everything_as_it_was(
+    tmp_path: Path, failure: Exception, old: str | None
+) -> None:
+    target = tmp_path / "result.txt"
+    if old:
+        target.write_text(old)
+    with pytest.raises(type(failure), match="mine"):
+        write_half(target, failure)
+    assert names(tmp_path) == (["result.txt"] if old else [])
+    assert not old or target.read_text() == old
+
+
+def test_an_interrupt_leaves_everything_as_it_was(tmp_path: Path) -> None:
+    with pytest.raises(KeyboardInterrupt):
+        write_half(tmp_path / "result.txt", KeyboardInterrupt())
+    assert names(tmp_path) == []
+
+
+def test_a_full_disk_is_told_in_one_line_and_leaves_the_old_file(tmp_path: Path) -> None:
+    target = tmp_path / "result.txt"
+    target.write_text("old")
+    with pytest.raises(IhgnnError) as caught:
+        write_half(target, OSError(errno.ENOSPC, NO_SPACE))
+    assert str(caught.value) == f"Cannot write {target}: {NO_SPACE}. {ADVICE}"
+    assert names(tmp_path) == ["result.txt"]
+    assert target.read_text() == "old"
+
+
+@pytest.mark.parametrize("step", ["mkdir", "touch", "replace"])
+def test_a_disk_that_fills_up_at_any_step_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    monkeypatch.setattr(Path, step, disk_full)
+    target = tmp_path / "result.txt"
+    with pytest.raises(IhgnnError, match=NO_SPACE), written_whole(target):
+        pass
+    monkeypatch.undo()
+    assert names(tmp_path) == []
+
+
+@pytest.mark.parametrize("below", ["result.txt", "folder/result.txt"])
+def test_a_parent_that_is_a_file_is_told(tmp_path: Path, below: str) -> None:
+    (tmp_path / "file").write_text("I am a file")
+    target = tmp_path / "file" / below
+    with pytest.raises(IhgnnError) as caught, written_whole(target):
+        pytest.fail("the block must not run")
+    assert str(caught.value).startswith(f"Cannot write {target}: ")
+    assert str(caught.value).endswith(ADVICE)
+    assert names(tmp_path) == ["file"]
+
+
+def test_a_target_that_is_a_folder_is_told(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    with pytest.raises(IhgnnError, match="Cannot write"), written_whole(tmp_path / "folder"):
+        pass
+    assert names(tmp_path) == ["folder"]
