@@ -19,10 +19,18 @@ def cache_root() -> Path:
     return _first(None, CACHE_VARIABLE, "parsed")
 
 
+def expanded(path: Path) -> Path:
+    """The path with `~` as the user's home; as it is where there is no such user."""
+    try:
+        return path.expanduser()
+    except RuntimeError:
+        return path
+
+
 def _first(given: Path | None, variable: str, folder: str) -> Path:
     if given is not None:
-        return given.expanduser().absolute()
+        return expanded(given).absolute()
     value = os.environ.get(variable)
     if value:
-        return Path(value).expanduser().absolute()
+        return expanded(Path(value)).absolute()
     return platformdirs.user_cache_path("ihgnn", appauthor=False) / folder

@@ -29,6 +29,8 @@ class ListedGraphs:
     undirected: bool = False
     """Each edge is listed once by definition of the format."""
     reordered_nodes: int = 0
+    keep_edge_values: bool = False
+    """The vocabulary of edge labels is known beforehand, and stays whole."""
 
 
 def build(listed: ListedGraphs) -> GraphDataset:
@@ -81,5 +83,7 @@ def _of_edges(
     if listed.edge_labels is None or not len(simple.neighbors):
         return None, ()
     positions, values = listed.edge_labels
+    if listed.keep_edge_values:
+        return positions[simple.line], values
     edge_label, used = vocabulary(positions[simple.line])
     return edge_label, tuple(values[int(position)] for position in used)

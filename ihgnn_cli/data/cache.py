@@ -90,7 +90,7 @@ def load(path: Path, name: str) -> GraphDataset | None:
         return _decode(memory, name)
     except FileNotFoundError:
         return None
-    except (OSError, ValueError, KeyError, TypeError, InputError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, InputError) as error:
         _log.info("Ignoring the damaged cache file %s: %s", path, error)
         return None
 

@@ -168,7 +168,7 @@ class GraphDataset:
 
     def select(self, graphs: Sequence[int] | NDArray[np.integer]) -> "GraphDataset":
         """The graphs at these positions, in this order; vocabularies stay as they are."""
-        chosen = np.asarray(graphs, dtype=np.int64)
+        chosen = np.arange(len(self))[np.asarray(graphs) if len(graphs) else slice(0)]
         nodes, node_ptr = _ranges(self.node_ptr, chosen)
         edges, edge_ptr = _ranges(self.edge_ptr, chosen)
         shift = np.repeat(node_ptr[:-1] - self.node_ptr[chosen], np.diff(edge_ptr))

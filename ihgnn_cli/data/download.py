@@ -94,6 +94,7 @@ def _fetch(url: str, path: Path, what: str, progress: Progress, timeout: float) 
             with progress.task(what, total) as advance, path.open("wb") as stream:
                 received = _copy(response, stream, advance)
     except urllib.error.HTTPError as error:
+        error.close()
         answer = f"the server answered {error.code} {error.reason}"
         if error.code in _WORTH_ANOTHER_TRY:
             raise _PassingError(answer) from error
@@ -110,11 +111,19 @@ def _fetch(url: str, path: Path, what: str, progress: Progress, timeout: float) 
 
 def _copy(response: http.client.HTTPResponse, stream: BinaryIO, advance: Advance) -> int:
     received = 0
-    while block := response.read(_BLOCK):
+    while block := _receive(response):
         stream.write(block)
         received += len(block)
         advance(len(block))
     return received
+
+
+def _receive(response: http.client.HTTPResponse) -> bytes:
+    """The next block; whatever the network does here may be gone next time (TLS, no route, …)."""
+    try:
+        return response.read(_BLOCK)
+    except OSError as error:
+        raise _PassingError(_reason(error)) from error
 
 
 def _reason(error: object) -> str:

@@ -44,7 +44,8 @@ def list_local(root: Path) -> list[Listed]:
             if path.name.startswith("."):
                 continue
             if path.suffix in (".zip", jsonl.SUFFIX) or _is_tu_folder(path):
-                each = _describe(Source(path.stem, Origin.DATA_ROOT, path))
+                name = path.name if path.is_dir() else path.stem
+                each = _describe(Source(name, Origin.DATA_ROOT, path))
                 found.append(replace(each, shadowed=each.name in BUNDLED))
     return found
 
@@ -73,7 +74,7 @@ def _is_tu_folder(path: Path) -> bool:
         return False
     try:
         open_tu(path)
-    except DataError:
+    except (DataError, OSError):
         return False
     return True
 
@@ -117,7 +118,7 @@ def _of_tu(source: Source, files: TUFiles) -> Listed:
     classes = _integers(files, "graph_labels")
     labels = _integers(files, "node_labels") if "node_labels" in files else None
     return Listed(
-        name=files.name,
+        name=source.name,
         where=source.origin,
         path=source.path,
         size_bytes=source.path.stat().st_size
@@ -152,4 +153,5 @@ def _columns(files: TUFiles, part: str) -> int:
     if part not in files:
         return 0
     with files.open(part) as stream:
-        return stream.readline().count(b",") + 1
+        line = stream.readline()
+        return len(line.split(b",") if b"," in line else line.split())

@@ -1,6 +1,7 @@
 """torch-geometric's graphs in and out; the only file of the data layer that needs torch."""
 
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from enum import StrEnum
 
 import numpy as np
@@ -33,6 +34,7 @@ class PygGraphs(list[Data]):
         self.name = dataset.name
         self.class_values = dataset.class_values
         self.label_values = dataset.label_values
+        self.label_source = dataset.label_source
         self.edge_label_values = dataset.edge_label_values
         self.num_node_attributes = (
             0 if features in (None, Features.LABELS) else _width(dataset.node_attributes)
@@ -69,17 +71,17 @@ def from_pyg(
     )
     node_attributes, node_labels = _understood(
         _stacked(name, items, "x", sizes),
-        getattr(graphs, "num_node_attributes", 0),
+        _attribute_columns(graphs, "node", items[0].get("x")),
         node_columns,
         getattr(graphs, "label_values", None),
     )
     edge_attributes, edge_labels = _understood(
         _stacked(name, items, "edge_attr", [each.shape[1] for each in edges]),
-        getattr(graphs, "num_edge_attributes", 0),
+        _attribute_columns(graphs, "edge", items[0].get("edge_attr")),
         edge_columns,
         getattr(graphs, "edge_label_values", None),
     )
-    return build(
+    dataset = build(
         ListedGraphs(
             name=name,
             sizes=np.array(sizes),
@@ -90,8 +92,19 @@ def from_pyg(
             node_attributes=node_attributes,
             edge_labels=edge_labels,
             edge_attributes=edge_attributes,
+            keep_edge_values=isinstance(graphs, PygGraphs),
         )
     )
+    return _with_known_degrees(dataset, graphs) if isinstance(graphs, PygGraphs) else dataset
+
+
+def _with_known_degrees(dataset: GraphDataset, graphs: PygGraphs) -> GraphDataset:
+    """Degree labels as positions among all degrees of the data set that `graphs` came from."""
+    both = {dataset.label_source, graphs.label_source} == {LabelSource.DEGREE}
+    if not both or not set(dataset.label_values) <= set(graphs.label_values):
+        return dataset
+    label = np.searchsorted(np.array(graphs.label_values), dataset.degree).astype(np.int32)
+    return replace(dataset, node_label=label, label_values=graphs.label_values)
 
 
 def to_pyg(dataset: GraphDataset, features: Features | None = None) -> PygGraphs:
@@ -168,13 +181,17 @@ def _classes(name: str, items: list[Data]) -> NDArray[np.int64]:
     for index, item in enumerate(items):
         y = item.y
         value = y.reshape(-1).tolist() if isinstance(y, Tensor) else [y]
-        if len(value) != 1 or value[0] is None or float(value[0]) != int(value[0]):
+        if len(value) != 1 or not _is_whole(value[0]):
             raise InputError(
                 f"{name}: y of graph {index} is {value}, not one class. ihgnn classifies graphs; "
                 "give each graph a single integer y."
             )
         found.append(int(value[0]))
     return np.array(found)
+
+
+def _is_whole(value: object) -> bool:
+    return isinstance(value, int) or (isinstance(value, float) and value.is_integer())
 
 
 def _stacked(
@@ -197,7 +214,18 @@ def _stacked(
         return None
     if len({block.shape[1] for block in full}) > 1:
         raise InputError(f"{name}: {key} differs in width between graphs. Make them equal.")
-    return np.asarray(torch.cat(full).numpy())
+    stacked = torch.cat(full)
+    return np.asarray((stacked.float() if stacked.dtype is torch.bfloat16 else stacked).numpy())
+
+
+def _attribute_columns(graphs: object, of: str, table: Tensor | None) -> int:
+    """How many leading columns are attributes; a `TUDataset` leaves them out unless asked."""
+    attributes = int(getattr(graphs, f"num_{of}_attributes", 0))
+    labels = getattr(graphs, f"num_{of}_labels", None)
+    if labels is None or table is None:
+        return attributes
+    width = table.shape[1] if table.dim() > 1 else 1
+    return attributes if width == attributes + labels else 0
 
 
 def _understood(
@@ -239,7 +267,8 @@ def _is_one_hot(table: NDArray[np.generic]) -> bool:
 
 
 def _finite(table: NDArray[np.generic]) -> NDArray[np.float32]:
-    result = table.astype(np.float32)
+    with np.errstate(over="ignore"):
+        result = table.astype(np.float32)
     if not np.isfinite(result).all():
         raise InputError("The features hold NaN or infinity. Replace them with finite numbers.")
     return result

@@ -6,8 +6,10 @@
 4. A download of `NAME` from the TU server into the data root, unless offline.
 """
 
+import errno
+import hashlib
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
@@ -19,7 +21,7 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.download import download
 from ihgnn_cli.data.tu import read_tu
 from ihgnn_cli.errors import DownloadError, InputError
-from ihgnn_cli.paths import cache_root
+from ihgnn_cli.paths import cache_root, expanded
 from ihgnn_cli.paths import data_root as default_data_root
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 
@@ -61,8 +63,8 @@ def locate(
         InputError: there is no such path, or the name cannot be one, or is close to a known one.
         DownloadError: it is not here and cannot be fetched; says where to put the file.
     """
-    path = Path(given).expanduser()
-    if given not in BUNDLED and path.exists():
+    path = _existing(given)
+    if given not in BUNDLED and path is not None:
         return Source(_stem(path), Origin.PATH, path.absolute())
     return locate_by_name(given, data_root=data_root, offline=offline, progress=progress)
 
@@ -80,7 +82,13 @@ def locate_by_name(
     if not _NAME.fullmatch(given) or given.endswith((".zip", jsonl.SUFFIX)):
         raise InputError(f"No file or folder {given}. Give a path that exists, or a name.")
     root = default_data_root(data_root)
-    found = find_in_root(root, given)
+    try:
+        found = find_in_root(root, given)
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            message = f"No file or folder {given}. Give a path that exists, or a name."
+            raise InputError(message) from error
+        raise InputError(f"Cannot read {root}: {error.strerror or error}.") from error
     if found is not None:
         return Source(given, Origin.DATA_ROOT, found)
     similar = close_names(given)
@@ -128,6 +136,17 @@ def find_in_root(root: Path, name: str) -> Path | None:
     return next((path for path in candidates if path.exists()), None)
 
 
+def _existing(given: str) -> Path | None:
+    """The path if there is one; an empty text is none, and not the working directory."""
+    try:
+        path = expanded(Path(given))
+        return path if given and path.exists() else None
+    except OSError as error:
+        if error.errno == errno.ENAMETOOLONG:
+            return None
+        raise InputError(f"Cannot read {given}: {error.strerror or error}.") from error
+
+
 def _stem(path: Path) -> str:
     path = path.resolve()
     return path.name if path.is_dir() else path.stem
@@ -141,7 +160,7 @@ def _read(source: Source, progress: Progress) -> GraphDataset:
                 cache_root(),
                 file_digest(path),
                 source.name,
-                lambda: jsonl.read_jsonl(path, advance),
+                lambda: replace(jsonl.read_jsonl(path, advance), name=source.name),
             )
     if path.is_file() and path.suffix != ".zip":
         raise InputError(
@@ -150,4 +169,6 @@ def _read(source: Source, progress: Progress) -> GraphDataset:
         )
     tu = open_tu(path)
     with progress.task(f"Reading {tu.name}", sum(tu.parts.values())) as advance:
-        return cache.load_or_read(cache_root(), tu.digest(), tu.name, lambda: read_tu(tu, advance))
+        # A zip may hold several data sets, and its name says which is meant.
+        key = hashlib.sha256(f"{tu.name}\n{tu.digest()}".encode()).hexdigest()
+        return cache.load_or_read(cache_root(), key, tu.name, lambda: read_tu(tu, advance))
