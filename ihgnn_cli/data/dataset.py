@@ -171,12 +171,14 @@ class GraphDataset:
         chosen = np.arange(len(self))[np.asarray(graphs) if len(graphs) else slice(0)]
         nodes, node_ptr = _ranges(self.node_ptr, chosen)
         edges, edge_ptr = _ranges(self.edge_ptr, chosen)
-        shift = np.repeat(node_ptr[:-1] - self.node_ptr[chosen], np.diff(edge_ptr))
+        moved = (node_ptr[:-1] - self.node_ptr[chosen]).astype(np.int32)
+        neighbors = self.neighbors[edges]
+        neighbors += np.repeat(moved, np.diff(edge_ptr))
         return replace(
             self,
             node_ptr=node_ptr,
             neighbor_ptr=offsets(self.degree[nodes]),
-            neighbors=(self.neighbors[edges] + shift).astype(np.int32),
+            neighbors=neighbors,
             node_label=self.node_label[nodes],
             graph_class=self.graph_class[chosen],
             node_attributes=_rows(self.node_attributes, nodes),

@@ -1,12 +1,15 @@
 """From edges as somebody listed them to the simple undirected graphs of a `GraphDataset`."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_array
 
 from ihgnn_cli.data.dataset import ReadingNotes, offsets
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
 
 Edges = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64] | None]
 """Sources, targets, and the line that each came from where that is wanted."""
@@ -97,7 +100,9 @@ def _stable_order(key: NDArray[np.int32], size: int) -> NDArray[np.integer]:
     return np.asarray(order)
 
 
-def _rows(columns: NDArray[np.int32], ptr: NDArray[np.int64], size: int) -> csr_array:
+def _rows(columns: NDArray[np.int32], ptr: NDArray[np.int64], size: int) -> "csr_array":
+    from scipy.sparse import csr_array  # a quarter of a second, which a cached load need not wait
+
     ones = np.ones(len(columns), dtype=np.int8)
     return csr_array((ones, columns, ptr), shape=(len(ptr) - 1, size))
 

@@ -1,0 +1,198 @@
+"""What the benchmarks share: options, facts about the machine, tables, claims.
+
+Nothing heavy is imported here: on Linux a child process starts with the peak memory of the process
+that started it, so the script that measures has to stay small.
+"""
+
+import argparse
+import json
+import os
+import platform
+import statistics
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+DATA_VARIABLE = "IHGNN_DATA"
+# Memory by bytes of text, a little above the 17 that TUDataset takes for COLLAB.
+PRIMED = 20
+_DISTRIBUTIONS = ("numpy", "torch", "torch-geometric", "ihgnn-cli")
+
+
+@dataclass(frozen=True)
+class Timing:
+    """Wall times of the same work, in seconds."""
+
+    seconds: tuple[float, ...]
+
+    @property
+    def median(self) -> float:
+        """The figure that ratios are taken from."""
+        return statistics.median(self.seconds)
+
+    def cells(self) -> tuple[str, str]:
+        """The median and the range, for a table; the range tells how disturbed the runs were."""
+        return duration(
+            self.median
+        ), f"{duration(min(self.seconds))} – {duration(max(self.seconds))}"
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A ratio that is said to be at least `target`."""
+
+    text: str
+    target: float
+    measured: float
+
+    @property
+    def met(self) -> bool:
+        """Whether this run bears the claim out."""
+        return self.measured >= self.target
+
+    def line(self) -> str:
+        """The claim, what was measured, and the verdict."""
+        verdict = "PASS" if self.met else "MISSED"
+        return (
+            f"{verdict:<6}  {self.text}: at least {self.target:g}×, measured {self.measured:.1f}×"
+        )
+
+
+def parser(description: str, runs: int) -> argparse.ArgumentParser:
+    """The options that all benchmarks have, so that `nox -s bench -- --json` serves them all."""
+    options = argparse.ArgumentParser(description=description)
+    options.add_argument("--json", action="store_true", help="print one JSON document")
+    options.add_argument(
+        "--runs",
+        type=positive,
+        default=runs,
+        help="repetitions, of which the median counts (%(default)s)",
+    )
+    return options
+
+
+def positive(text: str) -> int:
+    """A whole number from 1, for argparse."""
+    number = int(text)
+    if number < 1:
+        raise argparse.ArgumentTypeError("has to be at least 1")
+    return number
+
+
+def add_dataset(options: argparse.ArgumentParser) -> None:
+    """The option for benchmarks on real data."""
+    options.add_argument(
+        "--dataset",
+        default="COLLAB",
+        help=f"NAME of ${DATA_VARIABLE}/NAME.zip (%(default)s; DD is a smaller one)",
+    )
+
+
+def find_zip(benchmark: str, options: argparse.Namespace) -> Path | None:
+    """The data set's zip in the data folder; if it is not at hand, says so."""
+    folder = os.environ.get(DATA_VARIABLE)
+    if folder:
+        path = Path(folder).expanduser().absolute() / f"{options.dataset}.zip"
+        if path.is_file():
+            return path
+        reason = f"there is no {options.dataset}.zip in the folder that {DATA_VARIABLE} names."
+    else:
+        reason = f"{DATA_VARIABLE} does not name a folder with {options.dataset}.zip."
+    skip(benchmark, reason, as_json=options.json)
+    return None
+
+
+def skip(benchmark: str, reason: str, *, as_json: bool) -> None:
+    """Say that nothing was measured; a benchmark without its data is no failure."""
+    if as_json:
+        print(json.dumps({"benchmark": benchmark, "skipped": reason}))
+    else:
+        print(f"{benchmark}: skipped, {reason}")
+
+
+def machine() -> dict[str, Any]:
+    """Cores that this process may use, system and versions."""
+    affinity = getattr(os, "sched_getaffinity", None)  # not on macOS and Windows
+    return {
+        "cores": len(affinity(0)) if affinity else os.cpu_count(),
+        "platform": f"{platform.system()} {platform.machine()}",
+        "python": platform.python_version(),
+        **{name: version(name) for name in _DISTRIBUTIONS},
+    }
+
+
+def peak_memory() -> int:
+    """The largest resident memory of this process so far, in bytes."""
+    import resource
+
+    unit = 1 if sys.platform == "darwin" else 1024
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
+
+
+def warm(*files: Path) -> None:
+    """Bring files into the page cache, in blocks: this process has to stay small."""
+    for file in files:
+        with file.open("rb") as stream:
+            while stream.read(1 << 20):
+                pass
+
+
+def prime(raw_bytes: int) -> None:
+    """Touch and free memory in another process, as much before each part.
+
+    On a virtual machine, memory that another process has just freed is much cheaper to get than
+    memory that the host has taken back: without this, whoever follows TUDataset looks faster.
+    """
+    physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    size = min(PRIMED * raw_bytes, physical // 2)
+    fill = f"import numpy; numpy.ones({size}, dtype=numpy.uint8)"
+    subprocess.run([sys.executable, "-c", fill], check=True)
+
+
+def report(
+    benchmark: str,
+    figures: dict[str, Any],
+    text: str,
+    claims: Sequence[Claim] = (),
+    *,
+    as_json: bool,
+) -> None:
+    """Print the figures for programs, or the text for people."""
+    facts = machine()
+    if as_json:
+        verdicts = [{**asdict(claim), "met": claim.met} for claim in claims]
+        document = {"benchmark": benchmark, "machine": facts, "figures": figures}
+        print(json.dumps({**document, "claims": verdicts}, indent=2))
+        return
+    versions = ", ".join(f"{key} {facts[key]}" for key in ("python", *_DISTRIBUTIONS))
+    print(f"{benchmark}: {facts['cores']} cores, {facts['platform']}, {versions}\n\n{text}")
+    if claims:
+        print("\nTargets (set for COLLAB):")
+        print("\n".join(claim.line() for claim in claims))
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Columns in plain text: the first to the left, numbers to the right."""
+    lines = [header, *rows]
+    widths = [max(len(line[at]) for line in lines) for at in range(len(header))]
+    return "\n".join(
+        "  ".join(
+            cell.ljust(width) if at == 0 else cell.rjust(width)
+            for at, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+def duration(seconds: float) -> str:
+    """Seconds, or milliseconds below one."""
+    return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
+
+
+def mebibytes(size: float) -> str:
+    """A size in MiB."""
+    return f"{size / 2**20:,.0f} MiB"
