@@ -6,6 +6,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Machines of CI are slow at times, and a test fails for the same reason twice or not at all.
+settings.register_profile("steady", deadline=None, derandomize=True)
+settings.load_profile("steady")
 
 # Taken before any test's environment is cleaned.
 _REAL_DATA = os.environ.get("IHGNN_DATA")
@@ -23,7 +28,9 @@ def clean_environment(
     monkeypatch.setenv("IHGNN_DATA", str(user / "data-root"))
     monkeypatch.setenv("IHGNN_MIRROR", "http://127.0.0.1:9")  # the discard port: refused at once
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.delenv("IHGNN_DEBUG", raising=False)
+    monkeypatch.setenv("PYTHONUTF8", "1")  # the same output on every system
+    for name in ("IHGNN_DEBUG", "GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS", "NO_COLOR"):
+        monkeypatch.delenv(name, raising=False)
 
 
 @pytest.fixture(scope="session")

@@ -65,10 +65,12 @@ def _run() -> int:
         return _usage(error)
     except (KeyboardInterrupt, typer.Abort):
         return _failed("Interrupted.", 130)
-    except BrokenPipeError:
-        # The reader of our output (head, less) has gone; nobody is left to tell.
+    except OSError as error:
+        # What is still to be written has nowhere to go: the disk is full, or the reader (head,
+        # less) has left, which is no failure to tell anybody about.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        gone = isinstance(error, BrokenPipeError)
+        return 1 if gone else _failed(f"The system said: {error}.", 1)
     except Exception as error:
         if os.environ.get(DEBUG_VARIABLE):
             raise

@@ -23,6 +23,8 @@ from ihgnn_cli.progress import Advance
 
 # Where there is no terminal there is no width either; tables are made to fit this one.
 _PLAIN_WIDTH = 100
+# Heads of the columns that hold words.
+_WORDS = ("", "Name", "Where")
 
 
 def _console(stderr: bool) -> Console:
@@ -43,7 +45,7 @@ err = _console(stderr=True)
 
 
 def table(title: str | None = None, *heads: str) -> Table:
-    """An empty table in the house style; the first column is left-aligned where it has no head."""
+    """An empty table in the house style: words (see `_WORDS`) to the left, numbers to the right."""
     made = Table(
         title=title,
         title_justify="left",
@@ -55,8 +57,9 @@ def table(title: str | None = None, *heads: str) -> Table:
     )
     for head in heads:
         # In a narrow terminal names are folded, and numbers stay whole.
+        words = head in _WORDS
         made.add_column(
-            head, justify="right" if head else "left", no_wrap=bool(head), overflow="fold"
+            head, justify="left" if words else "right", no_wrap=not words, overflow="fold"
         )
     return made
 
@@ -70,8 +73,8 @@ def bar(length: float) -> str:
 
 
 def show(thing: object, style: str | None = None) -> None:
-    """Print to standard output."""
-    out.print(thing, style=style)
+    """Print to standard output; text is never wrapped in a pipe, so that paths stay whole."""
+    out.print(thing, style=style, soft_wrap=isinstance(thing, str) and not out.is_terminal)
 
 
 def note(text: str) -> None:
@@ -85,8 +88,8 @@ def error(text: str) -> None:
 
 
 def show_json(value: object) -> None:
-    """Print one JSON document; NaN becomes null."""
-    sys.stdout.write(json.dumps(_plain(value), ensure_ascii=False, indent=2) + "\n")
+    """Print one JSON document, in ASCII so that no terminal can garble it; NaN becomes null."""
+    sys.stdout.write(json.dumps(_plain(value), indent=2) + "\n")
 
 
 def _plain(value: object) -> object:

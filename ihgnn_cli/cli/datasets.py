@@ -25,7 +25,12 @@ def list_datasets(
     as_json: AsJson = False,
 ) -> None:
     """List data sets; check files; fetch data sets before going offline."""
+    from ihgnn_cli.errors import InputError
+
     if context.invoked_subcommand is not None:
+        if downloadable or as_json or data_root is not None:
+            name = context.invoked_subcommand
+            raise InputError(f"Put the options behind the command: ihgnn datasets {name} ...")
         return
     from dataclasses import asdict
 
@@ -46,7 +51,7 @@ def list_datasets(
     console.show(f"Data root: {root}")
     for each in local:
         if each.shadowed:
-            console.note(f"{each.path} is not used: the bundled {each.name} comes first.")
+            console.note(f"{each.path} is not used: another {each.name} comes first.")
         if each.problem:
             console.note(f"{each.path}: {each.problem}")
 
@@ -54,7 +59,9 @@ def list_datasets(
 def _table(entries: "list[Listed]") -> object:
     from ihgnn_cli.cli import console
 
-    found = console.table(None, "", "", "Size", "Graphs", "Classes", "Node labels", "Attributes")
+    found = console.table(
+        None, "Name", "Where", "Size", "Graphs", "Classes", "Node labels", "Attributes"
+    )
     for each in entries:
         if each.problem:
             found.add_row(each.name, "unreadable")
@@ -92,13 +99,12 @@ def check(
     from dataclasses import asdict
 
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources import locate, read
+    from ihgnn_cli.data.sources import locate_file, read
     from ihgnn_cli.errors import DataError
-    from ihgnn_cli.homophily.summary import summarize
-    from ihgnn_cli.report.homophily import remarks
+    from ihgnn_cli.report.homophily import reading_remarks
     from ihgnn_cli.words import counted
 
-    source = locate(path, data_root=data_root, offline=True)
+    source = locate_file(path, data_root=data_root)
     try:
         dataset = read(source, console.ProgressDisplay())
     except DataError as error:
@@ -108,9 +114,8 @@ def check(
         else:
             for problem in error.problems:
                 console.show(f"{problem.where}: {problem.message}\n    {problem.remedy}")
-            console.error(f"{counted(len(error.problems), 'problem')} in {source.path}")
+            console.error(f"{counted(len(error.problems), 'problem')} in {path}")
         raise typer.Exit(DataError.exit_code) from None
-    told = remarks(dataset, summarize(dataset), ())
     if as_json:
         console.show_json(
             {
@@ -131,12 +136,12 @@ def check(
         return
     one_class = len(dataset.class_values) == 1
     console.show(
-        f"{source.path} is valid: {counted(len(dataset), 'graph')}, "
+        f"{path} is valid: {counted(len(dataset), 'graph')}, "
         f"{counted(dataset.num_nodes, 'node')}, {counted(dataset.num_edges, 'edge')}, "
         f"{counted(len(dataset.label_values), 'node label')}, "
         f"{len(dataset.class_values):,} {'class' if one_class else 'classes'}."
     )
-    for line in told:
+    for line in reading_remarks(dataset):
         console.show(f"- {line}")
 
 
@@ -157,15 +162,27 @@ def fetch(
 ) -> None:
     """Download data sets into the data root, where later commands find them offline."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources import locate_by_name
+    from ihgnn_cli.data.download import check_whole
+    from ihgnn_cli.data.sources import Origin, locate_by_name
+    from ihgnn_cli.errors import IhgnnError
 
-    fetched = []
+    fetched: list[dict[str, object]] = []
+    failed: list[dict[str, str]] = []
     for name in names:
-        source = locate_by_name(
-            name, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
-        )
+        try:
+            source = locate_by_name(
+                name, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
+            )
+            if source.origin is Origin.DATA_ROOT and source.path.suffix == ".zip":
+                check_whole(source.path, name)
+        except IhgnnError as error:
+            failed.append({"name": name, "error": str(error)})
+            console.error(str(error))
+            continue
         fetched.append({"name": name, "source": source.origin, "path": source.path})
         if not as_json:
             console.show(f"{name}: {source}")
     if as_json:
-        console.show_json({"datasets": fetched})
+        console.show_json({"datasets": fetched, "failed": failed})
+    if failed:
+        raise typer.Exit(IhgnnError.exit_code)

@@ -16,14 +16,20 @@ def env(as_json: AsJson = False) -> None:
         return
     lines = [("ihgnn", found.ihgnn), ("python", found.python), ("platform", found.platform)]
     lines += list(found.packages.items())
-    lines += [
-        (f"cuda:{device.index}", f"{device.name}, {device.memory_bytes / 2**30:.1f} GiB")
-        for device in found.cuda_devices
-    ] or [("cuda", "no device that torch can use")]
-    lines += [
-        (provider, "loads" if loads else "listed, but does not load here")
-        for provider, loads in found.onnx_providers.items()
-    ]
+    if isinstance(found.cuda_devices, str):
+        lines.append(("torch starts", f"no: {found.cuda_devices}"))
+    else:
+        lines += [
+            (f"cuda:{device.index}", f"{device.name}, {device.memory_bytes / 2**30:.1f} GiB")
+            for device in found.cuda_devices
+        ] or [("cuda", "no device that torch can use")]
+    if isinstance(found.onnx_providers, str):
+        lines.append(("onnxruntime starts", f"no: {found.onnx_providers}"))
+    else:
+        lines += [
+            (provider, "loads" if loads else "listed, but does not load here")
+            for provider, loads in found.onnx_providers.items()
+        ]
     lines += [("data root", found.data_root), ("cache", found.cache)]
     width = max(len(name) for name, _ in lines)
     for name, value in lines:

@@ -42,7 +42,8 @@ def homophily(
         typer.Option(
             "--plot",
             metavar="FILE",
-            help="Draw the histograms side by side (the paper's Figure 1) as .png, .svg or .pdf.",
+            help="Draw the histograms of the (first) measure side by side, as in the paper's "
+            "Figure 1, to a .png, .svg or .pdf.",
         ),
     ] = None,
     csv: Annotated[
@@ -58,11 +59,14 @@ def homophily(
     """Measure how often connected nodes carry the same label, graph by graph."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.sources import locate, read
+    from ihgnn_cli.errors import InputError
     from ihgnn_cli.homophily.summary import summarize
     from ihgnn_cli.report.homophily import as_entry, check_figure_path, draw_histograms, write_csv
 
     if plot is not None:
         check_figure_path(plot)
+        if csv is not None and plot.absolute() == csv.absolute():
+            raise InputError(f"--plot and --csv both name {plot}. Give them different files.")
     shown = tuple(dict.fromkeys(measure or [Measure.NODE]))
     # The paper's beta is there whatever was asked for: the comparison and the JSON need it.
     measures = shown if Measure.NODE in shown else (*shown, Measure.NODE)
@@ -99,8 +103,9 @@ def _show(
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.homophily import remarks
 
+    console.show(f"{summary.name} ({source})", style="bold")
     statistics = console.table(
-        f"{summary.name} ({source})",
+        None,
         *("Graphs", "Mean nodes", "Mean edges", "Node labels", "Classes"),
         "Isolated nodes",
     )
@@ -211,7 +216,8 @@ def _show_comparison(dataset: "GraphDataset", summary: "HomophilySummary") -> No
         f"{row.beta_mean:.2f} ± {row.beta_std:.2f}",
     )
     console.show(comparison)
-    for line in differences(dataset, summary, row) or ["Equal to the paper's printed digits."]:
+    equal = "Equal to the paper's, up to its last printed digit."
+    for line in differences(dataset, summary, row) or [equal]:
         console.show(f"- {line}")
     console.show("")
 

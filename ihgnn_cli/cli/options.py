@@ -24,5 +24,9 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 def complete_dataset(incomplete: str) -> list[str]:
     """Names that the shell may offer for a data set."""
     from ihgnn_cli.data.catalogue import catalogue
+    from ihgnn_cli.paths import data_root
 
-    return [name for name in catalogue() if name.startswith(incomplete)]
+    root = data_root()
+    local = {path.stem for path in root.iterdir()} if root.is_dir() else set()
+    names = sorted({*catalogue(), *local})
+    return [name for name in names if name.startswith(incomplete)]

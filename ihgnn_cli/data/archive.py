@@ -127,11 +127,18 @@ def _update(digest: "hashlib._Hash", path: Path) -> None:
             digest.update(block)
 
 
+def is_tu_folder(path: Path) -> bool:
+    """Whether a folder holds a TU data set, or several, right or wrong."""
+    return any(any(folder.glob(f"*{EDGE_LIST}")) for folder in _places(path))
+
+
+def _places(path: Path) -> list[Path]:
+    """The folder, and its sub-folders `raw` (torch-geometric's layout) and NAME."""
+    return [each for each in (path, path / "raw", path / path.name) if each.is_dir()]
+
+
 def _open_folder(path: Path) -> TUFiles:
-    """The files in the folder, or in its sub-folder NAME or `raw` (torch-geometric's layout)."""
-    for folder in (path, path / "raw", path / path.name):
-        if not folder.is_dir():
-            continue
+    for folder in _places(path):
         files = {entry.name: entry for entry in folder.iterdir() if entry.is_file()}
         name = _choose(path, [file for file in files if file.endswith(EDGE_LIST)])
         if name is not None:

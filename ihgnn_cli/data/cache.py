@@ -49,7 +49,9 @@ def load_or_read(
     try:
         save(path, dataset)
     except IhgnnError as error:
-        _log.warning("The parsed data is not kept for the next time. %s", error)
+        # On Windows a file that another process has mapped cannot be replaced, nor need it be.
+        if load(path, name) is None:
+            _log.warning("The parsed data is not kept for the next time. %s", error)
     return dataset
 
 

@@ -46,7 +46,7 @@ class ReadingNotes:
         """The non-zero counts, in words."""
         told = [
             (self.self_loops, "self-loop", "left out"),
-            (self.duplicate_edges, "duplicate edge line", "merged (the first one counts)"),
+            (self.duplicate_edges, "duplicate edge", "merged (the first one counts)"),
             (self.conflicting_duplicates, "duplicate", "disagreed in edge label or attributes"),
             (self.one_directional, "one-directional edge", "made undirected"),
             (self.reordered_nodes, "node", "moved so that each graph's nodes stand together"),
@@ -167,7 +167,10 @@ class GraphDataset:
         return replace(self, node_label=label, label_values=values, label_source=LabelSource.DEGREE)
 
     def select(self, graphs: Sequence[int] | NDArray[np.integer]) -> "GraphDataset":
-        """The graphs at these positions, in this order; vocabularies stay as they are."""
+        """The graphs at these positions (as NumPy has it: negative ones, masks), in this order.
+
+        Vocabularies stay as they are; the reading notes, which speak of the whole, do not.
+        """
         chosen = np.arange(len(self))[np.asarray(graphs) if len(graphs) else slice(0)]
         nodes, node_ptr = _ranges(self.node_ptr, chosen)
         edges, edge_ptr = _ranges(self.edge_ptr, chosen)
@@ -184,6 +187,7 @@ class GraphDataset:
             node_attributes=_rows(self.node_attributes, nodes),
             edge_label=_rows(self.edge_label, edges),
             edge_attributes=_rows(self.edge_attributes, edges),
+            notes=ReadingNotes(),
         )
 
 

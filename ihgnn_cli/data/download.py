@@ -1,6 +1,7 @@
 """Fetch a TU data set from the public server, whole or not at all."""
 
 import http.client
+import logging
 import os
 import time
 import urllib.error
@@ -12,7 +13,7 @@ from typing import BinaryIO, NoReturn
 
 from ihgnn_cli import __version__
 from ihgnn_cli.data.archive import DAMAGE, open_tu
-from ihgnn_cli.errors import DataError, DownloadError, InputError
+from ihgnn_cli.errors import DataError, DownloadError, InputError, Problem
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.progress import NO_PROGRESS, Advance, Progress
 
@@ -20,6 +21,7 @@ from ihgnn_cli.progress import NO_PROGRESS, Advance, Progress
 TU_SERVER = "https://www.chrsmrrs.com/graphkerneldatasets"
 MIRROR_VARIABLE = "IHGNN_MIRROR"
 _BLOCK = 1 << 16
+_log = logging.getLogger(__name__)
 _WORTH_ANOTHER_TRY = {408, 425, 429, 500, 502, 503, 504}
 
 
@@ -76,10 +78,17 @@ def download(
                 if attempt == patience.attempts:
                     tries = "once" if attempt == 1 else f"{attempt} times"
                     _fail(name, url, target, f"{error} (tried {tries})")
-                time.sleep(patience.backoff * 2 ** (attempt - 1))
+                pause = patience.backoff * 2 ** (attempt - 1)
+                _log.warning("%s: %s; trying again in %g s.", name, error, pause)
+                time.sleep(pause)
             except _LastingError as error:
                 _fail(name, url, target, str(error))
-        _check(name, url, target, temporary)
+        try:
+            check_whole(temporary, name)
+        except DataError as error:
+            _fail(
+                name, url, target, f"what the server sent is no good: {error.problems[0].message}"
+            )
     return target
 
 
@@ -134,22 +143,27 @@ def _reason(error: object) -> str:
     return str(error) or type(error).__name__
 
 
-def _check(name: str, url: str, target: Path, path: Path) -> None:
-    """Make sure that what arrived is the data set, and every byte of it."""
+def check_whole(path: Path, name: str) -> None:
+    """Make sure that a zip holds this data set, and every byte of it.
+
+    Raises:
+        DataError: it does not.
+    """
+    remedy = "Delete the file and fetch it again."
+    held = open_tu(path).name
+    if held != name:
+        raise DataError([Problem(str(path), None, f"it holds {held} instead of {name}.", remedy)])
     try:
-        open_tu(path)
         with zipfile.ZipFile(path) as archive:
             damaged = archive.testzip()
-    except (DataError, *DAMAGE) as error:
-        _fail(name, url, target, "what the server sent is not a zip with a TU data set", error)
+    except DAMAGE as error:
+        raise DataError([Problem(str(path), None, f"it is damaged ({error}).", remedy)]) from error
     if damaged is not None:
-        _fail(name, url, target, f"what the server sent is damaged in {damaged}")
+        raise DataError([Problem(str(path), None, f"it is damaged in {damaged}.", remedy)])
 
 
-def _fail(
-    name: str, url: str, target: Path, reason: str, cause: Exception | None = None
-) -> NoReturn:
+def _fail(name: str, url: str, target: Path, reason: str) -> NoReturn:
     raise DownloadError(
-        f"Cannot download {name} from {url}: {reason}.\n"
+        f"Cannot download {name} from {url}: {reason.removesuffix('.')}.\n"
         f"Fetch the file by other means and put it at {target}"
-    ) from cause
+    )

@@ -29,9 +29,16 @@ def node_features(dataset: GraphDataset, kind: Features = Features.LABELS) -> ND
     if kind is not Features.LABELS:
         if dataset.node_attributes is None:
             raise InputError(
-                f"{dataset.name} has no node attributes. Use --features {Features.LABELS}."
+                f"{dataset.name} has no node attributes. Use its labels ({Features.LABELS})."
             )
         blocks.append(dataset.node_attributes)
     if kind is not Features.ATTRIBUTES:
-        blocks.append(np.eye(len(dataset.label_values), dtype=np.float32)[dataset.node_label])
+        blocks.append(one_hot(dataset.node_label, len(dataset.label_values)))
     return np.concatenate(blocks, axis=1)
+
+
+def one_hot(positions: NDArray[np.int32], width: int) -> NDArray[np.float32]:
+    """[rows, width] with a 1 at each row's position."""
+    rows = np.zeros((len(positions), width), dtype=np.float32)
+    rows[np.arange(len(positions)), positions] = 1
+    return rows

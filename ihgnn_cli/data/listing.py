@@ -6,12 +6,20 @@ from pathlib import Path
 import numpy as np
 
 from ihgnn_cli.data import jsonl
-from ihgnn_cli.data.archive import TUFiles, open_tu
+from ihgnn_cli.data.archive import TUFiles, is_tu_folder, open_tu
 from ihgnn_cli.data.catalogue import CatalogueEntry, catalogue
 from ihgnn_cli.data.dataset import LabelSource
-from ihgnn_cli.data.sources import BUNDLED, Origin, Source, bundled_folder, read
-from ihgnn_cli.data.text import ProblemList, Table, read_integers
-from ihgnn_cli.errors import DataError, IhgnnError, Problem
+from ihgnn_cli.data.problems import ProblemList
+from ihgnn_cli.data.sources import (
+    BUNDLED,
+    Origin,
+    Source,
+    bundled_folder,
+    find_in_root,
+    read,
+)
+from ihgnn_cli.data.text import Table, read_integers
+from ihgnn_cli.errors import DataError, IhgnnError, InputError, Problem
 
 
 @dataclass(frozen=True)
@@ -33,20 +41,26 @@ class Listed:
     problem: str | None = None
     """Why a local data set cannot be read."""
     shadowed: bool = False
-    """The bundled data set of the same name comes first."""
+    """Another data set of the same name comes first."""
 
 
 def list_local(root: Path) -> list[Listed]:
-    """The bundled data sets, and what the data root holds."""
+    """The bundled data sets, and what the data root holds.
+
+    Raises:
+        InputError: the data root cannot be read.
+    """
     found = [_describe(Source(name, Origin.BUNDLED, bundled_folder(name))) for name in BUNDLED]
-    if root.is_dir():
-        for path in sorted(root.iterdir(), key=lambda each: each.name.lower()):
-            if path.name.startswith("."):
-                continue
-            if path.suffix in (".zip", jsonl.SUFFIX) or _is_tu_folder(path):
-                name = path.name if path.is_dir() else path.stem
-                each = _describe(Source(name, Origin.DATA_ROOT, path))
-                found.append(replace(each, shadowed=each.name in BUNDLED))
+    try:
+        paths = sorted(root.iterdir(), key=lambda each: each.name.lower()) if root.is_dir() else []
+    except OSError as error:
+        raise InputError(f"Cannot read {root}: {error.strerror or error}.") from error
+    for path in paths:
+        name = path.name if path.is_dir() else path.stem
+        if _is_dataset(path):
+            each = _describe(Source(name, Origin.DATA_ROOT, path))
+            used = name not in BUNDLED and find_in_root(root, name) == path
+            found.append(replace(each, shadowed=not used))
     return found
 
 
@@ -69,14 +83,13 @@ def _of_catalogue(entry: CatalogueEntry) -> Listed:
     )
 
 
-def _is_tu_folder(path: Path) -> bool:
-    if not path.is_dir():
+def _is_dataset(path: Path) -> bool:
+    if path.name.startswith("."):
         return False
     try:
-        open_tu(path)
-    except (DataError, OSError):
+        return path.suffix in (".zip", jsonl.SUFFIX) or (path.is_dir() and is_tu_folder(path))
+    except OSError:
         return False
-    return True
 
 
 def _describe(source: Source) -> Listed:

@@ -12,7 +12,7 @@ from torch_geometric.data import Data
 
 from ihgnn_cli.data.build import Coded, ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, vocabulary
-from ihgnn_cli.data.features import Features, node_features
+from ihgnn_cli.data.features import Features, node_features, one_hot
 from ihgnn_cli.errors import InputError
 
 
@@ -54,7 +54,7 @@ def from_pyg(
     Each graph needs `edge_index` and `y` (one class). `x` becomes node labels or attributes, and
     `edge_attr` edge labels or attributes, as `FeatureColumns` says; where the data set tells how
     many leading columns are attributes (`num_node_attributes`, as `TUDataset` does), the rest is
-    labels. Without labels, the degree is the label.
+    labels. Without labels, the degree is the label. (A single column of ones is one label.)
 
     Raises:
         InputError: there are no graphs, or one lacks what is needed; says which.
@@ -74,12 +74,14 @@ def from_pyg(
         _attribute_columns(graphs, "node", items[0].get("x")),
         node_columns,
         getattr(graphs, "label_values", None),
+        joint=_are_labels(graphs, "node"),
     )
     edge_attributes, edge_labels = _understood(
         _stacked(name, items, "edge_attr", [each.shape[1] for each in edges]),
         _attribute_columns(graphs, "edge", items[0].get("edge_attr")),
         edge_columns,
         getattr(graphs, "edge_label_values", None),
+        joint=_are_labels(graphs, "edge"),
     )
     dataset = build(
         ListedGraphs(
@@ -146,8 +148,7 @@ def _edge_attr(dataset: GraphDataset) -> Tensor | None:
     if dataset.edge_attributes is not None:
         blocks.append(dataset.edge_attributes)
     if dataset.edge_label is not None:
-        width = len(dataset.edge_label_values)
-        blocks.append(np.eye(width, dtype=np.float32)[dataset.edge_label])
+        blocks.append(one_hot(dataset.edge_label, len(dataset.edge_label_values)))
     return torch.tensor(np.concatenate(blocks, axis=1)) if blocks else None
 
 
@@ -228,13 +229,20 @@ def _attribute_columns(graphs: object, of: str, table: Tensor | None) -> int:
     return attributes if width == attributes + labels else 0
 
 
+def _are_labels(graphs: object, of: str) -> bool:
+    """Whether the data set itself says that what follows the attributes is labels."""
+    return bool(getattr(graphs, f"num_{of}_labels", 0))
+
+
 def _understood(
     table: NDArray[np.generic] | None,
     attribute_columns: int,
     columns: FeatureColumns,
     values: Sequence[Value] | None,
+    *,
+    joint: bool,
 ) -> tuple[NDArray[np.float32] | None, Coded | None]:
-    """Attributes and labels in a feature matrix."""
+    """Attributes and labels in a feature matrix; `joint`: several labels a row make one."""
     if table is None or not table.shape[1]:
         return None, None
     if columns is FeatureColumns.ATTRIBUTES or attribute_columns >= table.shape[1]:
@@ -243,6 +251,8 @@ def _understood(
     if attribute_columns:
         attributes, rest = _finite(table[:, :attribute_columns]), table[:, attribute_columns:]
     coded = _as_labels(rest, values)
+    if coded is None and joint and _is_binary(rest):
+        coded = _joint_labels(rest)
     if coded is not None:
         return attributes, coded
     if columns is FeatureColumns.LABELS:
@@ -261,9 +271,20 @@ def _as_labels(table: NDArray[np.generic], values: Sequence[Value] | None) -> Co
     return None
 
 
+def _is_binary(table: NDArray[np.generic]) -> bool:
+    return bool(((table == 1) | (table == 0)).all())
+
+
 def _is_one_hot(table: NDArray[np.generic]) -> bool:
-    ones = table == 1
-    return bool((ones | (table == 0)).all() and (ones.sum(axis=1) == 1).all())
+    return _is_binary(table) and bool(((table == 1).sum(axis=1) == 1).all())
+
+
+def _joint_labels(table: NDArray[np.generic]) -> Coded:
+    """Several one-hot blocks side by side (Cuneiform): the places of the ones, as text `0,3`."""
+    distinct, position = np.unique(table, axis=0, return_inverse=True)
+    texts = [",".join(map(str, np.flatnonzero(row).tolist())) for row in distinct]
+    rank, values = vocabulary(np.array(texts))
+    return rank[position.reshape(-1)], values
 
 
 def _finite(table: NDArray[np.generic]) -> NDArray[np.float32]:

@@ -15,7 +15,7 @@ from importlib.resources import files
 from pathlib import Path
 
 from ihgnn_cli.data import cache, jsonl
-from ihgnn_cli.data.archive import file_digest, open_tu
+from ihgnn_cli.data.archive import file_digest, is_tu_folder, open_tu
 from ihgnn_cli.data.catalogue import catalogue, close_names
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.download import download
@@ -26,7 +26,7 @@ from ihgnn_cli.paths import data_root as default_data_root
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 
 BUNDLED = ("MUTAG",)
-_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 
 
 class Origin(StrEnum):
@@ -64,9 +64,24 @@ def locate(
         DownloadError: it is not here and cannot be fetched; says where to put the file.
     """
     path = _existing(given)
-    if given not in BUNDLED and path is not None:
+    if path is None or given in BUNDLED or _hides_a_name(path, given, data_root):
+        return locate_by_name(given, data_root=data_root, offline=offline, progress=progress)
+    return Source(_stem(path), Origin.PATH, path.absolute())
+
+
+def locate_file(given: str, *, data_root: Path | None = None) -> Source:
+    """Find files to check: an existing path comes first, and nothing is downloaded.
+
+    Raises:
+        InputError: there is no such path and no such name on this machine.
+    """
+    path = _existing(given)
+    if path is not None:
         return Source(_stem(path), Origin.PATH, path.absolute())
-    return locate_by_name(given, data_root=data_root, offline=offline, progress=progress)
+    found = find_in_root(default_data_root(data_root), given) if _is_name(given) else None
+    if found is None and given not in BUNDLED:
+        raise _no_path(given)
+    return locate_by_name(given, data_root=data_root, offline=True)
 
 
 def locate_by_name(
@@ -79,16 +94,10 @@ def locate_by_name(
     """`locate` without the files and folders of the working directory."""
     if given in BUNDLED:
         return Source(given, Origin.BUNDLED, bundled_folder(given))
-    if not _NAME.fullmatch(given) or given.endswith((".zip", jsonl.SUFFIX)):
-        raise InputError(f"No file or folder {given}. Give a path that exists, or a name.")
+    if not _is_name(given):
+        raise _no_path(given)
     root = default_data_root(data_root)
-    try:
-        found = find_in_root(root, given)
-    except OSError as error:
-        if error.errno == errno.ENAMETOOLONG:
-            message = f"No file or folder {given}. Give a path that exists, or a name."
-            raise InputError(message) from error
-        raise InputError(f"Cannot read {root}: {error.strerror or error}.") from error
+    found = find_in_root(root, given)
     if found is not None:
         return Source(given, Origin.DATA_ROOT, found)
     similar = close_names(given)
@@ -131,9 +140,33 @@ def bundled_folder(name: str) -> Path:
 
 
 def find_in_root(root: Path, name: str) -> Path | None:
-    """The zip, folder or JSON-lines file of this name in a data root."""
-    candidates = (root / f"{name}.zip", root / name, root / f"{name}{jsonl.SUFFIX}")
-    return next((path for path in candidates if path.exists()), None)
+    """The zip, folder or JSON-lines file of this name in a data root.
+
+    Raises:
+        InputError: the data root cannot be read.
+    """
+    try:
+        for path in (root / f"{name}.zip", root / name, root / f"{name}{jsonl.SUFFIX}"):
+            if is_tu_folder(path) if path.is_dir() else path.exists():
+                return path
+    except OSError as error:
+        raise InputError(f"Cannot read {root}: {error.strerror or error}.") from error
+    return None
+
+
+def _is_name(given: str) -> bool:
+    return bool(_NAME.fullmatch(given)) and not given.endswith((".zip", jsonl.SUFFIX))
+
+
+def _no_path(given: str) -> InputError:
+    return InputError(f"No file or folder '{given}'. Give a path that exists, or a name.")
+
+
+def _hides_a_name(path: Path, given: str, data_root: Path | None) -> bool:
+    """Whether a folder without a TU data set only happens to be called like a known one."""
+    if not _is_name(given) or not path.is_dir() or is_tu_folder(path):
+        return False
+    return given in catalogue() or find_in_root(default_data_root(data_root), given) is not None
 
 
 def _existing(given: str) -> Path | None:

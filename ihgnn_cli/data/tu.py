@@ -13,7 +13,8 @@ import numpy as np
 from ihgnn_cli.data.archive import TUFiles
 from ihgnn_cli.data.build import Coded, ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset, vocabulary
-from ihgnn_cli.data.text import ProblemList, Table, read_floats, read_integers
+from ihgnn_cli.data.problems import ProblemList
+from ihgnn_cli.data.text import Table, read_floats, read_integers
 from ihgnn_cli.errors import DataError
 from ihgnn_cli.progress import Advance, silent
 from ihgnn_cli.words import counted
@@ -84,7 +85,18 @@ class _Reading:
                 if part == "graph_labels" and "graph_attributes" in self.files:
                     remedy = "graph_attributes are for regression, and ihgnn classifies."
                 self._list(part).add(None, f"the file is missing in {self.files.path}.", remedy)
-        self._stop_at_problems()
+        if self.problems:
+            self._look_at_the_rest()
+            self._stop_at_problems()
+
+    def _look_at_the_rest(self) -> None:
+        """Find the mistakes of the files that are there, each by itself."""
+        columns = {"A": 2, "graph_indicator": 1, "graph_labels": 1}
+        for part in self.files.parts:
+            if part.endswith("_attributes"):
+                self._floats(part)
+            else:
+                self._integers(part, columns.get(part))
 
     def _integers(self, part: str, columns: int | None = None) -> Table:
         with self.files.open(part) as stream:

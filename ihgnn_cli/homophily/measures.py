@@ -65,10 +65,10 @@ def graph_homophily(dataset: GraphDataset, measure: Measure = Measure.NODE) -> N
     )
     if measure is Measure.EDGE:
         return share
-    expected = _random_share(dataset)
+    expected, connected_labels = _random_share(dataset)
     with np.errstate(divide="ignore", invalid="ignore"):
         adjusted = (share - expected) / (1 - expected)
-    return np.where((ends == 0) | np.isclose(expected, 1), np.nan, adjusted)
+    return np.where(connected_labels < 2, np.nan, adjusted)
 
 
 def isolated_nodes(dataset: GraphDataset) -> NDArray[np.int64]:
@@ -82,8 +82,8 @@ def _per_graph(dataset: GraphDataset, column: NDArray[Number]) -> NDArray[Number
     return sums
 
 
-def _random_share(dataset: GraphDataset) -> NDArray[np.float64]:
-    """[G] S: the share of equal ends if each edge end were drawn by degree."""
+def _random_share(dataset: GraphDataset) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    """[G] S, the share of equal ends if ends were drawn by degree; [G] labels that have edges."""
     labels = len(dataset.label_values)
     pair = dataset.node_graph * labels + dataset.node_label
     pairs, position = np.unique(pair, return_inverse=True)
@@ -91,4 +91,5 @@ def _random_share(dataset: GraphDataset) -> NDArray[np.float64]:
     ends = np.maximum(np.diff(dataset.edge_ptr), 1)
     graph = pairs // labels
     squares = (weight / ends[graph]) ** 2
-    return np.bincount(graph, weights=squares, minlength=len(dataset)).astype(np.float64)
+    expected = np.bincount(graph, weights=squares, minlength=len(dataset)).astype(np.float64)
+    return expected, np.bincount(graph[weight > 0], minlength=len(dataset))

@@ -50,7 +50,7 @@ def paper_row(name: str) -> PaperRow | None:
 
 def differences(dataset: GraphDataset, summary: HomophilySummary, row: PaperRow) -> list[str]:
     """Where the summary departs from the paper by more than its last printed digit, and why."""
-    told = []
+    told: list[str] = []
     beta = summary.of(Measure.NODE).overall
     if not (_close(beta.mean, row.beta_mean) and _close(beta.std, row.beta_std)):
         degrees = summary.label_source is LabelSource.DEGREE and row.node_labels is None
@@ -69,6 +69,8 @@ def differences(dataset: GraphDataset, summary: HomophilySummary, row: PaperRow)
             )
         else:
             told.append("The mean number of edges differs from the paper's.")
+    if summary.label_source is LabelSource.LABELS and summary.node_labels != row.node_labels:
+        told.append("The number of node labels differs from the paper's.")
     if summary.graphs != row.graphs or not _close(summary.mean_nodes, row.mean_nodes):
         told.append("The number of graphs or nodes differs: these are not the paper's files.")
     return told

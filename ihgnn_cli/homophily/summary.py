@@ -10,6 +10,8 @@ from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import graph_homophily, isolated_nodes
 
 HISTOGRAM_BINS = 20
+# Means of fractions miss a bound by some 1e-16, and a graph at just 0.5 has to count as such.
+_ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
@@ -82,9 +84,7 @@ def summarize(
 
 def _summarize(dataset: GraphDataset, measure: Measure) -> MeasureSummary:
     values = graph_homophily(dataset, measure)
-    counts, edges = np.histogram(
-        np.clip(values[~np.isnan(values)], *measure.span), HISTOGRAM_BINS, range=measure.span
-    )
+    counts, edges = _histogram(values[~np.isnan(values)], *measure.span)
     return MeasureSummary(
         measure=measure,
         values=values,
@@ -96,6 +96,15 @@ def _summarize(dataset: GraphDataset, measure: Measure) -> MeasureSummary:
         bin_edges=edges,
         bin_counts=counts,
     )
+
+
+def _histogram(
+    values: NDArray[np.float64], low: float, high: float
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Counts and edges of equal bins, each with its lower edge, the last with both."""
+    place = np.floor((values - low) / (high - low) * HISTOGRAM_BINS + _ROUNDING).astype(np.int64)
+    counts = np.bincount(np.clip(place, 0, HISTOGRAM_BINS - 1), minlength=HISTOGRAM_BINS)
+    return counts, np.linspace(low, high, HISTOGRAM_BINS + 1)
 
 
 def _distribution(values: NDArray[np.float64], measure: Measure) -> Distribution:
@@ -111,5 +120,9 @@ def _distribution(values: NDArray[np.float64], measure: Measure) -> Distribution
         median=float(quantiles[2]),
         quartile_3=float(quantiles[3]),
         maximum=float(quantiles[4]),
-        homophilic_share=float((defined >= measure.threshold).mean()) if len(defined) else np.nan,
+        homophilic_share=_share(defined, measure.threshold),
     )
+
+
+def _share(values: NDArray[np.float64], threshold: float) -> float:
+    return float((values >= threshold - _ROUNDING).mean()) if len(values) else np.nan

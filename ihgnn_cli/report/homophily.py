@@ -46,8 +46,11 @@ def draw_histograms(summaries: Sequence[HomophilySummary], measure: Measure, pat
     for panel, summary in zip(panels, summaries, strict=False):
         shown = summary.of(measure)
         panel.stairs(shown.bin_counts, shown.bin_edges, fill=True, color="#4c72b0")
-        panel.axvline(shown.overall.mean, color="#c44e52", linestyle="--", linewidth=1.2)
-        panel.set_title(f"{summary.name} (mean {shown.overall.mean:.2f}, {summary.graphs} graphs)")
+        mean = shown.overall.mean
+        told = "undefined" if math.isnan(mean) else f"mean {mean:.2f}"
+        if not math.isnan(mean):
+            panel.axvline(mean, color="#c44e52", linestyle="--", linewidth=1.2)
+        panel.set_title(f"{summary.name} ({told}, {counted(summary.graphs, 'graph')})")
         panel.set_xlim(*measure.span)
         panel.set_xlabel(measure.label)
         panel.set_ylabel("graphs")
@@ -81,13 +84,20 @@ def write_csv(
                 writer.writerow(row)
 
 
+def reading_remarks(dataset: GraphDataset) -> list[str]:
+    """What a user has to know about how a data set was read."""
+    told = [f"In reading: {sentence}." for sentence in dataset.notes.sentences()]
+    if dataset.label_source is LabelSource.DEGREE:
+        degrees = "No node labels in the data: each node's degree is its label, as in the paper."
+        told.insert(0, degrees)
+    return told
+
+
 def remarks(
     dataset: GraphDataset, summary: HomophilySummary, measures: Sequence[Measure]
 ) -> list[str]:
     """What a reader of the numbers has to know about how they came about."""
-    told = []
-    if summary.label_source is LabelSource.DEGREE:
-        told.append("No node labels in the data: each node's degree is its label, as in the paper.")
+    told = reading_remarks(dataset)
     isolated = summary.isolated_nodes
     if isolated and Measure.NODE in measures:
         nodes = "1 node has no neighbours and counts"
@@ -101,7 +111,6 @@ def remarks(
                 f"{measure.label} is undefined for {counted(undefined, 'graph')} (all edges hang "
                 "on one label, or there are none), left out here."
             )
-    told += [f"In reading: {sentence}." for sentence in dataset.notes.sentences()]
     return told
 
 

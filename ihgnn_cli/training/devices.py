@@ -13,7 +13,11 @@ class CudaDevice:
 
 
 def cuda_devices() -> list[CudaDevice]:
-    """The GPUs that torch can use, none where it was built or started without CUDA."""
+    """The GPUs that torch can use, none where it was built or started without CUDA.
+
+    Raises:
+        ImportError, OSError: torch is broken.
+    """
     import torch
 
     if not torch.cuda.is_available():

@@ -22,7 +22,7 @@ from ihgnn_cli.errors import DownloadError, IhgnnError, InputError
 from ihgnn_cli.progress import Advance
 
 QUICK = Patience(timeout=5.0, attempts=3, backoff=0.01)
-HASTY = Patience(timeout=0.2, attempts=2, backoff=0.01)
+HASTY = Patience(timeout=0.7, attempts=2, backoff=0.01)
 # Longer than HASTY's timeout, and an end to it should a test fail.
 STALL_SECONDS = 5.0
 
@@ -294,7 +294,7 @@ def test_a_server_that_stalls_half_way_is_asked_again(server: Server, tmp_path: 
 
 
 def test_no_server_at_all_is_named_with_the_reason(tmp_path: Path) -> None:
-    message = failure(tmp_path, HASTY)  # conftest's mirror: a port where nobody listens
+    message = failure(tmp_path)  # conftest's mirror: a port where nobody listens
     assert message.startswith("Cannot download TINY from http://127.0.0.1:9/TINY.zip: ")
     assert "refused" in message
     assert "(tried 2 times)" in message
@@ -347,7 +347,7 @@ def test_the_connection_of_a_refused_request_is_closed(
     assert [str(each.message) for each in told] == []
 
 
-NOT_A_TU_ZIP = "what the server sent is not a zip with a TU data set"
+NO_GOOD = "what the server sent is no good: "
 
 
 @pytest.mark.parametrize(
@@ -365,7 +365,7 @@ def test_what_is_no_tu_zip_is_not_kept(
     server: Server, tmp_path: Path, body: bytes, answer: Callable[[bytes], Answer]
 ) -> None:
     server.will(answer(body))
-    assert failure(tmp_path) == expected(tmp_path, NOT_A_TU_ZIP)
+    assert f"{download_url('TINY')}: {NO_GOOD}" in failure(tmp_path)
     assert len(server.requests) == 1
 
 
@@ -374,7 +374,7 @@ def test_a_zip_with_a_wrong_byte_names_the_damaged_file(server: Server, tmp_path
     with zipfile.ZipFile(stored, "w", zipfile.ZIP_STORED) as archive:
         archive.writestr("TINY/TINY_A.txt", "1, 2\n2, 1\n")
     server.will(whole(stored.getvalue().replace(b"2, 1", b"2, 7")))
-    reason = "what the server sent is damaged in TINY/TINY_A.txt"
+    reason = f"{NO_GOOD}it is damaged in TINY/TINY_A.txt"
     assert failure(tmp_path) == expected(tmp_path, reason)
 
 

@@ -55,4 +55,4 @@ def test_degrees_count_as_labels(pair: GraphDataset) -> None:
 def test_attributes_that_are_not_there_are_refused(pair: GraphDataset, kind: Features) -> None:
     with pytest.raises(InputError) as caught:
         node_features(replace(pair, node_attributes=None), kind)
-    assert str(caught.value) == "PAIR has no node attributes. Use --features labels."
+    assert str(caught.value) == "PAIR has no node attributes. Use its labels (labels)."

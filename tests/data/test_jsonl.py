@@ -12,8 +12,10 @@ from hypothesis import strategies as st
 
 from ihgnn_cli.data.archive import open_tu
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, ReadingNotes
-from ihgnn_cli.data.jsonl import parse_graph, read_jsonl, write_jsonl
-from ihgnn_cli.data.text import MAX_PROBLEMS_A_FILE
+from ihgnn_cli.data.jsongraph import parse_graph
+from ihgnn_cli.data.jsonl import read_jsonl
+from ihgnn_cli.data.jsonl_write import write_jsonl
+from ihgnn_cli.data.problems import MAX_PROBLEMS_A_FILE
 from ihgnn_cli.data.tu import read_tu
 from ihgnn_cli.errors import DataError, InputError, Problem
 

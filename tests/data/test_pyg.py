@@ -464,3 +464,26 @@ def test_features_stand_in_the_order_of_a_tu_dataset(
     for one, other in zip(to_pyg(ours), theirs, strict=True):
         assert torch.equal(one.x, other.x)
         assert torch.equal(one.edge_attr, other.edge_attr)
+
+
+def test_several_labels_a_node_are_one_joint_label(tmp_path: Path) -> None:
+    """A TUDataset with two columns of labels (as Cuneiform) splits nodes as our reader does."""
+    from torch_geometric.datasets import TUDataset
+
+    from ihgnn_cli.data import load_dataset
+
+    raw = tmp_path / "TWO" / "raw"
+    raw.mkdir(parents=True)
+    parts = {
+        "A": "1, 2\n2, 1\n3, 4\n4, 3\n",
+        "graph_indicator": "1\n1\n2\n2\n",
+        "graph_labels": "1\n2\n",
+        "node_labels": "0, 0\n0, 1\n1, 1\n0, 1\n",
+    }
+    for part, content in parts.items():
+        (raw / f"TWO_{part}.txt").write_text(content)
+    ours = load_dataset(str(tmp_path / "TWO"))
+    theirs = from_pyg(TUDataset(str(tmp_path), "TWO"))
+    assert ours.label_values == ("0,0", "0,1", "1,1")
+    assert theirs.label_source is LabelSource.LABELS
+    assert theirs.node_label.tolist() == ours.node_label.tolist() == [0, 1, 2, 1]

@@ -11,7 +11,15 @@ from shutil import copy, copytree
 import pytest
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.sources import Origin, Source, bundled_folder, find_in_root, locate, read
+from ihgnn_cli.data.sources import (
+    Origin,
+    Source,
+    bundled_folder,
+    find_in_root,
+    locate,
+    locate_file,
+    read,
+)
 from ihgnn_cli.errors import DataError, DownloadError, IhgnnError, InputError
 
 JSON_GRAPH = '{"node_labels": ["C", "O"], "edges": [[0, 1]], "class": "alcohol"}\n'
@@ -266,7 +274,7 @@ def test_what_is_neither_a_path_nor_a_name_is_an_input_error(
 ) -> None:
     with pytest.raises(InputError) as caught:
         locate(given)
-    message = f"No file or folder {given}. Give a path that exists, or a name."
+    message = f"No file or folder '{given}'. Give a path that exists, or a name."
     assert str(caught.value) == message
     assert mirror == []
 
@@ -287,7 +295,42 @@ def test_a_file_of_another_kind_is_refused(root: Path) -> None:
 def test_a_folder_without_a_data_set_is_refused(root: Path) -> None:
     (root / "TINY").mkdir()
     with pytest.raises(DataError, match="no TU data set in it"):
-        load_dataset("TINY")
+        load_dataset(str(root / "TINY"))
+
+
+def test_an_empty_folder_in_the_data_root_does_not_stand_for_a_data_set(
+    root: Path, mirror: list[str]
+) -> None:
+    (root / "KKI" / "raw").mkdir(parents=True)
+    with pytest.raises(DownloadError, match="not on this machine"):
+        locate("KKI", offline=True)
+
+
+def test_a_folder_of_other_things_does_not_hide_a_data_set_of_its_name(
+    root: Path, tiny_zip: Path
+) -> None:
+    (root / "TINY.zip").write_bytes(tiny_zip.read_bytes())
+    Path("TINY").mkdir()
+    assert locate("TINY").path == root / "TINY.zip"
+
+
+def test_a_folder_of_other_things_that_is_no_known_name_is_taken_for_a_path(root: Path) -> None:
+    Path("things").mkdir()
+    with pytest.raises(DataError, match="no TU data set in it"):
+        load_dataset("things")
+
+
+def test_files_to_check_are_those_of_the_path_even_for_a_bundled_name(root: Path) -> None:
+    Path("MUTAG").mkdir()
+    assert locate_file("MUTAG").origin is Origin.PATH
+    assert locate_file("MUTAG").path == Path("MUTAG").absolute()
+
+
+@pytest.mark.parametrize("given", ["NOWHERE", "KKI", "no/where", ""])
+def test_files_to_check_are_not_downloaded(root: Path, mirror: list[str], given: str) -> None:
+    with pytest.raises(InputError, match="No file or folder"):
+        locate_file(given)
+    assert mirror == []
 
 
 def test_a_zip_that_is_cut_short_is_refused(root: Path, tiny_zip: Path) -> None:

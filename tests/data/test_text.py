@@ -10,7 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ihgnn_cli.data import text
-from ihgnn_cli.data.text import MAX_PROBLEMS_A_FILE, ProblemList, Table, read_floats, read_integers
+from ihgnn_cli.data.problems import MAX_PROBLEMS_A_FILE, ProblemList
+from ihgnn_cli.data.text import Table, read_floats, read_integers
 from ihgnn_cli.errors import Problem
 
 Reading = tuple[Table, list[Problem]]

@@ -8,7 +8,7 @@ import pytest
 
 from ihgnn_cli.data.archive import open_tu
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, ReadingNotes
-from ihgnn_cli.data.text import MAX_PROBLEMS_A_FILE
+from ihgnn_cli.data.problems import MAX_PROBLEMS_A_FILE
 from ihgnn_cli.data.tu import read_tu
 from ihgnn_cli.errors import DataError, Problem
 

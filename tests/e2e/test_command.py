@@ -42,34 +42,40 @@ def test_version(ihgnn) -> None:
     assert ihgnn("--version").stdout == f"ihgnn {__version__}\n"
 
 
-def test_the_module_runs_as_the_command_does() -> None:
-    result = subprocess.run(
-        [sys.executable, "-m", "ihgnn_cli", "--version"], capture_output=True, text=True, check=True
+def python(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
+    """Run Python where the source tree is not in sight: the installed package is meant."""
+    return subprocess.run(
+        [sys.executable, *args],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=True,
     )
+
+
+def test_the_module_runs_as_the_command_does(tmp_path: Path) -> None:
+    result = python(tmp_path, "-m", "ihgnn_cli", "--version")
     assert result.stdout == f"ihgnn {__version__}\n"
 
 
-def test_help_imports_nothing_heavy() -> None:
+def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     code = (
         "import sys; from ihgnn_cli.cli.app import app; app(['--help'], standalone_mode=False);"
         "heavy = {'torch', 'torch_geometric', 'onnxruntime', 'numpy', 'matplotlib', 'optuna'};"
         "print('heavy:', sorted(heavy & set(sys.modules)))"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    result = python(tmp_path, "-c", code)
     assert result.stdout.endswith("heavy: []\n")
 
 
-def test_homophily_needs_no_torch() -> None:
+def test_homophily_needs_no_torch(tmp_path: Path) -> None:
     code = (
         "import sys; from ihgnn_cli.cli.app import app;"
         "app(['homophily', 'MUTAG'], standalone_mode=False);"
         "print('torch' in sys.modules)"
     )
-    result = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=True
-    )
+    result = python(tmp_path, "-c", code)
     assert result.stdout.endswith("False\n")
 
 
@@ -88,7 +94,7 @@ def test_the_shell_completes_data_set_names(ihgnn, monkeypatch: pytest.MonkeyPat
         (["homophily", "MUTAG", "--frobnicate"], "--frobnicate"),
         (["homophily", "MUTAG", "--measure", "luck"], "'node', 'edge', 'adjusted'"),
         (["homophily", "MUTAGG"], "Did you mean MUTAG"),
-        (["homophily", "./nowhere"], "No file or folder ./nowhere"),
+        (["homophily", "./nowhere"], "No file or folder './nowhere'"),
         (["homophily", "MUTAG", "--plot", "figure.gif"], ".png, .svg, .pdf"),
         (["homophily", "."], "no TU data set in it"),
     ],
@@ -99,7 +105,7 @@ def test_mistakes_end_in_two_lines_and_code_2(ihgnn, args: list[str], said: str)
 
 def test_a_path_that_cannot_be_written_is_a_failure(ihgnn, tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
-    assert_refused(ihgnn("homophily", "MUTAG", "--csv", "file/x.csv"), 1, "Cannot write file/x.csv")
+    assert_refused(ihgnn("homophily", "MUTAG", "--csv", "file/x.csv"), 1, "Cannot write", "x.csv")
     assert_refused(ihgnn("homophily", "MUTAG", "--plot", "file/x.png"), 1, "Cannot write")
     assert [each.name for each in tmp_path.iterdir()] == ["file"]
 
@@ -113,14 +119,38 @@ def test_a_reader_that_leaves_early_is_no_error(command: str) -> None:
     if os.name == "nt":
         pytest.skip("no SIGPIPE on Windows")
     result = subprocess.run(
-        f"'{command}' homophily MUTAG --json | head -1",
+        f"'{command}' homophily MUTAG --json | true",
         shell=True,
         capture_output=True,
         text=True,
         check=False,
     )
-    assert result.stdout == "{\n"
-    assert result.stderr == ""
+    assert (result.stdout, result.stderr) == ("", "")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no /dev/full on this system")
+def test_a_full_disk_is_told_in_a_line(command: str) -> None:
+    with Path("/dev/full").open("w") as full:
+        result = subprocess.run(
+            [command, "homophily", "MUTAG"],
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            check=False,
+        )
+    assert result.returncode == 1
+    assert "No space left" in result.stderr
+    assert len(result.stderr.splitlines()) == 1
+
+
+def test_a_cache_that_cannot_be_written_is_noted(
+    ihgnn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("IHGNN_CACHE", str(tmp_path / "file" / "cache"))
+    result = ihgnn("homophily", "MUTAG")
+    assert result.returncode == 0
+    assert result.stderr.startswith("Note: The parsed data is not kept")
 
 
 def test_no_colours_and_no_progress_in_a_pipe(ihgnn) -> None:

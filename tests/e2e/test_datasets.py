@@ -105,3 +105,43 @@ def test_an_interrupted_download_leaves_nothing(
     assert process.returncode == code
     assert "Traceback" not in said
     assert list(Path(os.environ["IHGNN_DATA"]).iterdir()) == []
+
+
+def test_fetch_tries_every_name_and_tells_which_failed(ihgnn, server, mutag_zip) -> None:
+    server.files["/NCI1.zip"] = mutag_zip
+    result = ihgnn("datasets", "fetch", "PROTEINS", "NCI1", "--json")
+    assert result.returncode == 1
+    found = json.loads(result.stdout)
+    assert [each["name"] for each in found["datasets"]] == ["NCI1"]
+    assert [each["name"] for each in found["failed"]] == ["PROTEINS"]
+
+
+def test_fetch_does_not_take_a_broken_file_for_the_data_set(ihgnn, mutag_zip) -> None:
+    target = Path(os.environ["IHGNN_DATA"]) / "NCI1.zip"
+    target.parent.mkdir()
+    target.write_bytes(mutag_zip[:-100])
+    result = ihgnn("datasets", "fetch", "NCI1")
+    assert result.returncode == 1
+    assert str(target) in result.stderr
+    target.rename(target.with_name("NCI109.zip")).write_bytes(mutag_zip)
+    assert "holds NCI1 instead of NCI109" in ihgnn("datasets", "fetch", "NCI109").stderr
+
+
+def test_options_before_the_subcommand_are_not_lost_in_silence(ihgnn) -> None:
+    result = ihgnn("datasets", "--json", "check", "MUTAG")
+    assert result.returncode == 2
+    assert "ihgnn datasets check" in result.stderr
+
+
+def test_check_of_what_is_not_there(ihgnn) -> None:
+    result = ihgnn("datasets", "check", "nowhere")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "No file or folder 'nowhere'" in result.stderr
+
+
+def test_long_paths_are_not_broken_in_a_pipe(ihgnn, write_tu, tmp_path: Path) -> None:
+    root = tmp_path / ("a long name " * 12).strip()
+    write_tu("MINE", root / "MINE", A="1, 2\n", graph_indicator="1\n1\n", graph_labels="5\n")
+    assert str(root / "MINE") in ihgnn("datasets", "fetch", "MINE", "--data-root", root).stdout
+    assert str(root) in ihgnn("datasets", "--data-root", root).stdout
+    assert str(root / "MINE") in ihgnn("homophily", "MINE", "--data-root", root).stdout

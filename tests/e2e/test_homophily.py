@@ -58,7 +58,7 @@ def test_figure_and_rows_are_written(ihgnn, tmp_path: Path) -> None:
 
 
 def test_the_paper_beside_ours(ihgnn, tmp_path: Path) -> None:
-    assert "Equal to the paper's printed digits" in (
+    assert "Equal to the paper's, up to its last printed digit" in (
         ihgnn("homophily", "MUTAG", "--compare-paper").stdout
     )
     (tmp_path / "mine.jsonl").write_text('{"node_labels": [1, 1], "edges": [[0, 1]], "class": 0}\n')
@@ -97,3 +97,10 @@ def test_string_labels_survive(ihgnn, tmp_path: Path, label: str) -> None:
     (tmp_path / "words.jsonl").write_text(line + "\n", encoding="utf-8")
     entry = json.loads(ihgnn("homophily", "words.jsonl", "--json").stdout)["datasets"][0]
     assert entry["class_values"] == [label]
+
+
+def test_figure_and_rows_need_files_of_their_own(ihgnn, tmp_path: Path) -> None:
+    result = ihgnn("homophily", "MUTAG", "--plot", "x.png", "--csv", "./x.png")
+    assert (result.returncode, result.stdout) == (2, "")
+    assert "different files" in result.stderr
+    assert list(tmp_path.iterdir()) == []

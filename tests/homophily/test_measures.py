@@ -80,6 +80,15 @@ def test_adjusted_homophily_is_undefined_for_one_label_or_no_edges() -> None:
     assert np.isnan(values).tolist() == [True, True, False]
 
 
+def test_adjusted_homophily_is_defined_as_soon_as_two_labels_have_edges() -> None:
+    # A path of 20,000 a's that ends in one b: S is 1 but for the last digits.
+    path = (["a"] * 20000 + ["b"], [(node, node + 1) for node in range(20000)])
+    value = graph_homophily(graphs(path), Measure.ADJUSTED)[0]
+    share, b = 19999 / 20000, 1 / 40000
+    expected = (1 - b) ** 2 + b**2
+    assert value == pytest.approx((share - expected) / (1 - expected), rel=1e-6)
+
+
 def test_a_graph_without_edges_has_homophily_zero() -> None:
     edgeless = graphs((["a", "a"], []))
     assert graph_homophily(edgeless, Measure.NODE).tolist() == [0]

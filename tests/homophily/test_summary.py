@@ -1,5 +1,9 @@
 """Means, quantiles, shares and histograms of a data set's homophily."""
 
+import itertools
+from fractions import Fraction
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -7,7 +11,8 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource
 from ihgnn_cli.homophily.kinds import Measure
-from ihgnn_cli.homophily.summary import summarize
+from ihgnn_cli.homophily.measures import same_label_neighbors
+from ihgnn_cli.homophily.summary import HISTOGRAM_BINS, summarize
 
 
 @pytest.fixture
@@ -58,9 +63,38 @@ def test_undefined_graphs_are_counted_and_left_out(pairs: GraphDataset) -> None:
     assert np.isnan(no.mean)
 
 
-def test_thresholds_are_half_for_shares_and_zero_for_the_adjusted_measure() -> None:
-    summary = summarize(load_dataset("MUTAG"), tuple(Measure))
-    for found in summary.measures:
-        expected = (found.values >= found.measure.threshold).mean()
-        assert found.overall.homophilic_share == expected
+def exact_betas(dataset: GraphDataset) -> list[Fraction]:
+    """Beta of each graph in fractions, which no rounding touches."""
+    same, degree = same_label_neighbors(dataset).tolist(), dataset.degree.tolist()
+    betas = []
+    for start, end in itertools.pairwise(dataset.node_ptr.tolist()):
+        alphas = [Fraction(same[v], degree[v]) if degree[v] else 0 for v in range(start, end)]
+        betas.append(Fraction(sum(alphas)) / (end - start))
+    return betas
+
+
+def check_against_fractions(dataset: GraphDataset) -> None:
+    found = summarize(dataset).of(Measure.NODE)
+    betas = exact_betas(dataset)
+    bins = [min(int(beta * HISTOGRAM_BINS), HISTOGRAM_BINS - 1) for beta in betas]
+    assert found.bin_counts.tolist() == [bins.count(place) for place in range(HISTOGRAM_BINS)]
+    at_least_half = sum(beta >= Fraction(1, 2) for beta in betas)
+    assert found.overall.homophilic_share == at_least_half / len(betas)
+
+
+def test_a_graph_on_the_edge_of_a_bin_or_threshold_is_counted_exactly() -> None:
+    """MUTAG has graphs at just 0.5 and 0.6, which float means of thirds miss."""
+    check_against_fractions(load_dataset("MUTAG"))
+
+
+@pytest.mark.parametrize("name", ["PROTEINS", "DHFR_MD", "IMDB-MULTI"])
+def test_real_histograms_equal_exact_arithmetic(name: str, real_data: Path) -> None:
+    check_against_fractions(load_dataset(str(real_data / f"{name}.zip")))
+
+
+def test_thresholds_are_half_for_shares_and_zero_for_the_adjusted_measure(
+    pairs: GraphDataset,
+) -> None:
     assert [measure.threshold for measure in Measure] == [0.5, 0.5, 0.0]
+    edge = summarize(pairs, (Measure.EDGE,)).of(Measure.EDGE)
+    assert edge.overall.homophilic_share == 0.5

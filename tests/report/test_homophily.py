@@ -92,4 +92,4 @@ def test_degree_labels_isolated_nodes_and_changes_in_reading_are_said(tmp_path: 
     assert "each node's degree is its label" in told
     assert "1 node has no neighbours and counts as 0" in told
     assert "1 self-loop left out" in told
-    assert "1 duplicate edge line merged" in told
+    assert "1 duplicate edge merged" in told

@@ -1,0 +1,192 @@
+"""One graph as one line of JSON, checked in every respect.
+
+    {"node_labels": ["C", "C", "O"], "edges": [[0, 1], [1, 2]], "class": "alcohol"}
+
+Nodes are counted from 0 within their graph. Edges are undirected: each stands once. Node labels
+and classes are integers or strings, the same kind throughout a file. Optional: `node_attributes`
+and `edge_attributes` (a list of numbers per node or edge), `edge_labels`, `num_nodes` where there
+are no node labels, and `id`, which is yours and is not read.
+"""
+
+import json
+import math
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ihgnn_cli.data.dataset import Value
+from ihgnn_cli.errors import InputError
+
+KEYS = (
+    "node_labels",
+    "edges",
+    "class",
+    "node_attributes",
+    "edge_labels",
+    "edge_attributes",
+    "num_nodes",
+    "id",
+)
+
+
+class GraphError(InputError):
+    """A line is not a graph in this format: what is wrong, and what to do."""
+
+    def __init__(self, message: str, remedy: str) -> None:
+        super().__init__(f"{message} {remedy}")
+        self.message = message
+        self.remedy = remedy
+
+
+@dataclass(frozen=True)
+class JsonGraph:
+    """One line, checked: every list has its length and every number its kind and range."""
+
+    num_nodes: int
+    edges: list[tuple[int, int]]
+    graph_class: Value | None
+    node_labels: list[Value] | None
+    node_attributes: list[list[float]] | None
+    edge_labels: list[Value] | None
+    edge_attributes: list[list[float]] | None
+
+
+def parse_graph(line: str | bytes) -> JsonGraph:
+    """Read one line.
+
+    Raises:
+        GraphError: the line is not a graph in this format; says what is wrong and what to do.
+    """
+    try:
+        entry = json.loads(line, object_pairs_hook=_without_repetition)
+    except (ValueError, RecursionError) as error:
+        raise GraphError(f"not JSON ({error}).", "Write one JSON object a line.") from None
+    if not isinstance(entry, dict):
+        raise GraphError("not a JSON object.", "Write {...} with node_labels, edges and class.")
+    if unknown := sorted(set(entry) - set(KEYS)):
+        raise GraphError(f"unknown key '{_shown(unknown[0])}'.", f"The keys are {', '.join(KEYS)}.")
+    labels = _values(entry, "node_labels")
+    attributes = _numbers(entry, "node_attributes")
+    num_nodes = _num_nodes(entry, labels, attributes)
+    edges = _edges(entry, num_nodes)
+    graph = JsonGraph(
+        num_nodes=num_nodes,
+        edges=edges,
+        graph_class=None if entry.get("class") is None else _value("class", entry["class"]),
+        node_labels=labels,
+        node_attributes=attributes,
+        edge_labels=_values(entry, "edge_labels"),
+        edge_attributes=_numbers(entry, "edge_attributes"),
+    )
+    for key, found, expected in (
+        ("node_labels", graph.node_labels, num_nodes),
+        ("node_attributes", graph.node_attributes, num_nodes),
+        ("edge_labels", graph.edge_labels, len(edges)),
+        ("edge_attributes", graph.edge_attributes, len(edges)),
+    ):
+        if found is not None and len(found) != expected:
+            things = "nodes" if key.startswith("node") else "edges"
+            raise GraphError(
+                f"{len(found)} {key} for {expected} {things}.", "Give one for each, in order."
+            )
+    return graph
+
+
+def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """JSON lets a key stand twice and takes the last; here one of them is a mistake."""
+    key, count = Counter(key for key, _ in pairs).most_common(1)[0] if pairs else ("", 0)
+    if count > 1:
+        raise GraphError(f"the key '{_shown(key)}' stands there twice.", "Keep one of them.")
+    return dict(pairs)
+
+
+def _shown(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
+
+
+def _value(key: str, value: object) -> Value:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        raise GraphError(f"{key} {json.dumps(value)[:40]}.", "Use an integer or a string.")
+    if isinstance(value, str) and _shown(value) != value:
+        raise GraphError(f"{key} {json.dumps(value)[:40]} holds half a character.", "Mend it.")
+    return value
+
+
+def _values(entry: dict[str, Any], key: str) -> list[Value] | None:
+    if entry.get(key) is None:
+        return None
+    values = [_value(key, value) for value in _list(entry, key)]
+    if len({type(value) for value in values}) > 1:
+        raise GraphError(f"{key} mixes integers and strings.", "Use one kind throughout the file.")
+    return values
+
+
+def _numbers(entry: dict[str, Any], key: str) -> list[list[float]] | None:
+    if entry.get(key) is None:
+        return None
+    rows = _list(entry, key)
+    for row in rows:
+        numbers = isinstance(row, list) and all(
+            isinstance(each, int | float) and not isinstance(each, bool) and _fits(each)
+            for each in row
+        )
+        if not numbers or len(row) != len(rows[0]) or not row:
+            raise GraphError(
+                f"{key} {json.dumps(row)[:40]}.", "Use equally long lists of finite numbers."
+            )
+    return rows
+
+
+def _fits(number: float) -> bool:
+    """Whether a number is finite as a 32-bit float; NaN compares false."""
+    return abs(number) <= float(np.finfo(np.float32).max) and not math.isnan(number)
+
+
+def _list(entry: dict[str, Any], key: str) -> list[Any]:
+    value = entry[key]
+    if not isinstance(value, list):
+        raise GraphError(f"{key} is not a list.", f'Write "{key}": [...].')
+    return value
+
+
+def _num_nodes(
+    entry: dict[str, Any], labels: list[Value] | None, attributes: list[list[float]] | None
+) -> int:
+    given = entry.get("num_nodes")
+    if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
+        raise GraphError("num_nodes is not an integer.", "Count the nodes.")
+    if labels is not None:
+        count = len(labels)
+    elif attributes is not None:
+        count = len(attributes)
+    elif given is not None:
+        count = given
+    else:
+        raise GraphError("no node_labels.", "Add them, or num_nodes for a graph without labels.")
+    if given is not None and given != count:
+        raise GraphError(f"num_nodes is {given} for {count} nodes.", "Make them agree.")
+    if count < 1:
+        raise GraphError("a graph without nodes.", "Remove the line.")
+    return count
+
+
+def _edges(entry: dict[str, Any], num_nodes: int) -> list[tuple[int, int]]:
+    if "edges" not in entry:
+        raise GraphError("no edges.", 'Add "edges": [[0, 1], ...], or [] for a graph without.')
+    edges = []
+    for edge in _list(entry, "edges"):
+        if (
+            not isinstance(edge, list)
+            or len(edge) != 2
+            or any(isinstance(end, bool) or not isinstance(end, int) for end in edge)
+        ):
+            raise GraphError(f"edge {json.dumps(edge)[:40]}.", "Write two node numbers, [0, 1].")
+        if not (0 <= edge[0] < num_nodes and 0 <= edge[1] < num_nodes):
+            raise GraphError(
+                f"edge {json.dumps(edge)[:40]} in a graph of {num_nodes} nodes.",
+                f"Nodes are counted from 0 to {num_nodes - 1}.",
+            )
+        edges.append((edge[0], edge[1]))
+    return edges
