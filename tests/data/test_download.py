@@ -297,7 +297,7 @@ def test_no_server_at_all_is_named_with_the_reason(tmp_path: Path) -> None:
     message = failure(tmp_path)  # conftest's mirror: a port where nobody listens
     assert message.startswith("Cannot download TINY from http://127.0.0.1:9/TINY.zip: ")
     assert "refused" in message
-    assert "(tried 2 times)" in message
+    assert "(tried 3 times)" in message
 
 
 def test_a_network_that_goes_down_half_way_is_tried_again(
