@@ -97,7 +97,11 @@ def test_an_interrupted_download_leaves_nothing(
     server.files["/NCI1.zip"] = mutag_zip
     server.stalled.add("/NCI1.zip")
     process = subprocess.Popen(
-        [command, "datasets", "fetch", "NCI1"], stderr=subprocess.PIPE, text=True
+        [command, "datasets", "fetch", "NCI1"],
+        stderr=subprocess.PIPE,
+        text=True,
+        # A shell starts background jobs with SIGINT ignored, and the tests may be one of them.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
     assert server.half_sent.wait(60)
     process.send_signal(number)
