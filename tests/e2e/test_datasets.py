@@ -96,13 +96,12 @@ def test_an_interrupted_download_leaves_nothing(
 ) -> None:
     server.files["/NCI1.zip"] = mutag_zip
     server.stalled.add("/NCI1.zip")
+    # A shell starts background jobs with SIGINT ignored, and the tests may be one of them.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
     process = subprocess.Popen(
-        [command, "datasets", "fetch", "NCI1"],
-        stderr=subprocess.PIPE,
-        text=True,
-        # A shell starts background jobs with SIGINT ignored, and the tests may be one of them.
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        [command, "datasets", "fetch", "NCI1"], stderr=subprocess.PIPE, text=True
     )
+    signal.signal(signal.SIGINT, before)
     assert server.half_sent.wait(60)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
