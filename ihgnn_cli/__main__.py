@@ -1,6 +1,6 @@
 """`python -m ihgnn_cli` is the `ihgnn` command."""
 
-from ihgnn_cli.cli.app import main
+from ihgnn_cli.cli import main
 
 if __name__ == "__main__":
     main()

@@ -34,6 +34,8 @@ class Problem:
     line: int | None
     message: str
     remedy: str
+    count: int = 1
+    """How many mistakes this stands for."""
 
     @property
     def where(self) -> str:
@@ -50,7 +52,12 @@ class DataError(InputError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         first = str(self.problems[0])
-        more = len(self.problems) - 1
+        more = self.count - 1
         if more:
-            first += f" ({counted(more, 'more problem')}: 'ihgnn datasets check' lists them.)"
+            first += f" ({counted(more, 'more problem')}: 'ihgnn datasets check' shows them.)"
         super().__init__(first)
+
+    @property
+    def count(self) -> int:
+        """How many mistakes there are, also those that are not told one by one."""
+        return sum(problem.count for problem in self.problems)

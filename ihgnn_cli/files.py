@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.errors import IhgnnError, InputError
 
 # What a write can meet half-way through, as opposed to errors of whatever is being written.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
@@ -19,13 +19,21 @@ def written_whole(target: Path) -> Iterator[Path]:
 
     The move is atomic, so a reader sees the old file or the new one and never a part; when the
     block fails, `target` is untouched and the temporary file is gone. Two writers may race: the
-    last one wins.
+    last one wins. A link is followed, and an old file's permissions stay. What is no ordinary
+    file (a pipe, a device) is written to as it is.
 
     Raises:
+        InputError: the target is a folder.
         IhgnnError: the folder cannot be made or written, or the disk is full.
     """
+    if target.is_dir():
+        raise InputError(f"Cannot write {target}: it is a folder. Give the name of a file.")
+    if target.exists() and not target.is_file():
+        yield target
+        return
+    target = target.resolve()
     # The suffix stays last, because writers such as matplotlib choose the format by it.
-    unique = f".{target.stem}-{os.getpid()}-{secrets.token_hex(4)}.part{target.suffix}"
+    unique = f".{target.stem[:100]}-{os.getpid()}-{secrets.token_hex(4)}.part{target.suffix}"
     temporary = target.parent / unique
     try:
         try:
@@ -40,6 +48,8 @@ def written_whole(target: Path) -> Iterator[Path]:
                 raise
             raise _cannot_write(target, error) from error
         try:
+            if target.exists():
+                temporary.chmod(target.stat().st_mode)
             temporary.replace(target)
         except OSError as error:
             raise _cannot_write(target, error) from error
@@ -49,5 +59,6 @@ def written_whole(target: Path) -> Iterator[Path]:
 
 
 def _cannot_write(target: Path, error: OSError) -> IhgnnError:
-    reason = error.strerror or str(error)
-    return IhgnnError(f"Cannot write {target}: {reason}. Choose another place, or make room.")
+    full = error.errno in (errno.ENOSPC, errno.EDQUOT)
+    remedy = "Make room, or choose another place." if full else "Choose another place."
+    return IhgnnError(f"Cannot write {target}: {error.strerror or error}. {remedy}")

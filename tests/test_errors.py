@@ -29,7 +29,7 @@ def test_a_data_error_shows_the_first_problem_and_counts_the_others(
 ) -> None:
     error = DataError([FIRST, *others])
     assert error.problems == (FIRST, *others)
-    assert str(error) == f"{FIRST} ({more} 'ihgnn datasets check' lists them.)"
+    assert str(error) == f"{FIRST} ({more} 'ihgnn datasets check' shows them.)"
 
 
 @pytest.mark.parametrize(

@@ -2,14 +2,15 @@
 
 import errno
 import os
+import subprocess
 from pathlib import Path
 
 import pytest
 
-from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import written_whole
 
-ADVICE = "Choose another place, or make room."
+ADVICE = "Choose another place."
 NO_SPACE = os.strerror(errno.ENOSPC)
 
 
@@ -93,7 +94,10 @@ def test_a_full_disk_is_told_in_one_line_and_leaves_the_old_file(tmp_path: Path)
     target.write_text("old")
     with pytest.raises(IhgnnError) as caught:
         write_half(target, OSError(errno.ENOSPC, NO_SPACE))
-    assert str(caught.value) == f"Cannot write {target}: {NO_SPACE}. {ADVICE}"
+    assert (
+        str(caught.value)
+        == f"Cannot write {target}: {NO_SPACE}. Make room, or choose another place."
+    )
     assert names(tmp_path) == ["result.txt"]
     assert target.read_text() == "old"
 
@@ -126,3 +130,39 @@ def test_a_target_that_is_a_folder_is_told(tmp_path: Path) -> None:
     with pytest.raises(IhgnnError, match="Cannot write"), written_whole(tmp_path / "folder"):
         pass
     assert names(tmp_path) == ["folder"]
+
+
+def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
+    (tmp_path / "real.txt").write_text("old")
+    link = tmp_path / "link.txt"
+    link.symlink_to("real.txt")
+    with written_whole(link) as temporary:
+        temporary.write_text("new")
+    assert link.is_symlink()
+    assert (tmp_path / "real.txt").read_text() == "new"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="permissions of Unix")
+def test_an_old_files_permissions_stay(tmp_path: Path) -> None:
+    target = tmp_path / "private.txt"
+    target.write_text("old")
+    target.chmod(0o600)
+    with written_whole(target) as temporary:
+        temporary.write_text("new")
+    assert target.stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of Unix")
+def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
+    with written_whole(pipe) as temporary:
+        temporary.write_text("through")
+    assert reader.communicate(timeout=10)[0] == "through"
+    assert pipe.is_fifo()
+
+
+def test_a_folder_is_no_place_to_write_a_file(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="it is a folder"), written_whole(tmp_path):
+        raise AssertionError("not reached")

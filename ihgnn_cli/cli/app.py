@@ -4,6 +4,7 @@ import logging
 import os
 import signal
 import sys
+from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
@@ -13,6 +14,7 @@ from ihgnn_cli.cli import datasets, env, homophily
 from ihgnn_cli.errors import IhgnnError
 
 DEBUG_VARIABLE = "IHGNN_DEBUG"
+INTERRUPTED = 130
 
 app = typer.Typer(
     name="ihgnn",
@@ -46,25 +48,39 @@ def _root(
 
 def main() -> NoReturn:
     """Run the command line, and turn every failure into one or two lines and an exit code."""
-    for stream in (sys.stdout, sys.stderr):
-        # A terminal that cannot show a character shows a question mark, and the run goes on.
-        stream.reconfigure(errors="replace")  # type: ignore[union-attr]
+    for name in ("stdout", "stderr"):
+        stream = getattr(sys, name)
+        if stream is None:  # closed by whoever started us
+            setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
+        else:
+            # A terminal that cannot show a character shows a question mark, and the run goes on.
+            stream.reconfigure(errors="replace")
     # A polite kill cleans up as Ctrl-C does: temporary files go, finished ones stay.
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    for name in ("SIGTERM", "SIGHUP"):
+        number = getattr(signal, name, None)  # Windows has no SIGHUP; nohup ignores it
+        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
+            signal.signal(number, lambda number, _: sys.exit(128 + number))
     logging.getLogger("ihgnn_cli").addHandler(_NoteHandler(logging.WARNING))
     sys.exit(_run())
 
 
+def _invoke() -> int:
+    code = app(prog_name="ihgnn", standalone_mode=False)
+    if code == INTERRUPTED:  # what typer makes of Ctrl-C
+        raise KeyboardInterrupt
+    sys.stdout.flush()
+    return code if isinstance(code, int) else 0
+
+
 def _run() -> int:
     try:
-        code = app(prog_name="ihgnn", standalone_mode=False)
-        sys.stdout.flush()
+        return _invoke()
     except IhgnnError as error:
         return _failed(str(error), error.exit_code)
     except typer.TyperException as error:
         return _usage(error)
     except (KeyboardInterrupt, typer.Abort):
-        return _failed("Interrupted.", 130)
+        return _failed("Interrupted.", INTERRUPTED)
     except OSError as error:
         # What is still to be written has nowhere to go: the disk is full, or the reader (head,
         # less) has left, which is no failure to tell anybody about.
@@ -75,7 +91,6 @@ def _run() -> int:
         if os.environ.get(DEBUG_VARIABLE):
             raise
         return _failed(_unforeseen(error), 1)
-    return code if isinstance(code, int) else 0
 
 
 class _NoteHandler(logging.Handler):

@@ -2,6 +2,7 @@
 
 import json
 import math
+import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,7 +10,9 @@ from enum import Enum
 from pathlib import Path
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console
+from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
     DownloadColumn,
@@ -23,6 +26,9 @@ from ihgnn_cli.progress import Advance
 
 # Where there is no terminal there is no width either; tables are made to fit this one.
 _PLAIN_WIDTH = 100
+# The narrowest that names are folded to.
+_FOLDED_WIDTH = 10
+_ANY_WIDTH = 1000
 # Heads of the columns that hold words.
 _WORDS = ("", "Name", "Where")
 
@@ -32,7 +38,7 @@ def _console(stderr: bool) -> Console:
     terminal = stream.isatty()
     return Console(
         stderr=stderr,
-        width=None if terminal else _PLAIN_WIDTH,
+        width=None if terminal or "COLUMNS" in os.environ else _PLAIN_WIDTH,
         highlight=False,
         soft_wrap=False,
         markup=False,
@@ -56,7 +62,6 @@ def table(title: str | None = None, *heads: str) -> Table:
         pad_edge=False,
     )
     for head in heads:
-        # In a narrow terminal names are folded, and numbers stay whole.
         words = head in _WORDS
         made.add_column(
             head, justify="left" if words else "right", no_wrap=not words, overflow="fold"
@@ -74,7 +79,27 @@ def bar(length: float) -> str:
 
 def show(thing: object, style: str | None = None) -> None:
     """Print to standard output; text is never wrapped in a pipe, so that paths stay whole."""
-    out.print(thing, style=style, soft_wrap=isinstance(thing, str) and not out.is_terminal)
+    if isinstance(thing, Table):
+        _show_table(thing)
+    else:
+        out.print(thing, style=style, soft_wrap=not out.is_terminal)
+
+
+def _show_table(thing: Table) -> None:
+    """In a narrow terminal names are folded, and numbers stay whole even if lines get too long."""
+    needed = Measurement.get(out, out.options.update(width=_ANY_WIDTH), thing).maximum
+    for column in thing.columns:
+        longest = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
+        if not column.no_wrap:
+            needed -= max(0, longest - _FOLDED_WIDTH)
+    if needed > out.width:
+        thing.width = needed
+    out.print(thing, crop=False)
+
+
+def plain(text: str) -> str:
+    """Text of unknown origin without what a terminal would obey."""
+    return "".join(each if each.isprintable() else "?" for each in text)
 
 
 def note(text: str) -> None:

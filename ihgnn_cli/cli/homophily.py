@@ -58,7 +58,7 @@ def homophily(
 ) -> None:
     """Measure how often connected nodes carry the same label, graph by graph."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources import locate, read
+    from ihgnn_cli.data.sources import locate, read, refuse_overwriting
     from ihgnn_cli.errors import InputError
     from ihgnn_cli.homophily.summary import summarize
     from ihgnn_cli.report.homophily import as_entry, check_figure_path, draw_histograms, write_csv
@@ -74,10 +74,11 @@ def homophily(
     sources = [
         locate(name, data_root=data_root, offline=offline, progress=progress) for name in names
     ]
+    refuse_overwriting([each for each in (csv, plot) if each is not None], sources)
     datasets = [read(source, progress) for source in sources]
     summaries = [summarize(each, measures) for each in datasets]
     if csv is not None:
-        write_csv(datasets, summaries, csv)
+        write_csv(datasets, summaries, shown, csv)
     if plot is not None:
         draw_histograms(summaries, shown[0], plot)
     results = list(zip(datasets, sources, summaries, strict=True))
@@ -133,7 +134,9 @@ def _show_side_by_side(found: "list[MeasureSummary]") -> None:
     means = console.table("Mean ± std over graphs", "", *(each.measure.label for each in found))
     means.add_row("all", *(_mean(each.overall) for each in found))
     for position, (value, _) in enumerate(found[0].by_class):
-        means.add_row(f"class {value}", *(_mean(each.by_class[position][1]) for each in found))
+        means.add_row(
+            console.plain(f"class {value}"), *(_mean(each.by_class[position][1]) for each in found)
+        )
     console.show(means)
 
 
@@ -148,7 +151,7 @@ def _show_measure(found: "MeasureSummary") -> None:
     )
     distributions.add_row("all", *_cells(found.overall))
     for value, distribution in found.by_class:
-        distributions.add_row(f"class {value}", *_cells(distribution))
+        distributions.add_row(console.plain(f"class {value}"), *_cells(distribution))
     console.show(distributions)
     console.show(_histogram(found))
 

@@ -6,8 +6,9 @@ import lzma
 import zipfile
 import zlib
 from abc import ABC, abstractmethod
-from collections.abc import Container, Iterator
+from collections.abc import Collection, Container, Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
@@ -20,6 +21,7 @@ MAX_COMPRESSION = 200
 # Below this a zip may shrink as it likes: there is nothing to fill a disk or a memory with.
 HARMLESS_BYTES = 64 << 20
 _HASH_BLOCK = 1 << 20
+_MISSPELT = 0.9  # how alike two file names are of which one is a slip
 # What zipfile and its decompressors raise over a damaged file.
 DAMAGE = (
     zipfile.BadZipFile,
@@ -139,9 +141,11 @@ def _places(path: Path) -> list[Path]:
 
 def _open_folder(path: Path) -> TUFiles:
     for folder in _places(path):
-        files = {entry.name: entry for entry in folder.iterdir() if entry.is_file()}
+        entries = {entry.name: entry for entry in folder.iterdir()}
+        files = {file: entry for file, entry in entries.items() if entry.is_file()}
         name = _choose(path, [file for file in files if file.endswith(EDGE_LIST)])
         if name is not None:
+            _refuse_odd(path, name, entries, files)
             parts = {part: files[file].stat().st_size for file, part in _parts(name, files)}
             return _Folder(folder, name, parts)
     raise DataError([_no_edge_list(path)])
@@ -165,6 +169,7 @@ def _open_zip(path: Path) -> TUFiles:
         raise DataError([_no_edge_list(path)])
     folder = next(file.parent for file in edge_lists if file.name == name + EDGE_LIST)
     local = {file.name: member for file, member in files.items() if file.parent == folder}
+    _refuse_odd(path, name, local, local)
     return _Zip(path, name, {part: local[file] for file, part in _parts(name, local)})
 
 
@@ -172,6 +177,25 @@ def _parts(name: str, files: Container[str]) -> list[tuple[str, str]]:
     """File name and part of the files that belong to data set `name`."""
     named = [(f"{name}_{part}.txt", part) for part in PARTS]
     return [(file, part) for file, part in named if file in files]
+
+
+def _refuse_odd(path: Path, name: str, entries: Container[str], files: Collection[str]) -> None:
+    """Refuse what was meant for a part and would be overlooked: no file, or a misspelt name."""
+    parts = {f"{name}_{part}.txt" for part in PARTS}
+    problems = [
+        Problem(str(path), None, f"{part} is there, but is no file.", "Put the file there.")
+        for part in sorted(parts)
+        if part in entries and part not in files
+    ]
+    for file in sorted(files):
+        meant = get_close_matches(file, parts - set(files), n=1, cutoff=_MISSPELT)
+        if file.startswith(f"{name}_") and file not in parts and meant:
+            remedy = f"Did you mean {meant[0]}? Rename it, or move it away."
+            problems.append(
+                Problem(str(path), None, f"{file} is not a part of the format.", remedy)
+            )
+    if problems:
+        raise DataError(problems)
 
 
 def _choose(path: Path, edge_lists: list[str]) -> str | None:

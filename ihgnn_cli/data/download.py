@@ -5,6 +5,7 @@ import logging
 import os
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 import zipfile
 from dataclasses import dataclass
@@ -50,7 +51,12 @@ class _LastingError(Exception):
 def download_url(name: str) -> str:
     """The address of a data set's zip: on `$IHGNN_MIRROR` if set, else on the TU server."""
     server = os.environ.get(MIRROR_VARIABLE) or TU_SERVER
-    if not server.startswith(("https://", "http://")):
+    try:
+        parts = urllib.parse.urlsplit(server)
+        usable = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        usable = False
+    if not usable:
         raise InputError(f"{MIRROR_VARIABLE} is {server!r}. Give an http or https address.")
     return f"{server.rstrip('/')}/{name}.zip"
 

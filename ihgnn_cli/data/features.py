@@ -25,6 +25,7 @@ def node_features(dataset: GraphDataset, kind: Features = Features.LABELS) -> ND
     Raises:
         InputError: attributes are asked for, and the data set has none.
     """
+    kind = Features(kind)
     blocks = []
     if kind is not Features.LABELS:
         if dataset.node_attributes is None:

@@ -30,6 +30,9 @@ KEYS = (
     "id",
 )
 
+# A short line must not ask for all the memory there is.
+MAX_BARE_NODES = 10_000_000
+
 
 class GraphError(InputError):
     """A line is not a graph in this format: what is wrong, and what to do."""
@@ -163,6 +166,8 @@ def _num_nodes(
         count = len(attributes)
     elif given is not None:
         count = given
+        if count > MAX_BARE_NODES:
+            raise GraphError(f"num_nodes is {count}.", f"At most {MAX_BARE_NODES:,} are taken.")
     else:
         raise GraphError("no node_labels.", "Add them, or num_nodes for a graph without labels.")
     if given is not None and given != count:

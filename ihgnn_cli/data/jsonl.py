@@ -11,6 +11,7 @@ from ihgnn_cli.data.build import Coded, ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset, Value
 from ihgnn_cli.data.jsongraph import GraphError, JsonGraph, parse_graph
 from ihgnn_cli.data.problems import ProblemList
+from ihgnn_cli.data.text import NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.errors import DataError
 from ihgnn_cli.progress import Advance, silent
 from ihgnn_cli.words import counted
@@ -32,6 +33,9 @@ def read_jsonl(path: Path, advance: Advance = silent) -> GraphDataset:
             content = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
             if not content.strip():
                 continue
+            if b"\0" in content:
+                problems.add(number, NOT_TEXT, SAVE_AS_TEXT)
+                break
             try:
                 collected.add(parse_graph(content))
             except GraphError as error:

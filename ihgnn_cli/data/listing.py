@@ -87,7 +87,9 @@ def _is_dataset(path: Path) -> bool:
     if path.name.startswith("."):
         return False
     try:
-        return path.suffix in (".zip", jsonl.SUFFIX) or (path.is_dir() and is_tu_folder(path))
+        if path.is_dir():
+            return is_tu_folder(path)
+        return path.is_file() and path.suffix in (".zip", jsonl.SUFFIX)
     except OSError:
         return False
 

@@ -46,7 +46,8 @@ class ProblemList:
         if not self.unlisted:
             return self.found
         rest = f"{counted(self.unlisted, 'more problem')} like these."
-        return [*self.found, Problem(self.file, None, rest, "Mend those above first.")]
+        remedy = "Mend those above first."
+        return [*self.found, Problem(self.file, None, rest, remedy, self.unlisted)]
 
     def __bool__(self) -> bool:
         return bool(self.found)

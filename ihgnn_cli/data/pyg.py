@@ -59,6 +59,8 @@ def from_pyg(
     Raises:
         InputError: there are no graphs, or one lacks what is needed; says which.
     """
+    if isinstance(graphs, Data):
+        raise InputError("from_pyg takes a list of graphs or a data set. Give [graph].")
     items = list(graphs)
     name = name or getattr(graphs, "name", None) or type(graphs).__name__
     if not items:
@@ -116,8 +118,7 @@ def to_pyg(dataset: GraphDataset, features: Features | None = None) -> PygGraphs
     has: labels, attributes or both, and no `x` where the labels are only degrees. `edge_attr`
     holds edge attributes and then one-hot edge labels. `from_pyg` gives the same data set back.
     """
-    if features is None:
-        features = _own_features(dataset)
+    features = _own_features(dataset) if features is None else Features(features)
     x = None if features is None else torch.tensor(node_features(dataset, features))
     edge_index = torch.tensor(dataset.edge_index())
     edge_attr = _edge_attr(dataset)

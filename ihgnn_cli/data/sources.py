@@ -9,6 +9,7 @@
 import errno
 import hashlib
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from importlib.resources import files
@@ -108,7 +109,13 @@ def locate_by_name(
             f"{given} is not on this machine, and --offline forbids to download it.\n"
             f"Put the file at {root / given}.zip"
         )
-    return Source(given, Origin.DOWNLOAD, download(given, root, progress))
+    try:
+        return Source(given, Origin.DOWNLOAD, download(given, root, progress))
+    except DownloadError as error:
+        if given in catalogue():
+            raise
+        here = f"No file or folder '{given}', and no data set of that name is known."
+        raise DownloadError(f"{here} {error}") from error
 
 
 def read(source: Source, progress: Progress = NO_PROGRESS) -> GraphDataset:
@@ -132,6 +139,19 @@ def load_dataset(
 ) -> GraphDataset:
     """Find and read a data set by name or path: `locate`, then `read`."""
     return read(locate(given, data_root=data_root, offline=offline, progress=progress), progress)
+
+
+def refuse_overwriting(outputs: Sequence[Path], sources: Sequence[Source]) -> None:
+    """Make sure that no output is one of the files that are read.
+
+    Raises:
+        InputError: one is.
+    """
+    for output in outputs:
+        place = output.resolve()
+        for source in sources:
+            if place == source.path.resolve() or source.path.resolve() in place.parents:
+                raise InputError(f"{output} belongs to the data set. Write to another file.")
 
 
 def bundled_folder(name: str) -> Path:
@@ -182,12 +202,15 @@ def _existing(given: str) -> Path | None:
 
 def _stem(path: Path) -> str:
     path = path.resolve()
-    return path.name if path.is_dir() else path.stem
+    name = path.name if path.is_dir() else path.stem
+    return name.encode(errors="replace").decode()  # a name that can be printed
 
 
 def _read(source: Source, progress: Progress) -> GraphDataset:
     path = source.path
-    if path.suffix == jsonl.SUFFIX and path.is_file():
+    if not path.is_file() and not path.is_dir():
+        raise InputError(f"{path} is neither a file nor a folder. Give one of them.")
+    if path.suffix.lower() == jsonl.SUFFIX and path.is_file():
         with progress.task(f"Reading {source.name}", path.stat().st_size) as advance:
             return cache.load_or_read(
                 cache_root(),
@@ -195,7 +218,7 @@ def _read(source: Source, progress: Progress) -> GraphDataset:
                 source.name,
                 lambda: replace(jsonl.read_jsonl(path, advance), name=source.name),
             )
-    if path.is_file() and path.suffix != ".zip":
+    if path.is_file() and path.suffix.lower() != ".zip":
         raise InputError(
             f"{path} is neither a folder, a .zip nor a {jsonl.SUFFIX} file. docs/data.md "
             "describes the formats."

@@ -17,6 +17,8 @@ from ihgnn_cli.words import counted
 
 CHUNK_BYTES = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+NOT_TEXT = "not plain text (UTF-16, perhaps, or not a text file at all)."
+SAVE_AS_TEXT = "Save it as UTF-8."
 _INT32_DIGITS = 9
 _INT64_DIGITS = 18
 _EXACT_FLOAT = 2**53  # from here on a float may stand for its neighbour
@@ -81,6 +83,9 @@ class _Reader:
     def read(self, stream: BinaryIO, advance: Advance, dtype: type[np.generic]) -> Table:
         parts: list[Table] = []
         for chunk in _whole_lines(stream, advance):
+            if not parts and b"\0" in chunk:
+                self.problems.add(None, NOT_TEXT, SAVE_AS_TEXT)
+                break
             if self.columns is None:
                 self.columns = _count_fields(chunk)
             part = None if self.blank_lines else self.plain(chunk, self.columns or 1)
@@ -117,7 +122,7 @@ class _Reader:
             self.problems.add(
                 self.line,
                 f"{counted(len(fields), 'value')} where {columns} belong.",
-                "Give every line the same number of values.",
+                f"Write {counted(columns, 'value')} a line, with commas between them.",
             )
             return [0] * columns
         row = []

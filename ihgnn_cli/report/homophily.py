@@ -1,7 +1,9 @@
 """Homophily for people and machines: remarks, JSON, the paper's Figure 1, one row a graph."""
 
 import csv
+import io
 import math
+import warnings
 from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -50,21 +52,33 @@ def draw_histograms(summaries: Sequence[HomophilySummary], measure: Measure, pat
         told = "undefined" if math.isnan(mean) else f"mean {mean:.2f}"
         if not math.isnan(mean):
             panel.axvline(mean, color="#c44e52", linestyle="--", linewidth=1.2)
-        panel.set_title(f"{summary.name} ({told}, {counted(summary.graphs, 'graph')})")
+        undefined = shown.overall.undefined
+        part = f"{summary.graphs - undefined:,} of " if undefined else ""
+        title = f"{summary.name} ({told}, {part}{counted(summary.graphs, 'graph')})"
+        panel.set_title(title.replace("$", r"\$"), wrap=True)  # a dollar sign starts a formula
         panel.set_xlim(*measure.span)
+        panel.set_xticks(np.linspace(*measure.span, 6 if measure.span[0] == 0 else 5))
+        panel.yaxis.get_major_locator().set_params(integer=True)
         panel.set_xlabel(measure.label)
         panel.set_ylabel("graphs")
     for panel in panels[len(summaries) :]:
         panel.set_axis_off()
+    # Drawn in memory first: a full disk is then met by a plain write, which says so.
+    drawn = io.BytesIO()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)  # a name in letters that the font lacks
+        figure.savefig(drawn, format=path.suffix[1:].lower(), dpi=150)
     with written_whole(path) as temporary:
-        figure.savefig(temporary, dpi=150)
+        temporary.write_bytes(drawn.getvalue())
 
 
 def write_csv(
-    datasets: Sequence[GraphDataset], summaries: Sequence[HomophilySummary], path: Path
+    datasets: Sequence[GraphDataset],
+    summaries: Sequence[HomophilySummary],
+    measures: Sequence[Measure],
+    path: Path,
 ) -> None:
     """Write one row a graph, counted from 0 within its data set; an undefined value is empty."""
-    measures = [each.measure for each in summaries[0].measures]
     head = ["dataset", "graph", "class", "nodes", "edges", "isolated_nodes"]
     with (
         written_whole(path) as temporary,
@@ -76,7 +90,7 @@ def write_csv(
             nodes = np.diff(dataset.node_ptr).tolist()
             edges = (np.diff(dataset.edge_ptr) // 2).tolist()
             isolated = isolated_nodes(dataset).tolist()
-            values = [each.values.tolist() for each in summary.measures]
+            values = [summary.of(measure).values.tolist() for measure in measures]
             for graph, position in enumerate(dataset.graph_class.tolist()):
                 row = [dataset.name, graph, dataset.class_values[position]]
                 row += [nodes[graph], edges[graph], isolated[graph]]

@@ -308,3 +308,23 @@ def test_a_compression_that_python_does_not_know_is_refused(tmp_path: Path) -> N
     path.write_bytes(content)
     message = "not a whole zip file (That compression method is not supported)."
     assert refusal(path) == (Problem(str(path), None, message, FETCH_AGAIN),)
+
+
+def test_a_misspelt_part_is_not_overlooked(write_tu: WriteTU) -> None:
+    folder = write_tu(A="1, 2\n", graph_indicator="1\n1\n", graph_labels="1\n", node_label="1\n2\n")
+    with pytest.raises(DataError, match=r"Did you mean TINY_node_labels\.txt"):
+        open_tu(folder)
+
+
+def test_other_files_beside_the_parts_do_no_harm(write_tu: WriteTU) -> None:
+    folder = write_tu(
+        A="1, 2\n", graph_indicator="1\n1\n", graph_labels="1\n", coordinates="1\n", readme="x"
+    )
+    assert set(open_tu(folder).parts) == {"A", "graph_indicator", "graph_labels"}
+
+
+def test_a_part_that_is_no_file_is_refused(write_tu: WriteTU) -> None:
+    folder = write_tu(A="1, 2\n", graph_indicator="1\n1\n", graph_labels="1\n")
+    (folder / "TINY_node_labels.txt").mkdir()
+    with pytest.raises(DataError, match="is there, but is no file"):
+        open_tu(folder)

@@ -56,3 +56,8 @@ def test_attributes_that_are_not_there_are_refused(pair: GraphDataset, kind: Fea
     with pytest.raises(InputError) as caught:
         node_features(replace(pair, node_attributes=None), kind)
     assert str(caught.value) == "PAIR has no node attributes. Use its labels (labels)."
+
+
+def test_a_kind_may_be_given_as_text(pair: GraphDataset) -> None:
+    expected = node_features(pair, Features.LABELS)
+    assert node_features(pair, "labels").tolist() == expected.tolist()  # type: ignore[arg-type]

@@ -502,3 +502,21 @@ def test_any_graphs_come_back_the_same(folder: Path, graphs: list[dict[str, Any]
     path.write_bytes(b"".join(as_bytes(entry) + b"\n" for entry in graphs))
     dataset = read_jsonl(path)
     assert again(dataset, folder).fingerprint == dataset.fingerprint
+
+
+def test_a_key_that_stands_twice_is_refused() -> None:
+    with pytest.raises(InputError, match="the key 'class' stands there twice"):
+        parse_graph('{"node_labels": [1], "edges": [], "class": 1, "class": 2}')
+
+
+def test_a_short_line_cannot_ask_for_all_memory() -> None:
+    with pytest.raises(InputError, match="At most 10,000,000"):
+        parse_graph('{"num_nodes": 200000000, "edges": [], "class": 1}')
+
+
+def test_utf_16_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "wide.jsonl"
+    path.write_text('{"node_labels": [1], "edges": [], "class": 1}\n', encoding="utf-16")
+    with pytest.raises(DataError, match="not plain text") as caught:
+        read_jsonl(path)
+    assert len(caught.value.problems) == 1

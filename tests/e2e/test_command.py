@@ -203,3 +203,34 @@ def test_env_is_a_block_for_a_bug_report(ihgnn) -> None:
     assert found["onnx_providers"]["CPUExecutionProvider"] is True
     assert found["data_root"] == os.environ["IHGNN_DATA"]
     assert {"torch", "torch-geometric", "onnx"} <= set(found["packages"])
+
+
+@pytest.mark.parametrize("columns", ["40", "60", "80"])
+def test_numbers_stay_whole_however_narrow_the_terminal(
+    ihgnn, monkeypatch: pytest.MonkeyPatch, columns: str
+) -> None:
+    monkeypatch.setenv("COLUMNS", columns)
+    shown = ihgnn("homophily", "MUTAG").stdout
+    for number in ("188", "17.93", "0.647 ± 0.145", "0.26", "0.51", "0.69", "0.77", "0.88", "81%"):
+        assert number in shown
+    assert "class -1" in shown
+
+
+@pytest.mark.skipif(os.name == "nt", reason="descriptors are closed this way on Unix")
+@pytest.mark.parametrize("closed", [">&-", "2>&-"])
+def test_a_closed_stream_is_no_mistake(command: str, closed: str) -> None:
+    result = subprocess.run(
+        f"'{command}' homophily MUTAG {closed}",
+        shell=True,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert result.returncode == 0
+    assert "Traceback" not in result.stdout + result.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of Unix")
+def test_a_pipe_as_a_data_set_is_refused(ihgnn, tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jsonl")
+    assert_refused(ihgnn("homophily", "pipe.jsonl"), 2, "neither a file nor a folder")

@@ -104,3 +104,44 @@ def test_figure_and_rows_need_files_of_their_own(ihgnn, tmp_path: Path) -> None:
     assert (result.returncode, result.stdout) == (2, "")
     assert "different files" in result.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_an_output_never_overwrites_the_data(ihgnn, write_tu, tmp_path: Path) -> None:
+    line = '{"node_labels": [1, 1], "edges": [[0, 1]], "class": 0}\n'
+    (tmp_path / "mine.jsonl").write_text(line)
+    folder = write_tu(A="1, 2\n", graph_indicator="1\n1\n", graph_labels="1\n")
+    for data, output in (("mine.jsonl", "mine.jsonl"), (folder, folder / "TINY_A.txt")):
+        result = ihgnn("homophily", data, "--csv", output)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert "belongs to the data set" in result.stderr
+    assert (tmp_path / "mine.jsonl").read_text() == line
+    assert (folder / "TINY_A.txt").read_text() == "1, 2\n"
+
+
+def test_rows_hold_the_measures_asked_for(ihgnn, tmp_path: Path) -> None:
+    ihgnn("homophily", "MUTAG", "-m", "edge", "--csv", "rows.csv")
+    head = (tmp_path / "rows.csv").read_text().splitlines()[0]
+    assert head == "dataset,graph,class,nodes,edges,isolated_nodes,edge_homophily"
+
+
+def test_a_folder_as_an_output_is_a_mistake(ihgnn, tmp_path: Path) -> None:
+    (tmp_path / "figure.png").mkdir()
+    for output in ("figure.png", "."):
+        result = ihgnn("homophily", "MUTAG", "--csv", output)
+        assert (result.returncode, result.stdout) == (2, "")
+        assert "is a folder" in result.stderr
+
+
+def test_escape_sequences_in_the_data_do_not_reach_the_terminal(ihgnn, tmp_path: Path) -> None:
+    line = json.dumps({"node_labels": [1, 1], "edges": [[0, 1]], "class": "\x1b[2Jgone"})
+    (tmp_path / "evil.jsonl").write_text(line + "\n")
+    shown = ihgnn("homophily", "evil.jsonl").stdout
+    assert "\x1b" not in shown
+    assert "class ?[2Jgone" in shown
+
+
+def test_a_name_is_drawn_as_it_is_and_in_any_script(ihgnn, tmp_path: Path) -> None:
+    line = '{"node_labels": [1, 1], "edges": [[0, 1]], "class": 0}\n'
+    (tmp_path / "图 $x^2$.jsonl").write_text(line)
+    result = ihgnn("homophily", "图 $x^2$.jsonl", "--plot", "figure.svg", "-m", "adjusted")
+    assert (result.returncode, result.stderr) == (0, "Wrote figure.svg\n")

@@ -50,7 +50,7 @@ def test_other_formats_are_refused(tmp_path: Path) -> None:
 def test_csv_has_a_row_a_graph(tmp_path: Path) -> None:
     dataset = load_dataset("MUTAG")
     summary = summarize(dataset, (Measure.NODE, Measure.EDGE))
-    write_csv([dataset], [summary], tmp_path / "graphs.csv")
+    write_csv([dataset], [summary], [Measure.NODE, Measure.EDGE], tmp_path / "graphs.csv")
     rows = read_rows(tmp_path / "graphs.csv")
     assert len(rows) == 188
     assert rows[0]["dataset"] == "MUTAG"
@@ -67,7 +67,7 @@ def test_an_undefined_value_is_an_empty_cell(tmp_path: Path) -> None:
     lone.write_text('{"node_labels": ["C", "C"], "edges": [[0, 1]], "class": "x"}\n')
     dataset = load_dataset(str(lone))
     summary = summarize(dataset, (Measure.ADJUSTED, Measure.NODE))
-    write_csv([dataset], [summary], tmp_path / "graphs.csv")
+    write_csv([dataset], [summary], list(Measure)[::2], tmp_path / "graphs.csv")
     (row,) = read_rows(tmp_path / "graphs.csv")
     assert (row["adjusted_homophily"], row["node_homophily"]) == ("", "1.0")
 
