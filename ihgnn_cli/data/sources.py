@@ -208,7 +208,7 @@ def _stem(path: Path) -> str:
 
 def _read(source: Source, progress: Progress) -> GraphDataset:
     path = source.path
-    if not path.is_file() and not path.is_dir():
+    if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is neither a file nor a folder. Give one of them.")
     if path.suffix.lower() == jsonl.SUFFIX and path.is_file():
         with progress.task(f"Reading {source.name}", path.stat().st_size) as advance:
