@@ -101,9 +101,7 @@ class _Zip(TUFiles):
             raise _damaged(self.path, error) from error
 
     def digest(self) -> str:
-        digest = hashlib.sha256()
-        _update(digest, self.path)
-        return digest.hexdigest()
+        return file_digest(self.path)
 
 
 def open_tu(path: Path) -> TUFiles:

@@ -18,7 +18,7 @@ from ihgnn_cli.data.sources import (
     find_in_root,
     read,
 )
-from ihgnn_cli.data.text import Table, read_integers
+from ihgnn_cli.data.text import Table, count_fields, read_integers
 from ihgnn_cli.errors import DataError, IhgnnError, InputError, Problem
 
 
@@ -168,5 +168,4 @@ def _columns(files: TUFiles, part: str) -> int:
     if part not in files:
         return 0
     with files.open(part) as stream:
-        line = stream.readline()
-        return len(line.split(b",") if b"," in line else line.split())
+        return count_fields(stream.readline()) or 0

@@ -87,7 +87,7 @@ class _Reader:
                 self.problems.add(None, NOT_TEXT, SAVE_AS_TEXT)
                 break
             if self.columns is None:
-                self.columns = _count_fields(chunk)
+                self.columns = count_fields(chunk)
             part = None if self.blank_lines else self.plain(chunk, self.columns or 1)
             if part is None:
                 part = self._line_by_line(chunk, dtype)
@@ -159,7 +159,8 @@ def _fields(content: bytes) -> list[bytes]:
     return content.split(b",") if b"," in content else content.split()
 
 
-def _count_fields(chunk: bytes) -> int | None:
+def count_fields(chunk: bytes) -> int | None:
+    """How many values the first line that is not empty holds; `None` if there is no such line."""
     content = chunk.lstrip().split(b"\n", 1)[0]
     return len(_fields(content)) or None
 

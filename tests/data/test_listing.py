@@ -1,6 +1,5 @@
 """What `datasets list` knows of a data set without reading its edges."""
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -45,15 +44,6 @@ def in_root(root: Path, write_tu: Callable[..., Path]) -> Callable[..., Path]:
         return write_tu(name, root / name, **{**PARTS, **parts})
 
     return write
-
-
-@pytest.fixture
-def permissions(tmp_path: Path) -> None:
-    """Skip where closing a file or folder closes it to nobody, as for root."""
-    probe = tmp_path / "probe"
-    probe.touch(mode=0)
-    if os.access(probe, os.R_OK):
-        pytest.skip("permissions do not bind this user")
 
 
 def only(root: Path) -> Listed:

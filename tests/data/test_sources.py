@@ -1,6 +1,5 @@
 """Where a data set comes from: the stated order, and what is said when it is nowhere."""
 
-import os
 import threading
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -63,15 +62,6 @@ def mirror(tiny_zip: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str
         yield asked
         server.shutdown()
         thread.join(timeout=10)
-
-
-@pytest.fixture
-def permissions(tmp_path: Path) -> None:
-    """Skip where closing a file or folder closes it to nobody, as for root."""
-    probe = tmp_path / "probe"
-    probe.touch(mode=0)
-    if os.access(probe, os.R_OK):
-        pytest.skip("permissions do not bind this user")
 
 
 # The order
