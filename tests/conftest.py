@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# Threads that wait for each other are many times slower beside any other busy process.
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
 # Machines of CI are slow at times, and a test fails for the same reason twice or not at all.
 settings.register_profile("steady", deadline=None, derandomize=True)
 settings.load_profile("steady")

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.files import written_whole
+from ihgnn_cli.files import locked, remove_parts, written_whole
 
 ADVICE = "Choose another place."
 NO_SPACE = os.strerror(errno.ENOSPC)
@@ -166,3 +166,25 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
 def test_a_folder_is_no_place_to_write_a_file(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="it is a folder"), written_whole(tmp_path):
         raise AssertionError("not reached")
+
+
+def test_what_was_half_written_by_a_killed_process_is_removed(tmp_path: Path) -> None:
+    for name in (".ckpt-1-ab.part.pt", ".x-2-cd.part"):
+        (tmp_path / name).write_text("half")
+    (tmp_path / "ckpt.pt").write_text("whole")
+    (tmp_path / "part.txt").write_text("mine")
+    remove_parts(tmp_path)
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["ckpt.pt", "part.txt"]
+
+
+def test_a_lock_keeps_others_out_until_its_block_ends(tmp_path: Path) -> None:
+    pytest.importorskip("fcntl")
+    (tmp_path / "file").touch()
+    with (
+        locked(tmp_path / "file"),
+        pytest.raises(InputError, match="Another process"),
+        locked(tmp_path / "file"),
+    ):
+        pass
+    with locked(tmp_path / "file"):
+        pass

@@ -172,8 +172,8 @@ class GraphDataset:
         Vocabularies stay as they are; the reading notes, which speak of the whole, do not.
         """
         chosen = np.arange(len(self))[np.asarray(graphs) if len(graphs) else slice(0)]
-        nodes, node_ptr = _ranges(self.node_ptr, chosen)
-        edges, edge_ptr = _ranges(self.edge_ptr, chosen)
+        nodes, node_ptr = ranges(self.node_ptr, chosen)
+        edges, edge_ptr = ranges(self.edge_ptr, chosen)
         moved = (node_ptr[:-1] - self.node_ptr[chosen]).astype(np.int32)
         neighbors = self.neighbors[edges]
         neighbors += np.repeat(moved, np.diff(edge_ptr))
@@ -204,7 +204,7 @@ def offsets(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
     return starts
 
 
-def _ranges(
+def ranges(
     ptr: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """The members of the chosen ranges one after the other, and the offsets of the new ranges."""

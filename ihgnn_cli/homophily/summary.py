@@ -98,12 +98,19 @@ def _summarize(dataset: GraphDataset, measure: Measure) -> MeasureSummary:
     )
 
 
+def bin_positions(
+    values: NDArray[np.float64], low: float, high: float, bins: int
+) -> NDArray[np.int64]:
+    """Which of the equal bins holds each value: each with its lower edge, the last with both."""
+    place = np.floor((values - low) / (high - low) * bins + _ROUNDING).astype(np.int64)
+    return np.clip(place, 0, bins - 1)
+
+
 def _histogram(
     values: NDArray[np.float64], low: float, high: float
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Counts and edges of equal bins, each with its lower edge, the last with both."""
-    place = np.floor((values - low) / (high - low) * HISTOGRAM_BINS + _ROUNDING).astype(np.int64)
-    counts = np.bincount(np.clip(place, 0, HISTOGRAM_BINS - 1), minlength=HISTOGRAM_BINS)
+    places = bin_positions(values, low, high, HISTOGRAM_BINS)
+    counts = np.bincount(places, minlength=HISTOGRAM_BINS)
     return counts, np.linspace(low, high, HISTOGRAM_BINS + 1)
 
 

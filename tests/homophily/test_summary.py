@@ -12,7 +12,7 @@ from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import same_label_neighbors
-from ihgnn_cli.homophily.summary import HISTOGRAM_BINS, summarize
+from ihgnn_cli.homophily.summary import HISTOGRAM_BINS, bin_positions, summarize
 
 
 @pytest.fixture
@@ -85,6 +85,11 @@ def check_against_fractions(dataset: GraphDataset) -> None:
 def test_a_graph_on_the_edge_of_a_bin_or_threshold_is_counted_exactly() -> None:
     """MUTAG has graphs at just 0.5 and 0.6, which float means of thirds miss."""
     check_against_fractions(load_dataset("MUTAG"))
+
+
+def test_bins_hold_their_lower_edge_and_the_last_one_both() -> None:
+    values = np.array([0, 0.3, 0.1 + 0.2, 0.6 - 1e-16, 0.69, 1])
+    assert bin_positions(values, 0, 1, 10).tolist() == [0, 3, 3, 6, 6, 9]
 
 
 @pytest.mark.parametrize("name", ["PROTEINS", "DHFR_MD", "IMDB-MULTI"])

@@ -1,0 +1,149 @@
+"""The rows that a model computes: nodes, or classes of nodes that no model of K rounds tells apart.
+
+Nodes of a graph that have the same colour after K rounds of 1-WL have equal embeddings in each of
+K layers of message passing. A layer can then run on colour classes ("rows") instead of nodes, and
+nothing changes but the time. With n_c the number of nodes in class c and E[c, d] the number of
+edges from class c to class d (a symmetric matrix), a node of class c receives
+
+    (A H)_c = sum_d E[c, d] / n_c * H_d,
+
+which is the mean over the class's nodes of sums that are all equal. The class's nodes need not
+have the same neighbours in classes, only in colours of the round before.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ihgnn_cli.data.dataset import GraphDataset, offsets
+
+# Rows a node above which the classes do not pay for their weights and their expansion.
+WORTH_IT = 0.8
+# Two hashes of 64 bits: a billion colours are all told apart, but for one chance in 10^20.
+_HASHES = 2
+_MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], dtype=np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """Graphs as rows of nodes that are computed once; R rows, D pairs of adjacent rows in all.
+
+    Rows are numbered through the data set, and a graph's rows stand together. Where no two nodes
+    share a row, rows are the nodes in their order.
+    """
+
+    row_ptr: NDArray[np.int64]
+    """[G + 1] graph g has the rows row_ptr[g] up to row_ptr[g + 1]."""
+    size: NDArray[np.int64]
+    """[R] n_c, the nodes of each row."""
+    first_node: NDArray[np.int64]
+    """[R] a node of each row: labels and attributes are those of any of its nodes."""
+    neighbor_ptr: NDArray[np.int64]
+    """[R + 1]"""
+    neighbors: NDArray[np.int64]
+    """[D] the rows d with E[c, d] > 0."""
+    weight: NDArray[np.float32] | None
+    """[D] E[c, d] / n_c, what a node of c receives from d; `None` where all are 1."""
+    weight_back: NDArray[np.float32] | None
+    """[D] E[c, d] / n_d, the weight of the pair in the other direction."""
+
+    @cached_property
+    def edge_ptr(self) -> NDArray[np.int64]:
+        """[G + 1] graph g has the pairs edge_ptr[g] up to edge_ptr[g + 1]."""
+        return self.neighbor_ptr[self.row_ptr]
+
+    @cached_property
+    def graph_size(self) -> NDArray[np.int64]:
+        """[G] the nodes of each graph."""
+        return np.add.reduceat(self.size, self.row_ptr[:-1])
+
+
+def node_rows(dataset: GraphDataset) -> Rows:
+    """Each node is a row of its own."""
+    nodes = dataset.num_nodes
+    return Rows(
+        row_ptr=dataset.node_ptr,
+        size=np.ones(nodes, dtype=np.int64),
+        first_node=np.arange(nodes),
+        neighbor_ptr=dataset.neighbor_ptr,
+        neighbors=dataset.neighbors.astype(np.int64),
+        weight=None,
+        weight_back=None,
+    )
+
+
+def color_rows(dataset: GraphDataset, rounds: int, *, attributes: bool = False) -> Rows:
+    """Each colour of each graph after `rounds` rounds of 1-WL is a row.
+
+    Colours start as labels, together with the attributes where a model sees these.
+    """
+    color = colors(dataset, rounds, attributes=attributes)
+    key = dataset.node_graph * (int(color.max()) + 1) + color
+    _, first_node, row, size = np.unique(
+        key, return_index=True, return_inverse=True, return_counts=True
+    )
+    row_graph = dataset.node_graph[first_node]
+    source = np.repeat(row, dataset.degree)
+    pair, edges = np.unique(source * len(size) + row[dataset.neighbors], return_counts=True)
+    receiver, sender = np.divmod(pair, len(size))
+    return Rows(
+        row_ptr=offsets(np.bincount(row_graph, minlength=len(dataset))),
+        size=size,
+        first_node=first_node,
+        neighbor_ptr=offsets(np.bincount(receiver, minlength=len(size))),
+        neighbors=sender,
+        weight=(edges / size[receiver]).astype(np.float32),
+        weight_back=(edges / size[sender]).astype(np.float32),
+    )
+
+
+def compact_rows(dataset: GraphDataset, rounds: int, *, attributes: bool = False) -> Rows:
+    """Colour classes where they are markedly fewer than nodes, else nodes."""
+    color = color_rows(dataset, rounds, attributes=attributes)
+    return color if len(color.size) < WORTH_IT * dataset.num_nodes else node_rows(dataset)
+
+
+def colors(dataset: GraphDataset, rounds: int, *, attributes: bool = False) -> NDArray[np.int64]:
+    """[N] the 1-WL colour of each node after `rounds` rounds, comparable between graphs."""
+    label = dataset.node_label.astype(np.int64)
+    color = np.where(label < 0, len(dataset.label_values), label)  # unknown: a label of its own
+    if attributes and dataset.node_attributes is not None:
+        start = np.column_stack([color, dataset.node_attributes.astype(np.float64)])
+        color = np.unique(start, axis=0, return_inverse=True)[1].reshape(-1)
+    distinct = int(color.max()) + 1
+    for _ in range(rounds):
+        color = _renamed(_refined(dataset, color))
+        before, distinct = distinct, int(color.max()) + 1
+        if distinct == before:  # stable: further rounds only rename
+            break
+    return color
+
+
+def _renamed(hashed: NDArray[np.uint64]) -> NDArray[np.int64]:
+    """[N] the number of each distinct row of [N, 2] hashes.
+
+    The first hash alone tells them apart but for one chance in a million, and sorts faster.
+    """
+    _, first, color = np.unique(hashed[:, 0], return_index=True, return_inverse=True)
+    if (hashed[first[color], 1] == hashed[:, 1]).all():
+        return color
+    return np.unique(hashed, axis=0, return_inverse=True)[1].reshape(-1)
+
+
+def _refined(dataset: GraphDataset, color: NDArray[np.int64]) -> NDArray[np.uint64]:
+    """[N, 2] hashes of each node's own colour and the multiset of its neighbours'."""
+    drawn = np.random.default_rng(0)  # fixed: the same rows in every run
+    hashed = np.empty((len(color), _HASHES), dtype=np.uint64)
+    connected = np.flatnonzero(dataset.degree)
+    for column in range(_HASHES):
+        code = drawn.integers(0, 2**64, size=int(color.max()) + 1, dtype=np.uint64)
+        received = np.zeros(len(color), dtype=np.uint64)
+        if len(connected):
+            starts = dataset.neighbor_ptr[:-1][connected]
+            received[connected] = np.add.reduceat(code[color[dataset.neighbors]], starts)
+        # The own colour enters through another code, so that it is not mistaken for a neighbour.
+        own = drawn.integers(0, 2**64, size=len(code), dtype=np.uint64)
+        hashed[:, column] = received * _MULTIPLIERS[column] + own[color]
+    return hashed

@@ -1,0 +1,70 @@
+"""Stratified draws: parts of given sizes in which every class has its share, to within 1."""
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ihgnn_cli.errors import InputError
+
+
+def random_bits(seed: int) -> np.random.PCG64:
+    """Raw bits: NumPy promises them to be the same everywhere, and nothing that is made of them."""
+    if seed < 0:
+        raise InputError(f"The seed {seed} is negative. Use a whole number from 0.")
+    return np.random.PCG64(seed)
+
+
+def by_class(graph_class: NDArray[np.integer], random: np.random.PCG64) -> NDArray[np.int64]:
+    """The positions of all graphs, class after class, at random within a class."""
+    return np.lexsort((random.random_raw(len(graph_class)), graph_class)).astype(np.int64)
+
+
+def stratified(
+    graph_class: NDArray[np.integer], sizes: Sequence[int], random: np.random.PCG64
+) -> list[NDArray[np.int64]]:
+    """All positions in parts of these sizes, stratified."""
+    members = np.unique(graph_class, return_counts=True)[1]
+    counts = _rounded(np.outer(members, sizes), len(graph_class), random)
+    part = np.repeat(np.tile(np.arange(len(sizes)), len(members)), counts.ravel())
+    order = by_class(graph_class, random)
+    return [order[part == number] for number in range(len(sizes))]
+
+
+def _rounded(table: NDArray[np.int64], unit: int, random: np.random.PCG64) -> NDArray[np.int64]:
+    """`table` / `unit`, each entry rounded up or down such that rows and columns keep their sums.
+
+    The sums are multiples of `unit`. Controlled rounding (Cox, JASA 82, 1987), which rounding or
+    sampling part by part cannot replace from three parts on: moves along a cycle of fractions
+    until one of them is whole, this way or that with odds that keep the expected value.
+    """
+    while (fraction := table % unit).any():
+        cycle = _cycle(fraction > 0)
+        rising, falling = fraction[cycle > 0], fraction[cycle < 0]
+        up = int(min((unit - rising).min(), falling.min()))
+        down = int(min(rising.min(), (unit - falling).min()))
+        table = table + cycle * (up if random.random_raw() % (up + down) < down else -down)
+    return table // unit
+
+
+def _cycle(fractions: NDArray[np.bool_]) -> NDArray[np.int64]:
+    """+1 and -1 at some fractions, each row and column in balance.
+
+    Walks from column to column until one comes again, always along another row than before; a
+    row or column with one fraction has a second, because its sum is whole.
+    """
+    column = int(np.flatnonzero(fractions.any(axis=0))[0])
+    row = -1
+    steps: list[tuple[int, int, int]] = []
+    reached: dict[int, int] = {}
+    while column not in reached:
+        reached[column] = len(steps)
+        row = next(int(each) for each in np.flatnonzero(fractions[:, column]) if each != row)
+        onward = next(int(each) for each in np.flatnonzero(fractions[row]) if each != column)
+        steps.append((row, column, onward))
+        column = onward
+    cycle = np.zeros(fractions.shape, dtype=np.int64)
+    for row, start, end in steps[reached[column] :]:
+        cycle[row, start] += 1
+        cycle[row, end] -= 1
+    return cycle
