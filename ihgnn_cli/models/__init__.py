@@ -1,0 +1,1 @@
+"""The one model package: IHGNN, its layers, its readout and its ablations."""

@@ -1,0 +1,155 @@
+"""What a trained model tells of itself: what it takes, what it answers, what it has seen.
+
+A checkpoint and an exported file carry the same card, so that both are used the same way.
+"""
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import numpy as np
+
+from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value
+from ihgnn_cli.data.features import Features
+from ihgnn_cli.data.identity import graph_digests
+from ihgnn_cli.data.splits import Split
+from ihgnn_cli.models.settings import Inputs
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """Of which run a model is, and of which moment of it."""
+
+    epoch: int
+    chosen: bool
+    """On validation; else it is just the epoch that was the last."""
+    seeds: tuple[int, ...]
+    """One a member."""
+    split: str
+    """As it was asked for."""
+
+    def __str__(self) -> str:
+        chosen = "chosen on validation" if self.chosen else "not chosen by anything"
+        runs = "one run" if len(self.seeds) == 1 else f"{len(self.seeds)} runs"
+        seeds = ", ".join(map(str, self.seeds))
+        return f"epoch {self.epoch}, {chosen}; split {self.split}; {runs}, seed {seeds}"
+
+
+@dataclass(frozen=True, eq=False)
+class ModelCard:
+    """Plain values only; see `as_plain` for how they are stored."""
+
+    dataset: str
+    """The name or path that the data was found by; empty in a file that has left its machine."""
+    dataset_name: str
+    fingerprint: str
+    """Of the data set's content."""
+    features: Features
+    label_values: tuple[Value, ...]
+    label_source: LabelSource
+    class_values: tuple[Value, ...]
+    attributes: int
+    """Columns of node attributes that the model reads."""
+    max_nodes: int
+    """m."""
+    split: Split
+    seen: frozenset[str]
+    """Digests of the graphs that training and the choice of the epoch have used."""
+    snapshot: Snapshot | None = None
+    """`None` before the first epoch."""
+
+    @property
+    def inputs(self) -> Inputs:
+        """The sizes that the model's parameters follow from."""
+        labels = 0 if self.features is Features.ATTRIBUTES else len(self.label_values)
+        return Inputs(labels, self.attributes, len(self.class_values), self.max_nodes)
+
+    def as_plain(self) -> dict[str, Any]:
+        """The card as values that JSON and torch.save keep."""
+        return {
+            "dataset": self.dataset,
+            "dataset_name": self.dataset_name,
+            "fingerprint": self.fingerprint,
+            "features": self.features.value,
+            "label_values": list(self.label_values),
+            "label_source": self.label_source.value,
+            "class_values": list(self.class_values),
+            "attributes": self.attributes,
+            "max_nodes": self.max_nodes,
+            "split": self.split.as_fold(),
+            "seen": sorted(self.seen),
+            "snapshot": None if self.snapshot is None else _plain(self.snapshot),
+        }
+
+
+def describe(given: str, dataset: GraphDataset, features: Features, split: Split) -> ModelCard:
+    """The card of a model that will be trained on this data."""
+    attributes = 0
+    if features is not Features.LABELS and dataset.node_attributes is not None:
+        attributes = dataset.node_attributes.shape[1]
+    used = np.concatenate([split.train, split.validation])
+    return ModelCard(
+        dataset=given,
+        dataset_name=dataset.name,
+        fingerprint=dataset.fingerprint,
+        features=features,
+        label_values=dataset.label_values,
+        label_source=dataset.label_source,
+        class_values=dataset.class_values,
+        attributes=attributes,
+        max_nodes=dataset.max_nodes,
+        split=split,
+        seen=frozenset(graph_digests(dataset, used, attributes=attributes > 0)),
+    )
+
+
+def card_from_plain(plain: Mapping[str, Any]) -> ModelCard:
+    """The card again.
+
+    Raises:
+        KeyError, TypeError, ValueError, InputError: this is no card.
+    """
+    fold = plain["split"]
+    inner = fold["model_selection"][0]
+    card = ModelCard(
+        dataset=_typed(plain["dataset"], str),
+        dataset_name=_typed(plain["dataset_name"], str),
+        fingerprint=_typed(plain["fingerprint"], str),
+        features=Features(plain["features"]),
+        label_values=_values(plain["label_values"]),
+        label_source=LabelSource(plain["label_source"]),
+        class_values=_values(plain["class_values"]),
+        attributes=_typed(plain["attributes"], int),
+        max_nodes=_typed(plain["max_nodes"], int),
+        split=Split(inner["train"], inner["validation"], fold["test"]),
+        seen=frozenset(_typed(each, str) for each in plain["seen"]),
+        snapshot=None if plain["snapshot"] is None else _snapshot(plain["snapshot"]),
+    )
+    if card.max_nodes < 1 or (card.attributes > 0) is (card.features is Features.LABELS):
+        raise ValueError("m or the number of attributes cannot be")
+    return card
+
+
+def _plain(snapshot: Snapshot) -> dict[str, Any]:
+    return {**asdict(snapshot), "seeds": list(snapshot.seeds)}
+
+
+def _snapshot(plain: Mapping[str, Any]) -> Snapshot:
+    return Snapshot(
+        epoch=_typed(plain["epoch"], int),
+        chosen=_typed(plain["chosen"], bool),
+        seeds=tuple(_typed(each, int) for each in plain["seeds"]),
+        split=_typed(plain["split"], str),
+    )
+
+
+def _values(values: Any) -> tuple[Value, ...]:
+    if not all(isinstance(each, int | str) for each in values):
+        raise TypeError("a label or class is a number or a text")
+    return tuple(values)
+
+
+def _typed(value: Any, kind: type) -> Any:
+    if type(value) is not kind or (isinstance(value, int) and value < 0):
+        raise TypeError(f"{value!r} is no {kind.__name__}")
+    return value

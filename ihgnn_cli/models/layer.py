@@ -1,0 +1,116 @@
+"""MLP0 and the layers of IHGNN.
+
+    H^(0) = MLP0(X)
+    H^(k) = MLPk(H^(k-1) || A·H^(k-1) || (H^(k-1) + A·H^(k-1)))        k = 1..K
+
+with X the one-hot labels (and attributes) of the nodes, A the adjacency matrix without self-loops,
+|| the concatenation of columns. The blocks keep a node apart from its neighbours (separation, for
+heterophily) and also show both together (integration, for homophily).
+"""
+
+import torch
+from torch import Tensor, nn
+
+from ihgnn_cli.data.batch import Batch
+from ihgnn_cli.models.kernels import (
+    label_lookup,
+    label_lookup_back,
+    neighbor_sum,
+    neighbor_sum_back,
+)
+from ihgnn_cli.models.mlp import (
+    Generators,
+    NormedTail,
+    Tape,
+    gradient_of,
+    linear_weight,
+    transposed,
+)
+from ihgnn_cli.models.settings import Inputs, Variant
+
+
+class InputLayer(nn.Module):
+    """H^(0) = MLP0(X); an unknown label is the zero vector."""
+
+    def __init__(self, generators: Generators, inputs: Inputs, width: int) -> None:
+        super().__init__()
+        self.attributes = inputs.attributes
+        # The columns of X: attributes, then labels, as in torch-geometric.
+        self.weight = linear_weight(generators, inputs.attributes + inputs.labels, width)
+        self.tail = NormedTail(generators, width)
+
+    def forward(self, batch: Batch, tape: Tape | None, out: Tensor) -> Tensor:
+        """`out` [S, R, width], filled."""
+        # One-hot times a matrix is a row of it; the last row is that of the zero vector.
+        of_label = nn.functional.pad(self.weight[:, self.attributes :], (0, 0, 0, 1))
+        if batch.attributes is None:
+            # Equal labels have equal rows: the MLP runs on the vocabulary, not on the nodes.
+            table = self.tail(of_label, batch.label_share, tape, torch.empty_like(of_label))
+            return label_lookup(table, batch, out)
+        x = label_lookup(of_label, batch, torch.empty_like(out))
+        x.baddbmm_(batch.attributes, self.weight[:, : self.attributes])
+        rows: Tensor = self.tail(x, batch.share, tape, out)
+        return rows
+
+    def backward(self, gradient: Tensor, batch: Batch, tape: Tape) -> None:
+        """Nothing stands before this layer: only the parameters receive gradients."""
+        to_weight = gradient_of(self.weight)
+        if batch.attributes is None:
+            to_label = self.tail.backward(label_lookup_back(gradient, batch), tape)
+        else:
+            to_x = self.tail.backward(gradient, tape)
+            torch.bmm(transposed(batch.attributes), to_x, out=to_weight[:, : self.attributes])
+            to_label = label_lookup_back(to_x, batch)
+        to_weight[:, self.attributes :] = to_label[:, :-1]
+
+
+class IHGNNLayer(nn.Module):
+    """H^(k) from H^(k-1); the variant says which blocks the MLP sees."""
+
+    def __init__(self, generators: Generators, width: int, variant: Variant) -> None:
+        super().__init__()
+        self.separate = variant is not Variant.NO_SEPARATION
+        self.integrate = variant is not Variant.NO_INTEGRATION
+        blocks = 2 * self.separate + self.integrate
+        self.weight = linear_weight(generators, blocks * width, width)
+        self.tail = NormedTail(generators, width)
+
+    def forward(self, h: Tensor, batch: Batch, tape: Tape | None, out: Tensor) -> Tensor:
+        """`out` [S, R, width], filled, from h of that shape."""
+        around = neighbor_sum(h, batch)
+        matrices = self.folded()
+        if tape is not None:
+            tape.append((h, around, matrices))
+        x = torch.bmm(h, matrices[0]).baddbmm_(around, matrices[1])
+        y: Tensor = self.tail(x, batch.share, tape, out)
+        return y
+
+    def backward(self, gradient: Tensor, batch: Batch, tape: Tape) -> Tensor:
+        """The gradient to h."""
+        to_x = self.tail.backward(gradient, tape)
+        h, around, (own, other) = tape.pop()
+        self._learn(h, around, to_x)
+        to_around = torch.bmm(to_x, transposed(other))
+        return neighbor_sum_back(to_around, batch).baddbmm_(to_x, transposed(own))
+
+    def folded(self) -> tuple[Tensor, Tensor]:
+        """[S, width, width] the matrices of H and A·H whose products add up to the same.
+
+        [H, AH, H + AH]·W = H·(W1 + W3) + AH·(W2 + W3), a third less to multiply.
+        """
+        if not self.separate:
+            return self.weight, self.weight
+        first, second, *third = self.weight.chunk(2 + self.integrate, dim=1)
+        return (first + third[0], second + third[0]) if third else (first, second)
+
+    def _learn(self, h: Tensor, around: Tensor, to_x: Tensor) -> None:
+        """The gradients to W1, W2 and W3: that to W3 is the sum of the others."""
+        to_weight = gradient_of(self.weight)
+        if not self.separate:
+            torch.bmm(transposed(h), to_x, out=to_weight).baddbmm_(transposed(around), to_x)
+            return
+        first, second, *third = to_weight.chunk(2 + self.integrate, dim=1)
+        torch.bmm(transposed(h), to_x, out=first)
+        torch.bmm(transposed(around), to_x, out=second)
+        for each in third:
+            torch.add(first, second, out=each)

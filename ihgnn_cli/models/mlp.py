@@ -1,0 +1,118 @@
+"""The MLP inside the layers: Linear, BatchNorm, ReLU, Linear; with a leading member axis.
+
+Every piece of the model has a `forward` that leaves on a tape what its `backward` takes from it;
+`backward` turns the gradient of the loss to its output into that to its input, and writes those of
+its parameters over what `grad` held. At this size of model it is the start of operations that
+takes the time, and an epoch written out starts less than half of those of the plain model with
+automatic differentiation (MUTAG: 5,300 against 12,500).
+"""
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ihgnn_cli.data.batch import Batch
+
+EPS = 1e-5
+MOMENTUM = 0.1
+"""Both as in torch.nn.BatchNorm1d."""
+
+Generators = Sequence[torch.Generator]
+"""One a member, so that a member starts as it would alone."""
+Tape = list[Any]
+"""What `forward` keeps for `backward`: last in, first out."""
+
+
+def linear_weight(generators: Generators, rows: int, columns: int) -> nn.Parameter:
+    """[S, rows, columns] as torch.nn.Linear(rows, columns) starts, transposed."""
+    return uniform(generators, (rows, columns), 1 / math.sqrt(max(1, rows)))
+
+
+def linear_bias(generators: Generators, rows: int, columns: int) -> nn.Parameter:
+    """[S, 1, columns] the bias that goes with it."""
+    return uniform(generators, (1, columns), 1 / math.sqrt(max(1, rows)))
+
+
+def uniform(generators: Generators, shape: tuple[int, ...], bound: float) -> nn.Parameter:
+    """[S, *shape] drawn between -bound and bound, each member's part by its own generator."""
+    drawn = [torch.rand(shape, generator=each) for each in generators]
+    return nn.Parameter((torch.stack(drawn) * 2 - 1) * bound)
+
+
+def transposed(matrix: Tensor) -> Tensor:
+    """[S, b, a] from [S, a, b]."""
+    return matrix.transpose(1, 2)
+
+
+def gradient_of(parameter: Tensor) -> Tensor:
+    """Where the gradient of a parameter is written: the same place at every step."""
+    if parameter.grad is None:
+        parameter.grad = torch.zeros_like(parameter)
+    return parameter.grad
+
+
+class NormedTail(nn.Module):
+    """BatchNorm, ReLU, Linear: what follows an MLP's first product.
+
+    That product has no bias: the normalization would take it away again. Row i counts in mean and
+    variance as `share` [S, 1, rows] of the member's nodes: a row may stand for many equal nodes,
+    and padding has share 0.
+    """
+
+    mean: Tensor
+    variance: Tensor
+
+    def __init__(self, generators: Generators, width: int) -> None:
+        super().__init__()
+        members = len(generators)
+        self.scale = nn.Parameter(torch.ones(members, 1, width))
+        self.shift = nn.Parameter(torch.zeros(members, 1, width))
+        self.weight = linear_weight(generators, width, width)
+        self.bias = linear_bias(generators, width, width)
+        self.register_buffer("mean", torch.zeros(members, 1, width))
+        self.register_buffer("variance", torch.ones(members, 1, width))
+        self.seen = self.mean, self.variance  # of the last batch in training
+
+    def forward(self, x: Tensor, share: Tensor, tape: Tape | None, out: Tensor) -> Tensor:
+        """`out` [S, rows, width], filled, for x of that shape, which may be overwritten."""
+        if tape is None:
+            slope = self.scale * torch.rsqrt(self.variance + EPS)
+            y = torch.addcmul(self.shift - self.mean * slope, x, slope).relu_()
+            return torch.baddbmm(self.bias, y, self.weight, out=out)
+        mean = torch.bmm(share, x)
+        centered = x.sub_(mean)
+        variance = torch.bmm(share, centered.square())
+        inverse = (variance + EPS).rsqrt_()
+        slope = self.scale * inverse
+        y = torch.addcmul(self.shift, centered, slope).relu_()
+        self.seen = mean, variance
+        tape.append((centered, inverse, slope, y, share))
+        return torch.baddbmm(self.bias, y, self.weight, out=out)
+
+    def backward(self, gradient: Tensor, tape: Tape) -> Tensor:
+        """The gradient to x."""
+        centered, inverse, slope, y, share = tape.pop()
+        torch.bmm(transposed(y), gradient, out=gradient_of(self.weight))
+        torch.sum(gradient, 1, keepdim=True, out=gradient_of(self.bias))
+        to_y = torch.bmm(gradient, transposed(self.weight))
+        to_y = torch.ops.aten.threshold_backward(to_y, y, 0)  # where y > 0
+        to_shift = torch.sum(to_y, 1, keepdim=True, out=gradient_of(self.shift))
+        to_scale = gradient_of(self.scale)
+        torch.mul((to_y * centered).sum(1, keepdim=True), inverse, out=to_scale)
+        # What each row does to the others through mean and variance, by its share of the nodes.
+        common = torch.addcmul(to_shift, centered, to_scale * inverse)
+        to_x: Tensor = to_y.addcmul_(common, transposed(share), value=-1)
+        return to_x.mul_(slope)
+
+
+def remember(tails: Sequence[NormedTail], batch: Batch) -> None:
+    """Move the running statistics towards those last seen, with the unbiased variance, as torch.
+
+    A member without nodes in the batch stands still.
+    """
+    running = [tail.mean for tail in tails] + [tail.variance for tail in tails]
+    seen = [tail.seen[0] for tail in tails] + [tail.seen[1] * batch.unbiased for tail in tails]
+    torch._foreach_lerp_(running, seen, [batch.filled * MOMENTUM] * len(running))

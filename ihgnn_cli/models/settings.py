@@ -1,0 +1,93 @@
+"""The choices that make a model: the paper's hyper-parameters and its ablations."""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+from ihgnn_cli.errors import InputError
+
+
+class Variant(StrEnum):
+    """The model of the paper, and the four ablations of its Table 2."""
+
+    FULL = "full"
+    NO_INTEGRATION = "no-integration"
+    """w/o-Integ: a layer sees H and A·H, not their sum."""
+    NO_SEPARATION = "no-separation"
+    """w/o-Sepa: a layer sees only H + A·H."""
+    NO_ADAPTIVE = "no-adaptive"
+    """w/o-Adapt: the layers are concatenated instead of summed with learned weights."""
+    NO_CONCAT = "no-concat"
+    """w/o-Concat: the nodes are summed instead of sorted and concatenated."""
+
+
+class SortKey(StrEnum):
+    """Whose last column orders the nodes."""
+
+    AGGREGATED = "aggregated"
+    """H, the aggregate of all layers (the paper's text)."""
+    LAST_LAYER = "last-layer"
+    """H^(K), the last layer (the authors' code)."""
+
+
+class SortOrder(StrEnum):
+    """Which node comes first."""
+
+    ASCENDING = "ascending"
+    """The paper's text."""
+    DESCENDING = "descending"
+    """The authors' code."""
+
+
+class ThetaInit(StrEnum):
+    """Where the K + 1 weights of the layers start."""
+
+    MEAN = "mean"
+    """1 / (K + 1): the aggregate starts as the mean of the layers."""
+    GLOROT = "glorot"
+    """Glorot-uniform (the authors' code)."""
+    ONES = "ones"
+    """The aggregate starts as the sum of the layers."""
+
+
+@dataclass(frozen=True)
+class IHGNNSettings:
+    """What the paper sets and what it leaves open; defaults follow its text.
+
+    Raises:
+        InputError: a value is out of its range.
+    """
+
+    layers: int = 3
+    """K, the layers on top of MLP0."""
+    width: int = 32
+    """Hidden and output width of the MLPs in the layers."""
+    hidden: int = 128
+    """Hidden width of the classifier."""
+    dropout: float = 0.5
+    """In the classifier only."""
+    variant: Variant = Variant.FULL
+    sort_key: SortKey = SortKey.AGGREGATED
+    sort_order: SortOrder = SortOrder.ASCENDING
+    readout_relu: bool = False
+    """A ReLU on the concatenated nodes (the authors' code has one)."""
+    theta_init: ThetaInit = ThetaInit.MEAN
+
+    def __post_init__(self) -> None:
+        for name, least in (("layers", 0), ("width", 1), ("hidden", 1)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} must be at least {least}, not {getattr(self, name)}.")
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout:g}.")
+
+
+@dataclass(frozen=True)
+class Inputs:
+    """What a model has to know of its data before it can be built."""
+
+    labels: int
+    """Values that a node label can have; 0 where labels are no feature."""
+    attributes: int
+    """Columns of node attributes; 0 where they are no feature."""
+    classes: int
+    max_nodes: int
+    """m, the size of the largest graph."""
