@@ -1,0 +1,75 @@
+"""A trained model that answers for graphs, wherever its file came from."""
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Protocol
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from ihgnn_cli.data.batches import GraphStore
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.models.ihgnn import IHGNN
+from ihgnn_cli.training.checkpoint import Checkpoint, load_checkpoint
+from ihgnn_cli.training.metrics import mean_probabilities
+from ihgnn_cli.training.stack import predict
+
+
+class Classifier(Protocol):
+    """What evaluation needs of a model: a checkpoint and an exported file both have it."""
+
+    @property
+    def card(self) -> ModelCard:
+        """What the model takes and answers."""
+
+    @property
+    def runs_on(self) -> str:
+        """The device or provider, as it really is."""
+
+    def probabilities(
+        self, dataset: GraphDataset, graphs: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """[len(graphs), C] for graphs of a data set in the card's words."""
+
+
+@dataclass(frozen=True, eq=False)
+class TorchClassifier:
+    """The models of a checkpoint; several answer with their mean probability."""
+
+    checkpoint: Checkpoint
+    device: torch.device
+
+    @property
+    def card(self) -> ModelCard:
+        """What the model takes and answers."""
+        return self.checkpoint.card
+
+    @property
+    def runs_on(self) -> str:
+        """The device."""
+        return str(self.device)
+
+    def probabilities(
+        self, dataset: GraphDataset, graphs: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """[len(graphs), C]."""
+        return mean_probabilities(predict(self._model(), self._store(dataset), graphs))
+
+    def _model(self) -> IHGNN:
+        return self.checkpoint.model(self.device)
+
+    def _store(self, dataset: GraphDataset) -> GraphStore:
+        layers = self.checkpoint.config.model.layers
+        card = self.card
+        return GraphStore(dataset, card.features, card.max_nodes, layers, self.device)
+
+
+def load_torch(path: Path, device: torch.device) -> TorchClassifier:
+    """The classifier of a checkpoint.
+
+    Raises:
+        InputError: the file is no checkpoint.
+    """
+    return TorchClassifier(load_checkpoint(path), device)

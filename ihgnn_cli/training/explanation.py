@@ -1,0 +1,141 @@
+"""Why a model answers as it does: the weights of its layers, and the nodes that mattered."""
+
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from ihgnn_cli.data.batches import GraphStore
+from ihgnn_cli.data.dataset import GraphDataset, Value
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.readout import SortConcat
+from ihgnn_cli.training.classifier import TorchClassifier
+from ihgnn_cli.training.evaluation import part_of
+from ihgnn_cli.training.kinds import Part
+from ihgnn_cli.training.metrics import mean_probabilities
+from ihgnn_cli.words import counted
+
+
+@dataclass(frozen=True)
+class Position:
+    """A node's place in the readout, and what it did to the answer."""
+
+    position: int | None
+    """In sorted order, counted from 0; `None` where the nodes are summed or beyond m."""
+    node: int
+    """In the graph, counted from 0."""
+    label: Value
+    degree: int
+    change: float
+    """The log-odds of the predicted class, minus those with the node's row set to zero."""
+
+
+@dataclass(frozen=True)
+class GraphExplanation:
+    """The nodes of a graph by how far each moved the prediction, the farthest first."""
+
+    graph: int
+    part: Part | None
+    """Of the model's own data to which it belongs; `None` on other data."""
+    predicted: Value
+    truth: Value
+    probability: float
+    """Of the predicted class."""
+    positions: tuple[Position, ...]
+
+
+def layer_weights(classifier: TorchClassifier) -> list[float] | None:
+    """[K + 1] theta, the mean over members; `None` for a variant without."""
+    theta = classifier.checkpoint.weights.get("aggregation.theta")
+    return None if theta is None else theta.double().mean(0).tolist()
+
+
+@torch.no_grad()
+def explain_graph(
+    classifier: TorchClassifier, original: GraphDataset, words: GraphDataset, graph: int
+) -> GraphExplanation:
+    """Set the row of one node after the other to zero in the readout, and see what changes.
+
+    The sorted positions of the other nodes stay as they are. Of several members, the mean
+    probability counts, and positions are those of the first.
+
+    Args:
+        classifier: the model.
+        original: the data set, for the labels that its author wrote.
+        words: the same in the words of the model.
+        graph: a position in the data set.
+
+    Raises:
+        InputError: there is no such graph.
+    """
+    if not 0 <= graph < len(original):
+        raise InputError(
+            f"No graph {graph} in {original.name}. Its graphs are 0 to {len(original) - 1} "
+            f"({counted(len(original), 'graph')})."
+        )
+    card = classifier.card
+    model = classifier.checkpoint.model(classifier.device)
+    store = GraphStore(words, card.features, card.max_nodes, None, classifier.device)
+    members = classifier.checkpoint.members
+    batch = store.batch([np.array([graph])] * members)
+    h, last_layer = model.embed(batch)
+    nodes = h.shape[1]
+    position: list[int | None] = [None] * nodes
+    if isinstance(model.readout, SortConcat):
+        slots = model.readout.slots(h, last_layer, batch).view(members, nodes)
+        rank = slots - slots.min(dim=1, keepdim=True).values
+        position = [each if each < card.max_nodes else None for each in rank[0].tolist()]
+        read = _read_sorted(model.readout, h, rank)
+    else:
+        summed = h.sum(1, keepdim=True)
+        each_left_out = torch.cat([summed, summed - h], dim=1)
+        if model.readout.relu:
+            each_left_out.relu_()
+        read = torch.bmm(each_left_out, model.readout.weight)
+    hidden = (read + model.hidden_bias).relu_()
+    logits = torch.baddbmm(model.bias, hidden, model.weight).cpu().numpy()
+    probabilities = mean_probabilities(logits)
+    predicted = int(probabilities[0].argmax())
+    other = np.delete(probabilities, predicted, axis=1).sum(axis=1)  # not 1 - p, which rounds
+    smallest = np.finfo(np.float64).tiny
+    odds = np.log(np.maximum(probabilities[:, predicted], smallest) / np.maximum(other, smallest))
+    change = odds[0] - odds[1:]
+    start = int(original.node_ptr[graph])
+    found = [
+        Position(
+            position[node],
+            node,
+            original.label_values[original.node_label[start + node]],
+            int(original.degree[start + node]),
+            float(change[node]),
+        )
+        for node in np.argsort(-np.abs(change), kind="stable").tolist()
+    ]
+    truth = original.class_values[original.graph_class[graph]]
+    return GraphExplanation(
+        graph,
+        part_of(card, original, graph),
+        card.class_values[predicted],
+        truth,
+        float(probabilities[0, predicted]),
+        tuple(found),
+    )
+
+
+def _read_sorted(readout: SortConcat, h: Tensor, rank: Tensor) -> Tensor:
+    """[S, 1 + n, hidden] the readout with all nodes, and with each left out, without the bias."""
+    members, _, width = h.shape
+    matrix = readout.weight.view(members, -1, width, readout.weight.shape[-1])
+    last = matrix.shape[1] - 1
+    rows = h.relu() if readout.relu else h
+    added = torch.stack(
+        [
+            # What each node adds to the hidden layer: its row times its rank's part of the matrix.
+            torch.bmm(own.unsqueeze(1), of_rank[at.clamp(max=last)]).squeeze(1)
+            for own, of_rank, at in zip(rows, matrix, rank, strict=True)
+        ]
+    )
+    added *= (rank <= last).unsqueeze(-1)
+    whole = added.sum(1, keepdim=True)
+    return torch.cat([whole, whole - added], dim=1)

@@ -1,0 +1,187 @@
+"""The folder of a run: what lies in it, and how it is made, refused and read.
+
+From the first moment `config.toml` and `splits.json`, which repeat the run; while it runs
+`metrics.jsonl` (a line an epoch), `ckpt.pt` (the best epoch so far, by validation) and `last.pt`
+(to go on from); at the end `result.json` and `curves.png`.
+"""
+
+import errno
+import json
+import secrets
+import shutil
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from typing import Any
+
+from ihgnn_cli.data.splits import Split, write_folds
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.files import cannot_write, written_whole
+from ihgnn_cli.jsonable import jsonable
+from ihgnn_cli.training.config import RunConfig, read_config, write_config
+from ihgnn_cli.training.stack import Epoch
+
+CONFIG, SPLITS, METRICS = "config.toml", "splits.json", "metrics.jsonl"
+BEST, LAST, RESULT, CURVES = "ckpt.pt", "last.pt", "result.json", "curves.png"
+
+
+def make(config: RunConfig, split: Split, folder: Path) -> None:
+    """Make a run's folder, with all that is needed to begin.
+
+    The folder appears at once, complete. One that is there and not empty is left alone.
+
+    Raises:
+        InputError: the folder is in use.
+        IhgnnError: it cannot be made.
+    """
+    refuse_used(folder)
+    made = folder if folder.is_dir() else folder.parent / f".{folder.name}-{secrets.token_hex(4)}"
+    try:
+        made.mkdir(parents=True, exist_ok=True)
+        write_folds([split], made / SPLITS)
+        write_config(config, made / CONFIG)
+        if made != folder:
+            made.replace(folder)
+    except OSError as error:
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # somebody was faster
+            raise _holds_a_run(folder) from error
+        raise cannot_write(folder, error) from error
+    finally:
+        if made != folder:
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def refuse_used(folder: Path) -> None:
+    """Make sure that a new run would not mix with what is there.
+
+    Raises:
+        InputError: the folder holds something.
+    """
+    try:
+        used = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    if used and not folder.is_dir():
+        raise InputError(f"{folder} is no folder. Choose another --out.")
+    if used and (folder / CONFIG).is_file():
+        raise _holds_a_run(folder)
+    if used:
+        raise InputError(f"{folder} is not empty. Choose another --out.")
+
+
+def free_folder(parent: Path, name: str) -> Path:
+    """`parent/name-1`, or the first number that is free."""
+    number = 1
+    while (parent / f"{name}-{number}").exists():
+        number += 1
+    return parent / f"{name}-{number}"
+
+
+def config_of(folder: Path, *, epochs: int | None = None, patience: int | None = None) -> RunConfig:
+    """The configuration of a run that was started, which may be given more epochs or patience.
+
+    Raises:
+        InputError: the folder holds no run, or the run has more epochs already.
+    """
+    if not (folder / CONFIG).is_file():
+        raise InputError(f"{folder} holds no run ({CONFIG} is missing). Give a run's folder.")
+    if not (folder / SPLITS).is_file():
+        raise InputError(f"{folder} is no whole run ({SPLITS} is missing). Start a new one.")
+    config = read_config(folder / CONFIG)
+    before = config.training
+    if epochs is not None and epochs < before.epochs:
+        raise InputError(
+            f"{folder} is a run of {before.epochs} epochs. A run can be given more epochs, not "
+            "fewer."
+        )
+    return replace(
+        config,
+        training=replace(
+            before,
+            epochs=before.epochs if epochs is None else epochs,
+            patience=before.patience if patience is None else patience,
+        ),
+    )
+
+
+def discard_unbegun(folder: Path) -> None:
+    """Remove a run that has failed before it could save anything."""
+    if {each.name for each in folder.iterdir()} <= {CONFIG, SPLITS, METRICS}:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def settle(config: RunConfig, folder: Path) -> None:
+    """Let the folder say what is going to be done: its configuration, and no result as yet."""
+    if read_config(folder / CONFIG) != config:
+        write_config(config, folder / CONFIG)
+    try:
+        (folder / RESULT).unlink(missing_ok=True)
+    except OSError as error:
+        raise cannot_write(folder / RESULT, error) from error
+
+
+def finished(folder: Path) -> dict[str, Any] | None:
+    """The result of a finished run; `None` while it is not.
+
+    Raises:
+        InputError: the file of the result is damaged.
+    """
+    path = folder / RESULT
+    if not path.is_file():
+        return None
+    try:
+        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        for part in ("test", "validation"):  # what is shown of it
+            float(result[part]["accuracy"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged. Remove it, and --resume finishes the run.") from error
+    return result
+
+
+def write_result(result: Mapping[str, Any], folder: Path) -> None:
+    """The last step of a run."""
+    with written_whole(folder / RESULT) as temporary:
+        temporary.write_text(json.dumps(jsonable(result), indent=2) + "\n", encoding="utf-8")
+
+
+def read_metrics(folder: Path) -> list[Epoch]:
+    """The epochs of a run, as its folder tells them.
+
+    Raises:
+        InputError: the file is not there or damaged.
+    """
+    path = folder / METRICS
+    try:
+        lines = path.read_text(encoding="utf-8").splitlines()
+        return [Epoch(**json.loads(line)) for line in lines]
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+    except (ValueError, TypeError) as error:
+        raise InputError(f"{path} is damaged: {error}.") from error
+
+
+def write_metrics(history: Sequence[Epoch], folder: Path) -> None:
+    """Begin the file anew with the epochs that are to be kept."""
+    with written_whole(folder / METRICS) as temporary:
+        temporary.write_text("".join(map(_line, history)), encoding="utf-8")
+
+
+def append_metrics(epoch: Epoch, folder: Path) -> None:
+    """Add a line."""
+    path = folder / METRICS
+    try:
+        with path.open("a", encoding="utf-8") as stream:
+            stream.write(_line(epoch))
+    except OSError as error:
+        raise cannot_write(path, error) from error
+
+
+def _line(epoch: Epoch) -> str:
+    return json.dumps(asdict(epoch)) + "\n"
+
+
+def _holds_a_run(folder: Path) -> InputError:
+    return InputError(
+        f"{folder} holds a run already. Continue it with --resume {folder}, or choose another "
+        "--out."
+    )

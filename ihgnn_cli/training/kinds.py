@@ -1,0 +1,19 @@
+"""Words of the command line that need no torch."""
+
+from enum import StrEnum
+
+
+class Recipe(StrEnum):
+    """Settings that belong together and have a name: the TOML files in `recipes`."""
+
+    PAPER = "paper"
+    AUTHORS = "authors"
+
+
+class Part(StrEnum):
+    """The graphs of a model's own data set that are evaluated."""
+
+    ALL = "all"
+    TRAIN = "train"
+    VALIDATION = "validation"
+    TEST = "test"

@@ -1,0 +1,280 @@
+"""How good predictions are, over all graphs and by the graphs' homophily.
+
+Everywhere `probabilities` is [G, C], a row a graph that sums to 1, and `truth` is [G], the
+position of each graph's class. The predicted class is the likeliest, of equals the first.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.homophily.summary import bin_positions
+
+RESAMPLES = 10_000
+CALIBRATION_BINS = 15  # as Guo et al., On Calibration of Modern Neural Networks (2017)
+HOMOPHILY_BINS = 10
+_CONFIDENCE = 0.95
+_NORMAL_QUANTILE = 1.959963984540054  # of (1 + _CONFIDENCE) / 2
+# Half precision misses 1 by less; logits in place of probabilities miss it by more.
+_SUM_TOLERANCE = 0.01
+
+
+@dataclass(frozen=True)
+class Metrics:
+    """How good the predictions for some graphs are."""
+
+    graphs: int
+    accuracy: float
+    accuracy_low: float
+    """From here to `accuracy_high`: the 95 % percentile-bootstrap interval over graphs. It tells
+    how far other graphs would move the accuracy, not other seeds or splits. Where all graphs are
+    right or all wrong the bootstrap has no spread, and this is the Wilson interval."""
+    accuracy_high: float
+    majority_share: float
+    """Share of the commonest true class: the accuracy of naming that class for every graph."""
+    balanced_accuracy: float
+    """Mean recall over the classes that occur."""
+    macro_f1: float
+    """Mean F1 over the classes that occur or are predicted."""
+    roc_auc: float
+    """Of the second of two classes; of more, the mean of one against the rest over the classes
+    that occur. NaN where only one class occurs."""
+    log_loss: float
+    """Mean of -ln(probability of the true class), that probability at least 2.2e-16."""
+    calibration_error: float
+    """Expected calibration error: the mean gap between the predicted class's probability and the
+    accuracy, over 15 equal bins of that probability, weighted by their graphs."""
+    confusion: tuple[tuple[int, ...], ...]
+    """[C, C] graphs by true class (row) and predicted class (column)."""
+
+
+@dataclass(frozen=True)
+class HomophilyBin:
+    """Accuracy over the graphs with a homophily from `low` up to `high`.
+
+    `high` itself belongs to the next bin, or to this one if it is the last. All but the bounds
+    and `graphs` is NaN where there are no graphs.
+    """
+
+    low: float
+    high: float
+    graphs: int
+    accuracy: float
+    accuracy_low: float
+    """From here to `accuracy_high`: the 95 % Wilson interval, which holds for few graphs too."""
+    accuracy_high: float
+    majority_share: float
+    """Share of the class that is commonest among these graphs."""
+    mean_beta: float
+
+
+@dataclass(frozen=True)
+class HomophilySides:
+    """Accuracy on either side of a node homophily of 0.5."""
+
+    heterophilic: HomophilyBin
+    """Below 0.5."""
+    homophilic: HomophilyBin
+    """At or above 0.5."""
+
+
+def mean_probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    """[G, C] the mean over the members of a stack of softmax(logits [S, G, C])."""
+    shifted = logits.astype(np.float64)
+    shifted -= shifted.max(axis=-1, keepdims=True)
+    np.exp(shifted, out=shifted)
+    shifted /= shifted.sum(axis=-1, keepdims=True)
+    mean: NDArray[np.float64] = shifted.mean(axis=0)
+    return mean
+
+
+def measure(
+    probabilities: NDArray[np.floating],
+    truth: NDArray[np.integer],
+    classes: int | None = None,
+    *,
+    resamples: int = RESAMPLES,
+    seed: int = 0,
+) -> Metrics:
+    """Compare predictions with the truth.
+
+    Args:
+        probabilities: [G, C]
+        truth: [G]
+        classes: How many classes there are, if more than the C that the model knows; the others
+            have the probability 0.
+        resamples: Draws of the bootstrap.
+        seed: Of the bootstrap.
+
+    Raises:
+        InputError: there are no graphs, or a probability is not a finite number.
+        ValueError: shapes, classes or probabilities cannot be such.
+    """
+    likely, true = _checked(probabilities, truth, classes)
+    if resamples < 1:
+        raise ValueError(f"Cannot bootstrap with {resamples} resamples: give at least 1.")
+    graphs, classes = likely.shape
+    predicted = likely.argmax(axis=1)
+    confusion = np.bincount(true * classes + predicted, minlength=classes**2)
+    confusion = confusion.reshape(classes, classes)
+    hits, of_class, named = confusion.diagonal(), confusion.sum(axis=1), confusion.sum(axis=0)
+    occurs, counts = of_class > 0, of_class + named > 0
+    low, high = _bootstrap(int(hits.sum()), graphs, resamples, seed)
+    return Metrics(
+        graphs=graphs,
+        accuracy=int(hits.sum()) / graphs,
+        accuracy_low=low,
+        accuracy_high=high,
+        majority_share=_majority_share(true),
+        balanced_accuracy=float((hits[occurs] / of_class[occurs]).mean()),
+        macro_f1=float((2 * hits[counts] / (of_class + named)[counts]).mean()),
+        roc_auc=_roc_auc(likely, true),
+        log_loss=_log_loss(likely, true),
+        calibration_error=_calibration_error(likely.max(axis=1), predicted == true),
+        confusion=tuple(tuple(row) for row in confusion.tolist()),
+    )
+
+
+def accuracy_by_homophily(
+    probabilities: NDArray[np.floating],
+    truth: NDArray[np.integer],
+    beta: NDArray[np.float64],
+    bins: int = HOMOPHILY_BINS,
+) -> list[HomophilyBin]:
+    """Accuracy in equal bins of the graphs' node homophily, bins without graphs included.
+
+    Args:
+        probabilities: [G, C]
+        truth: [G]
+        beta: [G], from 0 to 1. A graph on a bin's edge is counted as in the homophily histogram.
+        bins: How many, over 0 to 1.
+
+    Raises:
+        InputError: there are no graphs, or a probability is not a finite number.
+        ValueError: shapes, classes, probabilities or betas cannot be such.
+    """
+    likely, true = _checked(probabilities, truth)
+    if beta.shape != true.shape:
+        raise ValueError(f"Betas are {list(beta.shape)} for {len(true)} graphs: give one a graph.")
+    if not ((beta >= 0) & (beta <= 1)).all():
+        raise ValueError("A beta is not between 0 and 1: give each graph's node homophily.")
+    if bins < 1:
+        raise ValueError(f"Cannot make {bins} bins: give at least 1.")
+    correct = likely.argmax(axis=1) == true
+    places = bin_positions(beta.astype(np.float64), 0, 1, bins)
+    found = []
+    for place in range(bins):
+        inside = places == place
+        hits, graphs = int(correct[inside].sum()), int(inside.sum())
+        low, high = wilson_interval(hits, graphs)
+        found.append(
+            HomophilyBin(
+                low=place / bins,
+                high=(place + 1) / bins,
+                graphs=graphs,
+                accuracy=hits / graphs if graphs else math.nan,
+                accuracy_low=low,
+                accuracy_high=high,
+                majority_share=_majority_share(true[inside]) if graphs else math.nan,
+                mean_beta=float(beta[inside].mean()) if graphs else math.nan,
+            )
+        )
+    return found
+
+
+def accuracy_by_side(
+    probabilities: NDArray[np.floating], truth: NDArray[np.integer], beta: NDArray[np.float64]
+) -> HomophilySides:
+    """Accuracy over the mostly heterophilic and over the mostly homophilic graphs.
+
+    Raises:
+        InputError, ValueError: as `accuracy_by_homophily`.
+    """
+    return HomophilySides(*accuracy_by_homophily(probabilities, truth, beta, bins=2))
+
+
+def wilson_interval(hits: int, trials: int) -> tuple[float, float]:
+    """The 95 % interval of a share (Wilson 1927), NaN without trials."""
+    if trials == 0:
+        return math.nan, math.nan
+    share, square = hits / trials, _NORMAL_QUANTILE**2
+    scale = 1 + square / trials
+    middle = (share + square / (2 * trials)) / scale
+    spread = math.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
+    reach = _NORMAL_QUANTILE * spread / scale
+    # At no hits, and at all, the bound is the share itself, which rounding may miss.
+    return min(share, max(0.0, middle - reach)), max(share, min(1.0, middle + reach))
+
+
+def _checked(
+    probabilities: NDArray[np.floating], truth: NDArray[np.integer], classes: int | None = None
+) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
+    likely = np.asarray(probabilities, dtype=np.float64)
+    true = np.asarray(truth)
+    if likely.ndim != 2 or true.shape != likely.shape[:1]:
+        raise ValueError(
+            f"Probabilities are {list(likely.shape)} and true classes {list(true.shape)}: "
+            "give [graphs, classes] and [graphs]."
+        )
+    if len(true) == 0:
+        raise InputError("There are no graphs to evaluate. Choose a part with at least one.")
+    finite = np.isfinite(likely).all(axis=1)
+    if not finite.all():
+        raise InputError(
+            f"The model's probabilities are not numbers for {int((~finite).sum()):,} of "
+            f"{len(true):,} graphs: its training diverged. Train with a lower learning rate."
+        )
+    if (likely < -_SUM_TOLERANCE).any() or (abs(likely.sum(axis=1) - 1) > _SUM_TOLERANCE).any():
+        raise ValueError("A row of probabilities does not sum to 1: give softmax's output.")
+    known = likely.shape[1]
+    classes = known if classes is None else classes
+    if classes < known:
+        raise ValueError(f"Probabilities are of {known} classes, but there are {classes}.")
+    if not np.issubdtype(true.dtype, np.integer) or true.min() < 0 or true.max() >= classes:
+        raise ValueError(f"True classes have to be whole numbers from 0 to {classes - 1}.")
+    return np.pad(likely, ((0, 0), (0, classes - known))), true.astype(np.int64)
+
+
+def _bootstrap(hits: int, graphs: int, resamples: int, seed: int) -> tuple[float, float]:
+    # Drawing G of G right-or-wrong flags with replacement and counting the right ones is a draw
+    # from Binomial(G, accuracy), so the bootstrap need not touch the graphs.
+    if hits in (0, graphs):
+        return wilson_interval(hits, graphs)
+    draws = np.random.default_rng(seed).binomial(graphs, hits / graphs, resamples) / graphs
+    low, high = np.quantile(draws, [(1 - _CONFIDENCE) / 2, (1 + _CONFIDENCE) / 2])
+    return float(low), float(high)
+
+
+def _majority_share(true: NDArray[np.int64]) -> float:
+    return int(np.bincount(true).max()) / len(true)
+
+
+def _roc_auc(likely: NDArray[np.float64], true: NDArray[np.int64]) -> float:
+    occurring = np.unique(true)
+    if len(occurring) == 1:
+        return math.nan
+    of = [1] if likely.shape[1] == 2 else occurring.tolist()
+    return float(np.mean([_one_against_rest(likely[:, each], true == each) for each in of]))
+
+
+def _one_against_rest(score: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
+    """How often a positive graph scores above a negative one, ties counting half."""
+    negatives = np.sort(score[~positive])
+    below = np.searchsorted(negatives, score[positive], side="left")
+    up_to = np.searchsorted(negatives, score[positive], side="right")
+    return float((below + up_to).mean() / (2 * len(negatives)))
+
+
+def _log_loss(likely: NDArray[np.float64], true: NDArray[np.int64]) -> float:
+    of_truth = likely[np.arange(len(true)), true]
+    # Clipped, so that a sure wrong answer costs 36 and not infinity; + 0.0 turns -0.0 into 0.0.
+    return float(-np.log(np.clip(of_truth, np.finfo(np.float64).eps, 1)).mean() + 0.0)
+
+
+def _calibration_error(confidence: NDArray[np.float64], correct: NDArray[np.bool_]) -> float:
+    places = bin_positions(confidence, 0, 1, CALIBRATION_BINS)
+    gaps = np.bincount(places, weights=confidence - correct, minlength=CALIBRATION_BINS)
+    return float(abs(gaps).sum() / len(correct))

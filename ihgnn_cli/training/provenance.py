@@ -1,0 +1,28 @@
+"""Where a result came from, for every file that holds one."""
+
+import platform
+from typing import Any
+
+import torch
+
+from ihgnn_cli import __version__
+from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.versions import package_versions
+
+
+def provenance(card: ModelCard, device: torch.device, command: str) -> dict[str, Any]:
+    """Versions, data and split hashes, device and command, as plain values."""
+    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    return {
+        "ihgnn": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "packages": package_versions(),
+        "dataset": card.dataset_name,
+        "data_sha256": card.fingerprint,
+        "split_sha256": card.split.digest,
+        "device": str(device),
+        "device_name": name or platform.machine(),
+        "threads": torch.get_num_threads(),
+        "command": command,
+    }

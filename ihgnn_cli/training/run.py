@@ -1,0 +1,350 @@
+"""A training: prepared, started in a folder, interrupted, continued, finished.
+
+Randomness is a function of seed and epoch (`training.seeds`), and `last.pt` holds all else that an
+epoch depends on: a run that was killed and continued ends with the same weights.
+"""
+
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ihgnn_cli.data.batches import GraphStore
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.features import Features
+from ihgnn_cli.data.sources import Origin, locate, read
+from ihgnn_cli.data.splits import Split, choose, is_drawn
+from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.files import locked, remove_parts
+from ihgnn_cli.models.card import ModelCard, Snapshot, describe
+from ihgnn_cli.progress import NO_PROGRESS, Progress
+from ihgnn_cli.training import folder as folders
+from ihgnn_cli.training.checkpoint import Checkpoint, build, load_checkpoint, save_checkpoint
+from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.course import Course
+from ihgnn_cli.training.devices import computing, resolve_device
+from ihgnn_cli.training.metrics import Metrics, mean_probabilities, measure
+from ihgnn_cli.training.provenance import provenance
+from ihgnn_cli.training.stack import Epoch, Member, Stack, predict
+
+# Epochs of small data take milliseconds. Saving after each of them would take as long as the
+# epochs, so that finished epochs are on disk this many seconds later, at the latest.
+_SAVE_SECONDS = 1.0
+# What a full memory says, where it is not an exception of its own.
+_FULL_MEMORY = ("allocate memory", "not enough memory", "ALLOC_FAILED")
+
+Watch = Callable[[Epoch, Epoch], None]
+"""Told of each epoch, and of the best so far."""
+
+
+@dataclass(frozen=True, eq=False)
+class Prepared:
+    """A training that can start: the data is read, and all choices are made."""
+
+    config: RunConfig
+    """With the device that is really used."""
+    dataset: GraphDataset
+    card: ModelCard
+    device: torch.device
+
+    @property
+    def split(self) -> Split:
+        """Which graphs train, validate and test."""
+        return self.card.split
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a finished training is worth."""
+
+    best: Epoch
+    """Chosen on validation."""
+    epochs: int
+    """That were run."""
+    stopped: str
+    """`epochs` (all were run) or `patience`."""
+    test: Metrics
+    """Of the best epoch's model on the test graphs."""
+    seconds: float
+    """Of training and evaluation, over all parts of an interrupted run."""
+
+
+def prepare(
+    config: RunConfig,
+    *,
+    folder: Path | None = None,
+    data_root: Path | None = None,
+    offline: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> Prepared:
+    """Read the data and make the choices that a configuration leaves to the machine.
+
+    The split of a run that was started is the one in its folder, whatever it came from.
+
+    Raises:
+        InputError: data, split, features or device are not to be had.
+    """
+    device = resolve_device(config.training.device)
+    source = locate(config.data.dataset, data_root=data_root, offline=offline, progress=progress)
+    dataset = read(source, progress)
+    if config.data.features is not Features.LABELS and dataset.node_attributes is None:
+        raise InputError(f"{dataset.name} has no node attributes. Use --features labels.")
+    text = config.data.split if folder is None else str(folder / folders.SPLITS)
+    split = choose(text, dataset, config.training.seed)
+    # A path is made absolute, so that the run can be repeated from another folder.
+    given = str(source.path) if source.origin is Origin.PATH else config.data.dataset
+    config = replace(
+        config,
+        data=replace(config.data, dataset=given),
+        training=replace(config.training, device=str(device)),
+    )
+    return Prepared(config, dataset, describe(given, dataset, config.data.features, split), device)
+
+
+def start(prepared: Prepared, folder: Path) -> Prepared:
+    """Make the run's folder, and give what the folder says.
+
+    Raises:
+        InputError: the folder is in use.
+        IhgnnError: it cannot be made.
+    """
+    config = prepared.config
+    if not is_drawn(config.data.split):
+        data = replace(config.data, split=folders.SPLITS, split_from=config.data.split)
+        config = replace(config, data=data)
+    folders.make(config, prepared.split, folder)
+    return replace(prepared, config=config)
+
+
+def start_numbered(prepared: Prepared, parent: Path, name: str) -> tuple[Prepared, Path]:
+    """The same in `parent/name-1`, or the first number that is free."""
+    while True:
+        folder = folders.free_folder(parent, name)
+        try:
+            return start(prepared, folder), folder
+        except InputError:
+            if not folder.exists():
+                raise  # nobody was faster: it is something else
+
+
+def fit(
+    prepared: Prepared,
+    folder: Path,
+    watch: Watch = lambda _epoch, _best: None,
+    *,
+    command: str = "",
+) -> Outcome:
+    """Train in a run's folder from where it is to the end, and evaluate on the test graphs once.
+
+    Raises:
+        IhgnnError: the loss is no number any more, memory or disk are full, or the folder belongs
+            to other data.
+    """
+    try:
+        # The splits are never replaced, and so the lock on them stays what it is.
+        with locked(folder / folders.SPLITS):
+            remove_parts(folder)  # of a sitting that was killed while it wrote
+            sitting = _Sitting(prepared, folder)
+            with computing(sitting.elements):
+                return sitting.run(watch, command)
+    except (torch.OutOfMemoryError, MemoryError) as error:
+        raise _out_of_memory(prepared) from error
+    except RuntimeError as error:
+        if not any(words in str(error) for words in _FULL_MEMORY):
+            raise
+        raise _out_of_memory(prepared) from error
+
+
+class _Sitting:
+    """One sitting of a run: from where it is to the end, or until it is killed."""
+
+    def __init__(self, prepared: Prepared, folder: Path) -> None:
+        self.prepared = prepared
+        self.folder = folder
+        self.started = time.monotonic()
+        config, split = prepared.config, prepared.split
+        self.store = GraphStore(
+            prepared.dataset,
+            config.data.features,
+            prepared.card.max_nodes,
+            config.model.layers,
+            prepared.device,
+        )
+        model = build(config, prepared.card, [config.training.seed]).to(prepared.device)
+        member = Member(config.training.seed, config.training.lr, split.train, split.validation)
+        self.stack = Stack(
+            model,
+            self.store,
+            [member],
+            batch_size=config.training.batch_size,
+            hidden=config.model.hidden,
+            dropout=config.model.dropout,
+        )
+        self.course = Course()
+        self.saved_best: Epoch | None = None
+        self.seconds_before = 0.0
+        if (folder / folders.LAST).is_file():
+            self._go_on(_last_of(folder))
+
+    @property
+    def elements(self) -> int:
+        """About the numbers in a step's largest operations."""
+        settings, graphs = self.prepared.config, self.prepared.split.train
+        mean = float(self.store.cost(graphs).mean())
+        step = min(settings.training.batch_size, len(graphs))
+        return int(mean * step * settings.model.width)
+
+    def run(self, watch: Watch, command: str) -> Outcome:
+        course, training = self.course, self.prepared.config.training
+        folders.settle(self.prepared.config, self.folder)
+        folders.write_metrics(course.history, self.folder)
+        self._save()
+        saved = time.monotonic()
+        while not course.done(training.epochs, training.patience):
+            (epoch,) = self.stack.train_epoch()
+            self._check(epoch)
+            course.add(epoch, self.stack.model.state_dict())
+            folders.append_metrics(epoch, self.folder)
+            if time.monotonic() - saved >= _SAVE_SECONDS:
+                self._save()
+                saved = time.monotonic()
+            watch(epoch, course.best or epoch)
+        self._save()
+        outcome = Outcome(
+            best=course.best or course.history[-1],
+            epochs=len(course.history),
+            stopped="epochs" if len(course.history) >= training.epochs else "patience",
+            test=self._test(),
+            seconds=self._seconds(),
+        )
+        folders.write_result(_result(self.prepared, outcome, command), self.folder)
+        return outcome
+
+    def _test(self) -> Metrics:
+        """The one look at the test graphs, with the model of the best epoch."""
+        self.stack.model.load_state_dict(self.course.best_weights)
+        graphs = self.prepared.split.test
+        logits = predict(self.stack.model, self.store, graphs)
+        return measure(mean_probabilities(logits), self.prepared.dataset.graph_class[graphs])
+
+    def _check(self, epoch: Epoch) -> None:
+        if np.isfinite(epoch.train_loss) and np.isfinite(epoch.validation_loss):
+            return
+        kept = ""
+        if self.course.best is not None:
+            self._save_best()
+            best = self.course.best.epoch
+            kept = f" The best model so far (epoch {best}) is {self.folder / folders.BEST}."
+        raise IhgnnError(
+            f"The loss of epoch {epoch.epoch} is not a finite number: training has diverged at lr "
+            f"{self.prepared.config.training.lr:g}. Use a smaller --lr or fewer --layers, or check "
+            f"the node attributes for huge values.{kept}"
+        )
+
+    def _save(self) -> None:
+        self._save_best()
+        state = self.stack.state()
+        weights: Any = state.pop("model")
+        history = self.course.history
+        progress = {**state, "course": self.course.as_plain(), "seconds": self._seconds()}
+        last = self._checkpoint(weights, history[-1] if history else None, progress)
+        save_checkpoint(last, self.folder / folders.LAST)
+
+    def _save_best(self) -> None:
+        best = self.course.best
+        if best is not None and best != self.saved_best:
+            checkpoint = self._checkpoint(self.course.best_weights, best, {})
+            save_checkpoint(checkpoint, self.folder / folders.BEST)
+            self.saved_best = best
+
+    def _checkpoint(
+        self, weights: dict[str, torch.Tensor], epoch: Epoch | None, progress: dict[str, Any]
+    ) -> Checkpoint:
+        config, card = self.prepared.config, self.prepared.card
+        if epoch is not None:
+            training, data = config.training, config.data
+            split = data.split_from or data.split
+            snapshot = Snapshot(epoch.epoch, not progress, (training.seed,), split)
+            card = replace(card, snapshot=snapshot)
+        return Checkpoint(config, card, weights, 1, epoch, progress)
+
+    def _go_on(self, last: Checkpoint) -> None:
+        """Take the state of the sitting before."""
+        prepared = self.prepared
+        if last.card.fingerprint != prepared.card.fingerprint:
+            raise InputError(
+                f"{prepared.dataset.name} is not the data that {self.folder} was trained on. "
+                "Bring that data back, or start a new run."
+            )
+        changed = _continued(last.config) != _continued(prepared.config)
+        if changed or last.card.split.digest != prepared.split.digest:
+            raise InputError(
+                f"{folders.CONFIG} or {folders.SPLITS} in {self.folder} were changed after the "
+                "run had begun. Bring them back, or start a new run."
+            )
+        progress = last.progress
+        try:
+            self.stack.restore({**progress, "model": last.weights})
+            self.course.restore(progress["course"])
+            self.seconds_before = float(progress["seconds"])
+        except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
+            raise InputError(
+                f"{self.folder / folders.LAST} is damaged ({type(error).__name__}: {error}). "
+                "Start a new run."
+            ) from error
+
+    def _seconds(self) -> float:
+        return self.seconds_before + time.monotonic() - self.started
+
+
+def _last_of(folder: Path) -> Checkpoint:
+    try:
+        return load_checkpoint(folder / folders.LAST)
+    except InputError as error:
+        raise InputError(
+            f"Cannot go on from {folder / folders.LAST}: it is damaged. Remove it, and --resume "
+            "begins again with the first epoch."
+        ) from error
+
+
+def _continued(config: RunConfig) -> RunConfig:
+    """The configuration without what a run may be given when it goes on."""
+    free = replace(config.training, epochs=1, patience=0, device="")
+    return replace(config, training=free)
+
+
+def _result(prepared: Prepared, outcome: Outcome, command: str) -> dict[str, Any]:
+    return {
+        "dataset": prepared.dataset.name,
+        "best_epoch": outcome.best.epoch,
+        "chosen_by": "validation accuracy, then validation loss, then the earlier epoch",
+        "epochs": outcome.epochs,
+        "stopped": outcome.stopped,
+        "train": {"graphs": len(prepared.split.train)},
+        "validation": {
+            "graphs": len(prepared.split.validation),
+            "accuracy": outcome.best.validation_accuracy,
+            "loss": outcome.best.validation_loss,
+        },
+        "test": asdict(outcome.test),
+        "seeds": [prepared.config.training.seed],
+        "split": prepared.config.data.split_from or prepared.config.data.split,
+        "config": prepared.config.as_plain(),
+        "seconds": outcome.seconds,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "provenance": provenance(prepared.card, prepared.device, command),
+    }
+
+
+def _out_of_memory(prepared: Prepared) -> IhgnnError:
+    training = prepared.config.training
+    place = "The GPU" if prepared.device.type == "cuda" else "This machine"
+    return IhgnnError(
+        f"{place} has not enough memory for batches of {training.batch_size} graphs of "
+        f"{prepared.dataset.name}. Use a smaller --batch-size, --width or --hidden."
+    )

@@ -1,0 +1,325 @@
+"""The one training loop: a stack of models that take each step together.
+
+A member of a stack has its own seed, learning rate and graphs, and becomes what it would become
+alone. A single training is a stack of one.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any, Protocol
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from numpy.typing import NDArray
+from torch import Tensor, nn
+from torch.optim.adam import adam
+
+from ihgnn_cli.data.batches import Batch, GraphStore, Positions
+from ihgnn_cli.data.dataset import offsets
+from ihgnn_cli.training.seeds import generator
+
+BETAS = (0.9, 0.999)
+EPS = 1e-8
+"""Both as in torch.optim.Adam."""
+# Rows and adjacent pairs that are evaluated at once.
+_EVALUATION_COST = 500_000
+
+
+class StackedModel(Protocol):
+    """What a model needs to be trained here, besides being a torch.nn.Module.
+
+    Every parameter and every buffer has a leading member axis.
+    """
+
+    def __call__(self, batch: Batch, /) -> Tensor:
+        """[S, B, classes] logits."""
+
+    def train_step(self, batch: Batch, factor: Tensor) -> Tensor:
+        """The logits in training, with dropout by `factor` [S, B, hidden]; leaves the gradients."""
+
+    def train(self) -> object:
+        """This and the rest as in torch.nn.Module."""
+
+    def eval(self) -> object: ...  # noqa: D102
+    def parameters(self) -> Iterator[nn.Parameter]: ...  # noqa: D102
+    def state_dict(self) -> dict[str, Tensor]: ...  # noqa: D102
+    def load_state_dict(self, state_dict: Mapping[str, Tensor], /) -> object: ...  # noqa: D102
+
+
+@dataclass(frozen=True, eq=False)
+class Member:
+    """What distinguishes a model of a stack; it never sees other graphs than these."""
+
+    seed: int
+    lr: float
+    train: Positions
+    validation: Positions
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What is known of a model after an epoch."""
+
+    epoch: int
+    """Counted from 1."""
+    train_loss: float
+    """Mean over the epoch's batches as they were trained, with dropout."""
+    train_accuracy: float
+    """Likewise."""
+    validation_loss: float
+    validation_accuracy: float
+
+    def better_than(self, other: "Epoch | None") -> bool:
+        """More accurate on validation, or as accurate with a lower loss; a tie keeps the other."""
+        if other is None:
+            return True
+        mine = (self.validation_accuracy, -self.validation_loss)
+        return mine > (other.validation_accuracy, -other.validation_loss)
+
+
+class Stack:
+    """Models and their optimizer on their way through the epochs.
+
+    Args:
+        model: takes a batch of all members, and in training which hidden units dropout keeps.
+        store: the graphs, of which members use their own.
+        members: in the order of the model's leading axis.
+        batch_size: graphs a step and member.
+        hidden: units that dropout is drawn for.
+    """
+
+    def __init__(
+        self,
+        model: StackedModel,
+        store: GraphStore,
+        members: Sequence[Member],
+        *,
+        batch_size: int,
+        hidden: int,
+        dropout: float,
+    ) -> None:
+        self.model = model
+        self.store = store
+        self.members = tuple(members)
+        self.batch_size = batch_size
+        self.epoch = 0
+        self._hidden = hidden
+        self._dropout = dropout
+        self._optimizer = _StackedAdam(model, self.members, self._steps)
+        self._validation: list[Batch] | None = None
+
+    def train_epoch(self) -> list[Epoch]:
+        """One pass over each member's graphs for training, one over those for validation."""
+        self.epoch += 1
+        trained, right = self._train()
+        losses, accuracies = self._validate()
+        return [
+            Epoch(self.epoch, *(float(value) for value in values))
+            for values in zip(trained, right, losses, accuracies, strict=True)
+        ]
+
+    def state(self) -> dict[str, object]:
+        """All that the next epoch depends on, as plain values and tensors."""
+        return {
+            "epoch": self.epoch,
+            "model": self.model.state_dict(),
+            "optimizer": self._optimizer.state(),
+        }
+
+    def restore(self, state: dict[str, object]) -> None:
+        """Go on from a `state`."""
+        self.epoch = state["epoch"]  # type: ignore[assignment]
+        self.model.load_state_dict(state["model"])  # type: ignore[arg-type]
+        self._optimizer.restore(state["optimizer"])  # type: ignore[arg-type]
+
+    def _steps(self, member: Member) -> int:
+        return math.ceil(len(member.train) / self.batch_size)
+
+    def _train(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """[S] mean loss and accuracy over the batches of the epoch."""
+        self.model.train()
+        orders, dropout = zip(*(self._draw(member) for member in self.members), strict=True)
+        factors = torch.cat(dropout).to(self.store.device)
+        first = offsets(np.array([len(order) for order in orders]))[:-1, None]
+        parts = [
+            slice(step * self.batch_size, (step + 1) * self.batch_size)
+            for step in range(max(map(self._steps, self.members)))
+        ]
+        batches = self.store.batches([order[part] for order in orders] for part in parts)
+        tally = _Tally()
+        for step, (part, batch) in enumerate(zip(parts, batches, strict=True)):
+            drawn = np.where(batch.origin < 0, 0, first + part.start + batch.origin)
+            rows = torch.from_numpy(drawn.ravel()).to(self.store.device)
+            factor = factors.index_select(0, rows).view(*drawn.shape, -1)
+            tally.add(batch, self.model.train_step(batch, factor))
+            self._optimizer.step(step)
+        return tally.means()
+
+    def _draw(self, member: Member) -> tuple[Positions, Tensor]:
+        """The order of a member's graphs in this epoch, and what dropout makes of their units.
+
+        [len(train), hidden]: 0, or for a unit that is kept 1 / the share of those.
+        """
+        drawn = generator(member.seed, "epoch", self.epoch)
+        order = torch.randperm(len(member.train), generator=drawn).numpy()
+        kept = torch.rand(len(member.train), self._hidden, generator=drawn) >= self._dropout
+        return member.train[order], kept / (1 - self._dropout)
+
+    @torch.no_grad()
+    def _validate(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        self.model.eval()
+        if self._validation is None:
+            graphs = [member.validation for member in self.members]
+            self._validation = list(evaluation_batches(self.store, graphs))
+        tally = _Tally()
+        for batch in self._validation:
+            tally.add(batch, self.model(batch))
+        return tally.means()
+
+
+class _Tally:
+    """Losses and hits of the batches of an epoch, reduced once at its end."""
+
+    def __init__(self) -> None:
+        self._batches: list[tuple[Tensor, Tensor, Tensor]] = []
+
+    def add(self, batch: Batch, logits: Tensor) -> None:
+        """Logits [S, B, classes]."""
+        self._batches.append((logits, batch.truth, batch.graph_weight))
+
+    def means(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """[S] cross-entropy and accuracy of each member over its graphs."""
+        logits, truth, weight = (
+            torch.cat(column, dim=1) for column in zip(*self._batches, strict=True)
+        )
+        loss = F.cross_entropy(logits.transpose(1, 2), truth, reduction="none")
+        right = (logits.argmax(-1) == truth).to(loss.dtype)
+        sums = (torch.stack([loss, right, torch.ones_like(loss)]) * weight).sum(-1).cpu().numpy()
+        return sums[0] / sums[2], sums[1] / sums[2]
+
+
+class _StackedAdam:
+    """Adam, fused, with a learning rate and a number of steps for each member.
+
+    Parameters and gradients become parts of one tensor [S, *] each, since the start of an
+    operation counts. Neighbouring members of the same learning rate and steps are moved by one
+    call, on their rows of it.
+    """
+
+    def __init__(
+        self, model: StackedModel, members: Sequence[Member], steps: Callable[[Member], int]
+    ) -> None:
+        values, gradients = _flattened(list(model.parameters()))
+        self._first = torch.zeros_like(values)
+        self._second = torch.zeros_like(values)
+        self._runs: list[_Run] = []
+        start = 0
+        for (lr, count), run in groupby(members, lambda each: (each.lr, steps(each))):
+            part = slice(start, start + len(list(run)))
+            start = part.stop
+            self._runs.append(
+                _Run(
+                    part,
+                    lr,
+                    count,
+                    values[part],
+                    gradients[part],
+                    self._first[part],
+                    self._second[part],
+                    torch.zeros((), device=values.device),
+                )
+            )
+
+    @torch.no_grad()
+    def step(self, number: int) -> None:
+        """Move the members that have a batch in this step of the epoch (counted from 0)."""
+        for run in self._runs:
+            if number >= run.steps:
+                continue
+            adam(
+                params=[run.values],
+                grads=[run.gradients],
+                exp_avgs=[run.first],
+                exp_avg_sqs=[run.second],
+                max_exp_avg_sqs=[],
+                state_steps=[run.done],
+                fused=True,
+                amsgrad=False,
+                beta1=BETAS[0],
+                beta2=BETAS[1],
+                lr=run.lr,
+                weight_decay=0,
+                eps=EPS,
+                maximize=False,
+            )
+
+    def state(self) -> dict[str, object]:
+        """Moments [S, *] and steps [S], as plain tensors and numbers."""
+        steps = [int(run.done) for run in self._runs for _ in range(len(run.values))]
+        return {"first": self._first, "second": self._second, "steps": steps}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        self._first.copy_(state["first"])
+        self._second.copy_(state["second"])
+        for run in self._runs:
+            run.done.fill_(state["steps"][run.part.start])
+
+
+@dataclass(frozen=True, eq=False)
+class _Run:
+    """Neighbouring members that Adam moves together."""
+
+    part: slice
+    lr: float
+    steps: int
+    """In an epoch."""
+    values: Tensor
+    gradients: Tensor
+    first: Tensor
+    second: Tensor
+    """The members' part of each, sharing memory with the whole."""
+    done: Tensor
+    """Steps so far, as torch's Adam wants them."""
+
+
+def _flattened(parameters: Sequence[nn.Parameter]) -> tuple[Tensor, Tensor]:
+    """Make the parameters and their gradients parts of one tensor [S, *] each, which it returns."""
+    members = parameters[0].shape[0]
+    # Each begins at a multiple of 64 bytes, for the sake of vector instructions.
+    sizes = np.array([math.ceil(each[0].numel() / 16) * 16 for each in parameters])
+    ptr = offsets(sizes)
+    values = parameters[0].new_zeros(members, int(ptr[-1]))
+    gradients = torch.zeros_like(values)
+    for parameter, begin in zip(parameters, ptr.tolist(), strict=False):
+        part = slice(begin, begin + parameter[0].numel())
+        value = values[:, part].view(parameter.shape)
+        value.copy_(parameter.data)
+        parameter.data = value
+        parameter.grad = gradients[:, part].view(parameter.shape)
+    return values, gradients
+
+
+def evaluation_batches(store: GraphStore, graphs: Sequence[Positions]) -> Iterator[Batch]:
+    """Batches of bounded cost that cover each member's graphs once."""
+    cost = max(int(store.cost(each).sum()) for each in graphs)
+    parts = max(1, math.ceil(cost * len(graphs) / _EVALUATION_COST))
+    parts = min(parts, max(1, *(len(each) for each in graphs)))
+    pieces = [np.array_split(each, parts) for each in graphs]
+    return store.batches(list(step) for step in zip(*pieces, strict=True))
+
+
+@torch.no_grad()
+def predict(model: StackedModel, store: GraphStore, graphs: Positions) -> NDArray[np.float32]:
+    """[S, G, classes] logits of every member for the graphs at these positions."""
+    model.eval()
+    members = next(model.parameters()).shape[0]
+    found: list[NDArray[np.float32]] = []
+    for batch in evaluation_batches(store, [graphs] * members):
+        logits = model(batch).cpu().numpy()
+        ordered = np.empty_like(logits)
+        np.put_along_axis(ordered, batch.origin[..., None], logits, axis=1)
+        found.append(ordered)
+    return np.concatenate(found, axis=1)

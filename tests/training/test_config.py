@@ -1,0 +1,433 @@
+"""Configurations: layers of settings, wrong files, and the way to TOML and back."""
+
+import tomllib
+from dataclasses import replace
+from importlib.resources import files
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ihgnn_cli.data.features import Features
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.settings import (
+    IHGNNSettings,
+    SortKey,
+    SortOrder,
+    ThetaInit,
+    Variant,
+)
+from ihgnn_cli.training.config import (
+    DataSettings,
+    RunConfig,
+    TrainingSettings,
+    configure,
+    from_plain,
+    write_config,
+)
+from ihgnn_cli.training.kinds import Recipe
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "config.toml"
+
+
+def read(path: Path, text: str) -> RunConfig:
+    path.write_text(text, encoding="utf-8")
+    return configure(file=path)
+
+
+def message(path: Path, text: str) -> str:
+    """What this content is refused with, without the path that it starts with."""
+    with pytest.raises(InputError) as caught:
+        read(path, text)
+    assert str(caught.value).startswith(str(path))
+    return str(caught.value).removeprefix(str(path))
+
+
+# Recipes and layers
+
+
+def test_the_defaults_are_the_paper_s() -> None:
+    assert configure() == configure(Recipe.PAPER) == RunConfig()
+
+
+def test_the_paper_s_recipe_spells_out_every_setting_of_the_model() -> None:
+    text = (files("ihgnn_cli") / "recipes" / "paper.toml").read_text(encoding="utf-8")
+    assert tomllib.loads(text)["model"] == RunConfig().as_plain()["model"]
+
+
+def test_the_authors_recipe_is_their_code_where_it_differs() -> None:
+    assert configure(Recipe.AUTHORS) == RunConfig(
+        model=IHGNNSettings(
+            layers=4,
+            sort_key=SortKey.LAST_LAYER,
+            sort_order=SortOrder.DESCENDING,
+            readout_relu=True,
+            theta_init=ThetaInit.GLOROT,
+        )
+    )
+
+
+def test_the_recipe_wins_over_the_file_and_options_over_both(path: Path) -> None:
+    path.write_text("[model]\nlayers = 7\nwidth = 8\n[training]\nlr = 0.5\n")
+    config = configure(Recipe.AUTHORS, path, {"width": 9, "seed": 3})
+    assert config.model.layers == 4  # the recipe's; 7 in the file
+    assert config.model.width == 9  # 8 in the file
+    assert config.model.readout_relu is True  # the recipe's
+    assert config.training.lr == 0.5
+    assert config.training.seed == 3
+    assert config.training.epochs == 350  # the default
+
+
+def test_none_on_the_command_line_stands_for_not_given(path: Path) -> None:
+    path.write_text("[model]\nlayers = 7\n")
+    assert configure(file=path, overrides={"layers": None}).model.layers == 7
+
+
+def test_false_and_0_on_the_command_line_are_given() -> None:
+    config = configure(Recipe.AUTHORS, overrides={"readout_relu": False, "layers": 0})
+    assert config.model.readout_relu is False
+    assert config.model.layers == 0
+
+
+def test_an_empty_file_changes_nothing(path: Path) -> None:
+    assert read(path, "") == RunConfig()
+
+
+def test_a_byte_order_mark_is_read_over(path: Path) -> None:
+    assert read(path, "\ufeff[model]\nlayers = 2\n").model.layers == 2
+
+
+def test_texts_become_choices(path: Path) -> None:
+    config = read(path, '[model]\nvariant = "no-concat"\n[data]\nfeatures = "both"\n')
+    assert config.model.variant is Variant.NO_CONCAT
+    assert config.data.features is Features.BOTH
+
+
+# Wrong names
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[trainig]\n", ": no section [trainig]. Did you mean training?"),
+        ("[zzz]\n", ": no section [zzz]. There are data, model, training."),
+        ("lr = 1\n", ": no section [lr]. There are data, model, training."),
+        ("training = 1\n", ": training must be a section, [training]."),
+        ("[[training]]\n", ": training must be a section, [training]."),
+        (
+            "[training]\nbatchsize = 1\n",
+            ": no setting batchsize in [training]. Did you mean batch_size?",
+        ),
+        (
+            "[data]\nzzz = 1\n",
+            ": no setting zzz in [data]. There are dataset, features, split, split_from.",
+        ),
+        ("[model]\nname = 'gcn'\n", ": no model 'gcn'. There is ihgnn."),
+    ],
+)
+def test_a_wrong_name_is_refused_with_a_hint(path: Path, text: str, expected: str) -> None:
+    assert message(path, text) == expected
+
+
+def test_a_setting_in_the_wrong_section_is_refused(path: Path) -> None:
+    assert message(path, "[model]\nlr = 1\n").startswith(": no setting lr in [model].")
+
+
+# Wrong values
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[model]\nlayers = true", "layers must be a whole number, not True."),
+        ("[model]\nlayers = 2.0", "layers must be a whole number, not 2.0."),
+        ("[model]\nlayers = '2'", "layers must be a whole number, not '2'."),
+        ("[model]\ndropout = true", "dropout must be a number, not True."),
+        ("[training]\nlr = '0.1'", "lr must be a number, not '0.1'."),
+        ("[training]\nlr = 2020-01-01", "lr must be a number, not datetime.date(2020, 1, 1)."),
+        ("[training]\nlr = [1]", "lr must be a number, not [1]."),
+        ("[training]\nlr = {}", "lr must be a number, not {}."),
+        ("[model]\nreadout_relu = 1", "readout_relu must be true or false, not 1."),
+        ("[model]\nreadout_relu = 'true'", "readout_relu must be true or false, not 'true'."),
+        ("[data]\ndataset = 5", "dataset must be a text, not 5."),
+        ("[training]\ndevice = false", "device must be a text, not False."),
+        ("[data]\nfeatures = 1", "features is one of labels, attributes, both, not 1."),
+        (
+            "[data]\nfeatures = ['both']",
+            "features is one of labels, attributes, both, not ['both'].",
+        ),
+        (
+            "[model]\nsort_order = 'Ascending'",
+            "sort_order is one of ascending, descending, not 'Ascending'.",
+        ),
+    ],
+)
+def test_a_value_of_the_wrong_type_is_refused(path: Path, text: str, expected: str) -> None:
+    assert message(path, text) == f": {expected}"
+
+
+def test_a_whole_number_will_do_for_a_number(path: Path) -> None:
+    lr = read(path, "[training]\nlr = 1\n").training.lr
+    assert lr == 1
+    assert isinstance(lr, float)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("[model]\nlayers = -1", "layers must be at least 0, not -1."),
+        ("[model]\nwidth = 0", "width must be at least 1, not 0."),
+        ("[model]\nhidden = 0", "hidden must be at least 1, not 0."),
+        ("[model]\ndropout = 1", "dropout must be at least 0 and below 1, not 1."),
+        ("[model]\ndropout = -0.1", "dropout must be at least 0 and below 1, not -0.1."),
+        ("[model]\ndropout = nan", "dropout must be at least 0 and below 1, not nan."),
+        ("[training]\nlr = 0", "lr must be a finite number above 0, not 0."),
+        ("[training]\nlr = -0.1", "lr must be a finite number above 0, not -0.1."),
+        ("[training]\nlr = nan", "lr must be a finite number above 0, not nan."),
+        ("[training]\nlr = inf", "lr must be a finite number above 0, not inf."),
+        ("[training]\nbatch_size = 0", "batch_size must be at least 1, not 0."),
+        ("[training]\nepochs = 0", "epochs must be at least 1, not 0."),
+        ("[training]\npatience = -1", "patience must be at least 0, not -1."),
+        ("[training]\nseed = -1", "seed must be from 0 to 2^63 - 1, not -1."),
+        (
+            "[training]\nseed = 9223372036854775808",
+            "seed must be from 0 to 2^63 - 1, not 9223372036854775808.",
+        ),
+    ],
+)
+def test_a_value_out_of_its_range_is_refused(path: Path, text: str, expected: str) -> None:
+    assert message(path, text) == f": {expected}"
+
+
+@pytest.mark.parametrize(
+    ("text", "section", "key", "value"),
+    [
+        ("[model]\nlayers = 0", "model", "layers", 0),
+        ("[model]\ndropout = 0", "model", "dropout", 0.0),
+        ("[model]\ndropout = 0.99", "model", "dropout", 0.99),
+        ("[training]\npatience = 0", "training", "patience", 0),
+        ("[training]\nbatch_size = 1", "training", "batch_size", 1),
+        ("[training]\nseed = 9223372036854775807", "training", "seed", 2**63 - 1),
+    ],
+)
+def test_a_range_includes_its_ends(
+    path: Path, text: str, section: str, key: str, value: float
+) -> None:
+    assert getattr(getattr(read(path, text), section), key) == value
+
+
+def test_a_wrong_value_on_the_command_line_is_told_without_an_origin() -> None:
+    with pytest.raises(InputError) as caught:
+        configure(overrides={"lr": 0.0})
+    assert str(caught.value) == "lr must be a finite number above 0, not 0."
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        pytest.param("[training]\nlr = 1" + "0" * 400, id="OverflowError"),
+        pytest.param("[training]\nseed = 1" + "0" * 5000, id="ValueError of int()"),
+        pytest.param("[training]\nseed = 0x1" + "0" * 5000, id="ValueError of str()"),
+    ],
+)
+def test_numbers_of_many_digits_are_refused_as_any_others(path: Path, text: str) -> None:
+    message(path, text)
+
+
+# Wrong files
+
+
+@pytest.mark.parametrize("text", ["[model", "layers: 3", "[model]\nlayers = 3\nlayers = 4", "{}"])
+def test_what_is_no_toml_is_refused(path: Path, text: str) -> None:
+    assert message(path, text).startswith(" is no TOML file: ")
+
+
+def test_deep_nesting_is_refused(path: Path) -> None:
+    message(path, f"x = {'[' * 5000}{']' * 5000}")
+
+
+@pytest.mark.parametrize(
+    "content", [b"\xff\xfe[\x00", b"[data]\ndataset = '\xe9'", b"PK\x03\x04\0"]
+)
+def test_what_is_no_text_is_refused(path: Path, content: bytes) -> None:
+    path.write_bytes(content)
+    with pytest.raises(InputError, match="is no TOML file"):
+        configure(file=path)
+
+
+def test_a_file_that_is_not_there_is_refused(path: Path) -> None:
+    with pytest.raises(InputError) as caught:
+        configure(file=path)
+    assert str(caught.value) == f"Cannot read {path}: No such file or directory."
+
+
+def test_a_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match=r"^Cannot read .*: "):
+        configure(file=tmp_path)
+
+
+@pytest.mark.usefixtures("permissions")
+def test_a_closed_file_is_refused(path: Path) -> None:
+    path.touch(mode=0)
+    with pytest.raises(InputError, match="Permission denied"):
+        configure(file=path)
+
+
+# Files that a configuration names
+
+
+def test_files_are_looked_for_beside_the_configuration(
+    tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "splits.json").touch()
+    (tmp_path / "data.jsonl").touch()
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    monkeypatch.chdir(elsewhere)
+    config = read(path, '[data]\ndataset = "data.jsonl"\nsplit = "splits.json"\n')
+    assert config.data.dataset == str(tmp_path / "data.jsonl")
+    assert config.data.split == str(tmp_path / "splits.json")
+
+
+def test_a_fold_of_a_file_beside_the_configuration_keeps_its_number(
+    tmp_path: Path, path: Path
+) -> None:
+    (tmp_path / "splits.json").touch()
+    config = read(path, '[data]\nsplit = "splits.json:3"\n')
+    assert config.data.split == f"{tmp_path / 'splits.json'}:3"
+
+
+def test_a_configuration_by_its_bare_name_gives_absolute_paths(
+    tmp_path: Path, path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "splits.json").touch()
+    path.write_text('[data]\nsplit = "splits.json"\n')
+    monkeypatch.chdir(tmp_path)
+    config = configure(file=Path(path.name))
+    assert config.data.split == str(tmp_path / "splits.json")
+
+
+@pytest.mark.parametrize("split", ["holdout", "fold:3", "splits.json", "splits.json:3", "", ":3"])
+def test_what_is_no_file_beside_the_configuration_stays_as_it_is(path: Path, split: str) -> None:
+    assert read(path, f'[data]\nsplit = "{split}"\n').data.split == split
+
+
+@pytest.mark.parametrize("split", ["a" * 5000, "a\\u0000b"])
+def test_what_can_be_no_file_s_name_stays_as_it_is(path: Path, split: str) -> None:
+    assert len(read(path, f'[data]\nsplit = "{split}"\n').data.split) in {3, 5000}
+
+
+@pytest.mark.parametrize(("split", "file"), [("holdout", "holdout"), ("fold:3", "fold")])
+def test_a_split_that_is_drawn_is_drawn_whatever_files_there_are(
+    tmp_path: Path, path: Path, split: str, file: str
+) -> None:
+    (tmp_path / file).touch()
+    assert read(path, f'[data]\nsplit = "{split}"\n').data.split == split
+
+
+def test_a_bundled_data_set_is_meant_by_its_name_whatever_files_there_are(
+    tmp_path: Path, path: Path
+) -> None:
+    (tmp_path / "MUTAG").touch()
+    assert read(path, '[data]\ndataset = "MUTAG"\n').data.dataset == "MUTAG"
+
+
+def test_files_on_the_command_line_are_not_moved(tmp_path: Path, path: Path) -> None:
+    (tmp_path / "splits.json").touch()
+    path.write_text("")
+    config = configure(file=path, overrides={"split": "splits.json"})
+    assert config.data.split == "splits.json"
+
+
+# The way to TOML and back
+
+
+EVERY = RunConfig(
+    DataSettings("DD", Features.ATTRIBUTES, "fold:9"),
+    IHGNNSettings(
+        layers=5,
+        width=7,
+        hidden=9,
+        dropout=0.25,
+        variant=Variant.NO_SEPARATION,
+        sort_key=SortKey.LAST_LAYER,
+        sort_order=SortOrder.DESCENDING,
+        readout_relu=True,
+        theta_init=ThetaInit.ONES,
+    ),
+    TrainingSettings(lr=1e-5, batch_size=64, epochs=5, patience=3, seed=2**63 - 1, device="cuda:1"),
+)
+
+
+@pytest.mark.parametrize("config", [RunConfig(), EVERY], ids=["defaults", "every setting"])
+def test_what_is_written_is_read_again(path: Path, config: RunConfig) -> None:
+    write_config(config, path)
+    assert configure(file=path) == config
+
+
+def test_what_is_written_is_complete(path: Path) -> None:
+    """So that later defaults change nothing."""
+    write_config(RunConfig(), path)
+    assert tomllib.loads(path.read_text(encoding="utf-8")) == RunConfig().as_plain()
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        'a "quoted" name',
+        "it's",
+        "C:\\data\\new\\u0041",
+        "tab\tnewline\nreturn\rbell\a",
+        "\x7f and \\\x7f",
+        "\x00",
+        "\x85\u2028\ufeff",
+        "Größe 图 \U0001f600",
+        "# no comment",
+        "'''",
+        '"""',
+        "",
+    ],
+)
+def test_strange_names_survive(path: Path, name: str) -> None:
+    config = RunConfig(data=DataSettings(dataset=name))
+    write_config(config, path)
+    assert configure(file=path).data.dataset == name
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("configs")
+
+
+@given(st.text(), st.floats(min_value=0, exclude_min=True, allow_infinity=False))
+def test_any_name_and_any_learning_rate_survive(folder: Path, name: str, lr: float) -> None:
+    config = RunConfig(
+        data=DataSettings(dataset=f"no file {name}"), training=TrainingSettings(lr=lr)
+    )
+    write_config(config, folder / "config.toml")
+    assert configure(file=folder / "config.toml") == config
+
+
+def test_a_file_name_that_is_no_unicode_is_refused(path: Path) -> None:
+    """As Python has it: the byte FF of a name on Linux is the surrogate DCFF."""
+    with pytest.raises(InputError, match="Rename the file"):
+        write_config(RunConfig(data=DataSettings(dataset="/data/\udcff")), path)
+    assert not path.exists()
+
+
+def test_plain_sections_and_configurations_are_the_same(path: Path) -> None:
+    assert from_plain(EVERY.as_plain(), "a test") == EVERY
+
+
+def test_sections_that_are_plain_but_wrong_are_refused_by_their_origin() -> None:
+    with pytest.raises(InputError, match=r"^last\.pt: epochs must be a whole number"):
+        from_plain({"training": {"epochs": None}}, "last.pt")
+
+
+def test_configurations_compare_by_value() -> None:
+    assert replace(EVERY) == EVERY
+    assert replace(EVERY, data=DataSettings()) != EVERY

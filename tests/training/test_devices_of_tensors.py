@@ -1,0 +1,54 @@
+"""Training computes where it was told to, on devices that a test machine need not have."""
+
+import numpy as np
+import pytest
+import torch
+
+from ihgnn_cli.data import load_dataset
+from ihgnn_cli.data.batches import GraphStore
+from ihgnn_cli.data.features import Features
+from ihgnn_cli.models.ihgnn import IHGNN
+from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
+from ihgnn_cli.training.seeds import generator
+from ihgnn_cli.training.stack import Epoch, Member, Stack
+
+MUTAG = load_dataset("MUTAG")
+INPUTS = Inputs(len(MUTAG.label_values), 0, 2, MUTAG.max_nodes)
+
+
+def model(variant: Variant, members: int) -> IHGNN:
+    settings = IHGNNSettings(layers=2, width=4, hidden=8, variant=variant)
+    return IHGNN(settings, INPUTS, [generator(seed, "parameters") for seed in range(members)])
+
+
+@pytest.mark.parametrize("rounds", [2, None])
+@pytest.mark.parametrize("variant", Variant)
+def test_no_tensor_of_a_step_is_left_on_the_cpu(variant: Variant, rounds: int | None) -> None:
+    """An operation on tensors of the meta device and others would raise."""
+    meta = torch.device("meta")
+    store = GraphStore(MUTAG, Features.LABELS, MUTAG.max_nodes, rounds, meta)
+    batch = store.batch([np.arange(5), np.arange(3)])
+    moved = model(variant, members=2).to(meta)
+    assert moved(batch).device == meta
+    assert moved.train_step(batch, torch.ones(2, 5, 8, device=meta)).shape == (2, 5, 2)
+    assert all(each.grad.device == meta for each in moved.parameters())
+
+
+def trained(device: str) -> Epoch:
+    place = torch.device(device)
+    stack = Stack(
+        model(Variant.FULL, 1).to(place),
+        GraphStore(MUTAG, Features.LABELS, MUTAG.max_nodes, 2, place),
+        [Member(0, 0.001, np.arange(150), np.arange(150, 188))],
+        batch_size=32,
+        hidden=8,
+        dropout=0.5,
+    )
+    return stack.train_epoch()[0]
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="no GPU here")
+def test_a_gpu_comes_to_the_same_numbers_as_the_cpu() -> None:
+    here, there = trained("cpu"), trained("cuda")
+    assert there.train_loss == pytest.approx(here.train_loss, abs=1e-4)
+    assert there.validation_loss == pytest.approx(here.validation_loss, abs=1e-3)
