@@ -1,10 +1,8 @@
 """Homophily for people and machines: remarks, JSON, the paper's Figure 1, one row a graph."""
 
 import csv
-import io
 import math
-import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -12,38 +10,22 @@ import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource
 from ihgnn_cli.data.sources import Origin, Source
-from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import isolated_nodes
 from ihgnn_cli.homophily.paper import differences, paper_row
 from ihgnn_cli.homophily.summary import HomophilySummary, MeasureSummary
+from ihgnn_cli.report.figures import literal, new_figure, save_figure
 from ihgnn_cli.words import counted
 
-FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 _COLUMNS = 3
-
-
-def check_figure_path(path: Path) -> None:
-    """Refuse a file that no figure can be written to, before any work is done.
-
-    Raises:
-        InputError: the suffix is not one of a figure.
-    """
-    if path.suffix.lower() not in FIGURE_SUFFIXES:
-        raise InputError(f"Cannot draw to {path}. Use a name in {', '.join(FIGURE_SUFFIXES)}.")
 
 
 def draw_histograms(summaries: Sequence[HomophilySummary], measure: Measure, path: Path) -> None:
     """Draw one histogram a data set, side by side (the paper's Figure 1 for the node measure)."""
-    check_figure_path(path)
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
     columns = min(_COLUMNS, len(summaries))
     rows = math.ceil(len(summaries) / columns)
-    figure = Figure(figsize=(4.2 * columns, 3.1 * rows), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure((4.2 * columns, 3.1 * rows))
     panels = figure.subplots(rows, columns, squeeze=False).ravel()
     for panel, summary in zip(panels, summaries, strict=False):
         shown = summary.of(measure)
@@ -55,7 +37,7 @@ def draw_histograms(summaries: Sequence[HomophilySummary], measure: Measure, pat
         undefined = shown.overall.undefined
         part = f"{summary.graphs - undefined:,} of " if undefined else ""
         title = f"{summary.name} ({told}, {part}{counted(summary.graphs, 'graph')})"
-        panel.set_title(title.replace("$", r"\$"), wrap=True)  # a dollar sign starts a formula
+        panel.set_title(literal(title), wrap=True)
         panel.set_xlim(*measure.span)
         panel.set_xticks(np.linspace(*measure.span, 6 if measure.span[0] == 0 else 5))
         panel.yaxis.get_major_locator().set_params(integer=True)
@@ -63,13 +45,7 @@ def draw_histograms(summaries: Sequence[HomophilySummary], measure: Measure, pat
         panel.set_ylabel("graphs")
     for panel in panels[len(summaries) :]:
         panel.set_axis_off()
-    # Drawn in memory first: a full disk is then met by a plain write, which says so.
-    drawn = io.BytesIO()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a name in letters that the font lacks
-        figure.savefig(drawn, format=path.suffix[1:].lower(), dpi=150)
-    with written_whole(path) as temporary:
-        temporary.write_bytes(drawn.getvalue())
+    save_figure(figure, path)
 
 
 def write_csv(
@@ -80,22 +56,36 @@ def write_csv(
 ) -> None:
     """Write one row a graph, counted from 0 within its data set; an undefined value is empty."""
     head = ["dataset", "graph", "class", "nodes", "edges", "isolated_nodes"]
+    head += [f"{measure}_homophily" for measure in measures]
+    write_rows(path, head, _graph_rows(datasets, summaries, measures))
+
+
+def _graph_rows(
+    datasets: Sequence[GraphDataset],
+    summaries: Sequence[HomophilySummary],
+    measures: Sequence[Measure],
+) -> Iterator[list[object]]:
+    for dataset, summary in zip(datasets, summaries, strict=True):
+        nodes = np.diff(dataset.node_ptr).tolist()
+        edges = (np.diff(dataset.edge_ptr) // 2).tolist()
+        isolated = isolated_nodes(dataset).tolist()
+        values = [summary.of(measure).values.tolist() for measure in measures]
+        for graph, position in enumerate(dataset.graph_class.tolist()):
+            row = [dataset.name, graph, dataset.class_values[position]]
+            row += [nodes[graph], edges[graph], isolated[graph]]
+            row += ["" if math.isnan(each[graph]) else repr(each[graph]) for each in values]
+            yield row
+
+
+def write_rows(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Write a table as CSV, whole or not at all."""
     with (
         written_whole(path) as temporary,
         temporary.open("w", encoding="utf-8", newline="") as stream,
     ):
         writer = csv.writer(stream)
-        writer.writerow([*head, *(f"{measure}_homophily" for measure in measures)])
-        for dataset, summary in zip(datasets, summaries, strict=True):
-            nodes = np.diff(dataset.node_ptr).tolist()
-            edges = (np.diff(dataset.edge_ptr) // 2).tolist()
-            isolated = isolated_nodes(dataset).tolist()
-            values = [summary.of(measure).values.tolist() for measure in measures]
-            for graph, position in enumerate(dataset.graph_class.tolist()):
-                row = [dataset.name, graph, dataset.class_values[position]]
-                row += [nodes[graph], edges[graph], isolated[graph]]
-                row += ["" if math.isnan(each[graph]) else repr(each[graph]) for each in values]
-                writer.writerow(row)
+        writer.writerow(head)
+        writer.writerows(rows)
 
 
 def reading_remarks(dataset: GraphDataset) -> list[str]:

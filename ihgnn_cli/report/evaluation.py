@@ -1,0 +1,133 @@
+"""An evaluation in files: accuracy by homophily as a figure, predictions one row a graph."""
+
+import math
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.homophily.kinds import Measure
+from ihgnn_cli.report.figures import literal, new_figure, save_figure
+from ihgnn_cli.report.homophily import write_rows
+from ihgnn_cli.training.metrics import HomophilyBin
+
+_STRIP = 0.1  # below the bars, in units of accuracy: room for their counts of graphs
+
+
+def draw_accuracy_by_homophily(
+    bins: Sequence[HomophilyBin], title: str, overall_accuracy: float, path: Path
+) -> None:
+    """Draw a bar a bin with its Wilson interval and its graphs; bins without graphs stay empty."""
+    figure = new_figure((max(7.0, 0.55 * len(bins) + 1.5), 4.4))
+    panel = figure.subplots()
+    filled = [each for each in bins if each.graphs]
+    middles = np.array([(each.low + each.high) / 2 for each in filled])
+    widths = np.array([0.86 * (each.high - each.low) for each in filled])
+    marks = np.minimum(widths / 3, 0.03)
+    heights = np.array([each.accuracy for each in filled])
+    bars = panel.bar(middles, heights, widths, color="#a6bddb")
+    intervals = panel.errorbar(
+        middles,
+        heights,
+        yerr=[
+            [each.accuracy - each.accuracy_low for each in filled],
+            [each.accuracy_high - each.accuracy for each in filled],
+        ],
+        fmt="o",
+        markersize=4,
+        color="#1f4e79",
+        linewidth=1.3,
+        capsize=3,
+    )
+    majority = panel.hlines(
+        [each.majority_share for each in filled],
+        middles - marks,
+        middles + marks,
+        color="#6b6b6b",
+        linewidth=1.8,
+    )
+    legend: dict[str, Any] = {
+        "accuracy, 95 % interval": (bars, intervals),
+        "share of the commonest class": majority,
+    }
+    if not math.isnan(overall_accuracy):
+        legend[f"overall accuracy {overall_accuracy:.3f}"] = panel.axhline(
+            overall_accuracy, color="#c44e52", linestyle="--", linewidth=1.2, zorder=1
+        )
+    panel.axhline(0, color="black", linewidth=0.8)
+    for each, middle in zip(filled, middles, strict=True):
+        panel.text(middle, -_STRIP / 2, f"{each.graphs:,}", ha="center", va="center", fontsize=8)
+    shares = np.linspace(0, 1, 6)
+    panel.set_yticks([-_STRIP / 2, *shares], ["graphs", *(f"{share:.1f}" for share in shares)])
+    graphs_tick = panel.yaxis.get_major_ticks()[0]
+    graphs_tick.tick1line.set_visible(False)
+    graphs_tick.label1.set_fontsize(8)
+    panel.set_ylim(-_STRIP, 1.03)
+    panel.set_xlim(0, 1)
+    panel.set_xticks(np.linspace(0, 1, 11))
+    panel.set_xlabel(Measure.NODE.label)
+    panel.set_ylabel("accuracy")
+    panel.set_title(literal(title), wrap=True)
+    panel.spines[["top", "right"]].set_visible(False)
+    figure.legend(
+        list(legend.values()),
+        list(legend),
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=9,
+    )
+    save_figure(figure, path)
+
+
+def write_predictions(
+    path: Path,
+    dataset: GraphDataset,
+    graphs: Sequence[int] | NDArray[np.integer],
+    probabilities: NDArray[np.floating],
+    beta: NDArray[np.float64],
+) -> None:
+    """Write one row a graph that was evaluated, told by its position in the data set, from 0.
+
+    Args:
+        path: The CSV file.
+        dataset: The whole data set.
+        graphs: [P] positions in it.
+        probabilities: [P, C] in the order of `graphs` and of the data set's classes.
+        beta: [P] node homophily, in the order of `graphs`; NaN becomes an empty cell.
+
+    Raises:
+        ValueError: the shapes do not fit.
+    """
+    shape = (len(graphs), len(dataset.class_values))
+    if probabilities.shape != shape or beta.shape != shape[:1]:
+        raise ValueError(
+            f"Probabilities are {list(probabilities.shape)} and betas {list(beta.shape)} for "
+            f"{shape[0]} graphs of {shape[1]} classes: give [graphs, classes] and [graphs]."
+        )
+    head = ["graph", "nodes", "edges", "class", "predicted", "correct"]
+    head += [f"p({value})" for value in dataset.class_values] + ["beta"]
+    write_rows(path, head, _prediction_rows(dataset, graphs, probabilities, beta))
+
+
+def _prediction_rows(
+    dataset: GraphDataset,
+    graphs: Sequence[int] | NDArray[np.integer],
+    probabilities: NDArray[np.floating],
+    beta: NDArray[np.float64],
+) -> Iterator[list[object]]:
+    nodes, edges = np.diff(dataset.node_ptr), np.diff(dataset.edge_ptr) // 2
+    predicted = probabilities.argmax(axis=1).tolist()
+    for row, graph in enumerate(graphs):
+        true = int(dataset.graph_class[graph])
+        yield [
+            *(int(graph), int(nodes[graph]), int(edges[graph])),
+            dataset.class_values[true],
+            dataset.class_values[predicted[row]],
+            "true" if predicted[row] == true else "false",
+            *(str(value) for value in probabilities[row]),  # as few digits as its precision has
+            "" if math.isnan(beta[row]) else repr(float(beta[row])),
+        ]

@@ -1,0 +1,89 @@
+"""The course of a training as a figure."""
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+from ihgnn_cli.report.figures import literal, new_figure, save_figure
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+
+_TRAIN, _VALIDATION, _BEST = "#4c72b0", "#dd8452", "#6b6b6b"
+_FEW_EPOCHS = 30  # up to here each epoch is shown as a point; one alone makes no line
+
+
+class EpochResult(Protocol):
+    """What an epoch came to; None or NaN where there is nothing to tell."""
+
+    @property
+    def epoch(self) -> int: ...  # noqa: D102
+    @property
+    def train_loss(self) -> float | None: ...  # noqa: D102
+    @property
+    def train_accuracy(self) -> float | None: ...  # noqa: D102
+    @property
+    def validation_loss(self) -> float | None: ...  # noqa: D102
+    @property
+    def validation_accuracy(self) -> float | None: ...  # noqa: D102
+
+
+def draw_curves(
+    history: Sequence[EpochResult], title: str, best_epoch: int | None, path: Path
+) -> None:
+    """Draw loss and accuracy by epoch side by side, with a line at the best epoch.
+
+    Raises:
+        ValueError: there are no epochs.
+    """
+    if not history:
+        raise ValueError("There are no epochs to draw: give at least one.")
+    figure = new_figure((9.6, 3.9))
+    panels = figure.subplots(1, 2)
+    epochs = [each.epoch for each in history]
+    curves = {
+        "loss": (
+            [each.train_loss for each in history],
+            [each.validation_loss for each in history],
+        ),
+        "accuracy": (
+            [each.train_accuracy for each in history],
+            [each.validation_accuracy for each in history],
+        ),
+    }
+    marker = "o" if len(history) <= _FEW_EPOCHS else ""
+    for panel, (quantity, (train, validation)) in zip(panels, curves.items(), strict=True):
+        for name, color, values in (
+            ("training", _TRAIN, train),
+            ("validation", _VALIDATION, validation),
+        ):
+            shown = [math.nan if value is None else value for value in values]
+            if any(map(math.isfinite, shown)):
+                panel.plot(
+                    epochs, shown, label=name, color=color, marker=marker, ms=3, linewidth=1.4
+                )
+        if best_epoch is not None:
+            panel.axvline(
+                best_epoch,
+                label=f"best epoch {best_epoch}",
+                color=_BEST,
+                linestyle="--",
+                linewidth=1.1,
+                zorder=1,
+            )
+        panel.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
+        panel.set_xlim(min(epochs) - 0.5, max(epochs) + 0.5)
+        panel.set_xlabel("epoch")
+        panel.set_ylabel(quantity)
+        panel.grid(alpha=0.25)
+        panel.spines[["top", "right"]].set_visible(False)
+    figure.suptitle(literal(title), wrap=True)
+    legend: dict[str, Artist] = {}  # by name, because a curve may be in one panel only
+    for panel in panels:
+        handles, names = panel.get_legend_handles_labels()
+        legend.update(zip(names, handles, strict=True))
+    figure.legend(
+        list(legend.values()), list(legend), loc="outside lower center", ncols=3, frameon=False
+    )
+    save_figure(figure, path)
