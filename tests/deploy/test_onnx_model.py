@@ -1,0 +1,234 @@
+"""An exported model is used like a checkpoint, and needs no torch."""
+
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import onnx
+import onnxruntime
+import pytest
+import torch
+
+from ihgnn_cli.data import Features, GraphDataset, load_dataset
+from ihgnn_cli.data.splits import Split
+from ihgnn_cli.deploy import onnx_model as module
+from ihgnn_cli.deploy.export import export_onnx
+from ihgnn_cli.deploy.onnx_model import METADATA_KEY, load_onnx, padded_inputs
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.card import describe
+from ihgnn_cli.models.settings import IHGNNSettings
+from ihgnn_cli.training import checkpoint as checkpoints
+from ihgnn_cli.training.checkpoint import Checkpoint
+from ihgnn_cli.training.classifier import Classifier, TorchClassifier
+from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.evaluation import Part, evaluate
+
+CPU = "CPUExecutionProvider"
+
+
+@pytest.fixture(scope="module")
+def mutag() -> GraphDataset:
+    return load_dataset("MUTAG")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(mutag: GraphDataset) -> Checkpoint:
+    """A model of MUTAG as it starts."""
+    config = RunConfig(model=IHGNNSettings(layers=1, width=8, hidden=8))
+    split = Split(np.arange(100), np.arange(100, 150), np.arange(150, 188))
+    card = describe("MUTAG", mutag, Features.LABELS, split)
+    model = checkpoints.build(config, card, [0])
+    return Checkpoint(config, card, model.state_dict(), 1, None)
+
+
+@pytest.fixture(scope="module")
+def model(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of its export."""
+    return export_onnx(checkpoint, tmp_path_factory.mktemp("onnx") / "model.onnx").path
+
+
+def test_inputs_are_the_graphs_padded_to_the_largest(
+    checkpoint: Checkpoint, mutag: GraphDataset
+) -> None:
+    labels = mutag.node_label.copy()
+    labels[mutag.node_ptr[3]] = -1
+    data = replace(mutag, node_label=labels)
+    graphs = np.array([7, 3])
+    inputs = padded_inputs(checkpoint.card, data, graphs)
+    sizes = np.diff(mutag.node_ptr)[graphs]
+    assert inputs["node_labels"].shape == (2, sizes.max())
+    for row, graph in enumerate(graphs):
+        start, end = mutag.node_ptr[graph : graph + 2]
+        expected = np.where(labels[start:end] < 0, -2, labels[start:end])
+        np.testing.assert_array_equal(inputs["node_labels"][row, : end - start], expected)
+        assert (inputs["node_labels"][row, end - start :] == -1).all()
+        dense = np.zeros((sizes.max(), sizes.max()))
+        for node in range(start, end):
+            for other in mutag.neighbors[mutag.neighbor_ptr[node] : mutag.neighbor_ptr[node + 1]]:
+                dense[node - start, other - start] = 1
+        np.testing.assert_array_equal(inputs["adjacency"][row], dense)
+
+
+def test_probabilities_are_the_checkpoints_in_the_order_asked_for(
+    checkpoint: Checkpoint, model: Path, mutag: GraphDataset
+) -> None:
+    graphs = np.random.default_rng(0).permutation(len(mutag))[:50]
+    classifier: Classifier = load_onnx(model)
+    found = classifier.probabilities(mutag, graphs)
+    expected = TorchClassifier(checkpoint, torch.device("cpu")).probabilities(mutag, graphs)
+    assert found.dtype == np.float64
+    np.testing.assert_allclose(found, expected, atol=1e-6)
+    np.testing.assert_allclose(found.sum(axis=1), 1, rtol=1e-12)
+    assert classifier.probabilities(mutag, graphs[:0]).shape == (0, 2)
+
+
+def test_batches_are_bounded_and_change_nothing(
+    model: Path, mutag: GraphDataset, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    classifier = load_onnx(model)
+    graphs = np.arange(len(mutag))
+    whole = classifier.probabilities(mutag, graphs)
+    sizes = np.diff(mutag.node_ptr)
+    for cells in (1, 4000):
+        monkeypatch.setattr(module, "_BATCH_CELLS", cells)
+        batches = list(classifier._batches(sizes))
+        assert sorted(np.concatenate(batches)) == graphs.tolist()
+        for batch in batches:
+            assert len(batch) == 1 or len(batch) * sizes[batch].max() ** 2 <= cells
+        np.testing.assert_allclose(classifier.probabilities(mutag, graphs), whole, atol=1e-6)
+
+
+def test_it_is_evaluated_like_a_checkpoint(
+    checkpoint: Checkpoint, model: Path, mutag: GraphDataset
+) -> None:
+    found = evaluate(load_onnx(model), mutag)
+    expected = evaluate(TorchClassifier(checkpoint, torch.device("cpu")), mutag)
+    assert found.part is Part.TEST
+    assert found.metrics.confusion == expected.metrics.confusion
+    assert found.metrics.log_loss == pytest.approx(expected.metrics.log_loss, abs=1e-6)
+
+
+def test_the_provider_is_the_one_that_runs(model: Path) -> None:
+    assert load_onnx(model, "cpu").runs_on == CPU
+    assert load_onnx(model, providers=[CPU]).runs_on == CPU
+    found = load_onnx(model)
+    assert found.runs_on == found.session.get_providers()[0]
+    with pytest.raises(InputError, match="No provider 'Abacus'"):
+        load_onnx(model, providers=["Abacus"])
+    with pytest.raises(InputError, match="No device 'gpu'"):
+        load_onnx(model, "gpu")
+
+
+@pytest.mark.skipif(
+    "CUDAExecutionProvider" not in onnxruntime.get_available_providers()
+    or torch.cuda.is_available(),
+    reason="there is a GPU here, or an onnxruntime that knows of none",
+)
+def test_a_provider_that_does_not_start_is_refused_only_if_asked_for(
+    model: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    for device in ("cuda", "cuda:1"):
+        with pytest.raises(InputError, match="cannot start CUDAExecutionProvider"):
+            load_onnx(model, device)
+    with pytest.raises(InputError, match="cannot start CUDAExecutionProvider"):
+        load_onnx(model, providers=["CUDAExecutionProvider", CPU])
+    assert load_onnx(model).runs_on == CPU
+    assert capfd.readouterr() == ("", "")
+
+
+def test_predicting_needs_no_torch(model: Path) -> None:
+    code = f"""
+import sys
+from pathlib import Path
+import numpy as np
+from ihgnn_cli.data import load_dataset
+from ihgnn_cli.deploy.onnx_model import load_onnx
+found = load_onnx(Path({str(model)!r})).probabilities(load_dataset("MUTAG"), np.arange(9))
+assert found.shape == (9, 2)
+loaded = {{"torch", "torch_geometric", "onnx", "sklearn"}} & set(sys.modules)
+assert not loaded, loaded
+"""
+    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+
+
+def change(text: Callable[[str], str | None]) -> Callable[[bytes], bytes]:
+    """A file with other metadata."""
+
+    def changed(content: bytes) -> bytes:
+        proto = onnx.load_from_string(content)
+        new = text(proto.metadata_props[0].value)
+        del proto.metadata_props[:]
+        if new is not None:
+            proto.metadata_props.add(key=METADATA_KEY, value=new)
+        return bytes(proto.SerializeToString())
+
+    return changed
+
+
+def renamed_input(content: bytes) -> bytes:
+    proto = onnx.load_from_string(content)
+    proto.graph.input[0].name = "labels"
+    for node in proto.graph.node:
+        for position, name in enumerate(node.input):
+            if name == "node_labels":
+                node.input[position] = "labels"
+    return bytes(proto.SerializeToString())
+
+
+@pytest.mark.parametrize(
+    ("damage", "told"),
+    [
+        (lambda _: b"", "no ONNX file"),
+        (lambda _: b"hello\n" * 100, "no ONNX file"),
+        (lambda content: content[: len(content) // 2], "no ONNX file"),
+        (change(lambda _: None), "not one of ihgnn"),
+        (change(lambda _: "{"), "damaged"),
+        (change(lambda _: "[]"), "damaged"),
+        (change(lambda _: "[" * 100_000), "damaged"),
+        (change(lambda text: text.replace('"format":1', '"format":"new"')), "damaged"),
+        (change(lambda text: text.replace('"format":1', '"format":2')), "newer ihgnn"),
+        (change(lambda text: text.replace('"max_nodes"', '"nodes"')), "damaged"),
+        (change(lambda text: text.replace('"width"', '"girth"')), "damaged"),
+        (change(lambda text: text.replace('"attributes":0', '"attributes":1')), "damaged"),
+        (change(lambda text: text.replace('"train":[0,', '"train":[150,')), "damaged"),
+        (
+            change(lambda text: text.replace('"class_values":[', '"class_values":[7,')),
+            "network and card do not belong together",
+        ),
+        (renamed_input, "its inputs and outputs"),
+    ],
+)
+def test_broken_files_are_refused_in_a_sentence(
+    model: Path,
+    tmp_path: Path,
+    damage: Callable[[bytes], bytes],
+    told: str,
+    capfd: pytest.CaptureFixture[str],
+) -> None:
+    broken = tmp_path / "broken.onnx"
+    broken.write_bytes(damage(model.read_bytes()))
+    with pytest.raises(InputError, match=told) as caught:
+        load_onnx(broken)
+    assert str(caught.value).startswith(str(broken))
+    assert "\n" not in str(caught.value)
+    assert capfd.readouterr() == ("", "")
+
+
+def test_what_is_no_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="does not exist"):
+        load_onnx(tmp_path / "none.onnx")
+    with pytest.raises(InputError, match="is a folder"):
+        load_onnx(tmp_path)
+
+
+def test_a_file_that_may_not_be_read_is_refused(
+    model: Path, tmp_path: Path, permissions: None
+) -> None:
+    closed = tmp_path / "closed.onnx"
+    closed.write_bytes(model.read_bytes())
+    closed.chmod(0)
+    with pytest.raises(InputError, match="Cannot read"):
+        load_onnx(closed)
