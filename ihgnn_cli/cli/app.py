@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from ihgnn_cli import __version__
-from ihgnn_cli.cli import datasets, env, homophily
+from ihgnn_cli.cli import datasets, env, evaluate, export, homophily, train
 from ihgnn_cli.errors import IhgnnError
 
 DEBUG_VARIABLE = "IHGNN_DEBUG"
@@ -23,6 +23,9 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+app.command("train")(train.train)
+app.command("evaluate")(evaluate.evaluate)
+app.command("export")(export.export)
 app.command("homophily")(homophily.homophily)
 app.add_typer(datasets.app, name="datasets")
 app.command("env")(env.env)
@@ -121,7 +124,7 @@ def _failed(message: str, code: int) -> int:
 def _usage(error: typer.TyperException) -> int:
     """A mistake in the command line itself: what was wrong, and where help is."""
     context = getattr(error, "ctx", None)
-    message = error.format_message()
+    message = error.format_message().replace("Value error, ", "")
     if context is None:
         return _failed(message, error.exit_code)
     if not message:  # no arguments at all: the help has been shown

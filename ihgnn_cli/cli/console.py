@@ -1,27 +1,31 @@
 """Everything that reaches the user's screen: tables, progress, notes, errors, JSON."""
 
 import json
-import math
 import os
+import shlex
+import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from enum import Enum
 from pathlib import Path
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console
+from rich.console import Console, Group
+from rich.live import Live
 from rich.measure import Measurement
 from rich.progress import (
     BarColumn,
     DownloadColumn,
+    MofNCompleteColumn,
     TextColumn,
     TimeRemainingColumn,
 )
 from rich.progress import Progress as RichProgress
 from rich.table import Table
+from rich.text import Text
 
+from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.progress import Advance
 
 # Where there is no terminal there is no width either; tables are made to fit this one.
@@ -30,7 +34,9 @@ _PLAIN_WIDTH = 100
 _FOLDED_WIDTH = 10
 _ANY_WIDTH = 1000
 # Heads of the columns that hold words.
-_WORDS = ("", "Name", "Where")
+_WORDS = ("", "Name", "Where", "Label")
+# The head of a column of bars: to the left, and never broken.
+BARS = " "
 
 
 def _console(stderr: bool) -> Console:
@@ -63,8 +69,9 @@ def table(title: str | None = None, *heads: str) -> Table:
     )
     for head in heads:
         words = head in _WORDS
+        left = words or head == BARS
         made.add_column(
-            head, justify="left" if words else "right", no_wrap=not words, overflow="fold"
+            head, justify="left" if left else "right", no_wrap=not words, overflow="fold"
         )
     return made
 
@@ -102,9 +109,21 @@ def plain(text: str) -> str:
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
+def quoted(path: Path) -> str:
+    """A path as it can be pasted into the shell of this system."""
+    if str(path).startswith("-"):  # not an option
+        path = Path(f"./{path}")
+    return subprocess.list2cmdline([path]) if os.name == "nt" else shlex.quote(str(path))
+
+
 def note(text: str) -> None:
     """Say something beside the result, on standard error."""
     err.print(text, style="dim", soft_wrap=True)
+
+
+def warn(text: str) -> None:
+    """Say what must not be overlooked, on standard error."""
+    err.print(f"WARNING: {text}", style="bold red", soft_wrap=True)
 
 
 def error(text: str) -> None:
@@ -114,19 +133,7 @@ def error(text: str) -> None:
 
 def show_json(value: object) -> None:
     """Print one JSON document, in ASCII so that no terminal can garble it; NaN becomes null."""
-    sys.stdout.write(json.dumps(_plain(value), indent=2) + "\n")
-
-
-def _plain(value: object) -> object:
-    if isinstance(value, dict):
-        return {str(key): _plain(each) for key, each in value.items()}
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return None
-    if isinstance(value, Enum):
-        return value.value
-    return str(value) if isinstance(value, Path) else value
+    sys.stdout.write(json.dumps(jsonable(value), indent=2) + "\n")
 
 
 class ProgressDisplay:
@@ -146,3 +153,32 @@ class ProgressDisplay:
         ) as display:
             bar = display.add_task(description, total=total)
             yield lambda done: display.advance(bar, done)
+
+
+@contextmanager
+def epoch_bar(epochs: int) -> Iterator[Callable[[int, str], None]]:
+    """A bar of epochs with the time that is left, and a line of numbers under it.
+
+    The time is counted from the first epoch that is told, which need not be the first of all.
+    Gives a function that takes the epochs done and the line.
+    """
+    bar = RichProgress(
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("epochs,"),
+        TimeRemainingColumn(),
+        TextColumn("left"),
+        console=err,
+        auto_refresh=False,
+    )
+    task = bar.add_task("", total=epochs, start=False)
+    with Live(bar, console=err, transient=True, refresh_per_second=8) as live:
+
+        def update(done: int, line: str) -> None:
+            if not bar.tasks[0].started:
+                bar.update(task, completed=done)
+                bar.start_task(task)
+            bar.update(task, completed=done)
+            live.update(Group(bar, Text(line, overflow="ellipsis", no_wrap=True)))
+
+        yield update

@@ -61,7 +61,8 @@ def homophily(
     from ihgnn_cli.data.sources import locate, read, refuse_overwriting
     from ihgnn_cli.errors import InputError
     from ihgnn_cli.homophily.summary import summarize
-    from ihgnn_cli.report.homophily import as_entry, check_figure_path, draw_histograms, write_csv
+    from ihgnn_cli.report.figures import check_figure_path
+    from ihgnn_cli.report.homophily import as_entry, draw_histograms, write_csv
 
     if plot is not None:
         check_figure_path(plot)

@@ -5,6 +5,18 @@ from typing import Annotated
 
 import typer
 
+
+def complete_dataset(incomplete: str) -> list[str]:
+    """Names that the shell may offer for a data set."""
+    from ihgnn_cli.data.catalogue import catalogue
+    from ihgnn_cli.paths import data_root
+
+    root = data_root()
+    local = {path.stem for path in root.iterdir()} if root.is_dir() else set()
+    names = sorted({*catalogue(), *local})
+    return [name for name in names if name.startswith(incomplete)]
+
+
 DataRoot = Annotated[
     Path | None,
     typer.Option(
@@ -18,15 +30,22 @@ DataRoot = Annotated[
 Offline = Annotated[
     bool, typer.Option("--offline", help="Never use the network; fail where data is not here.")
 ]
+OtherData = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        "-d",
+        metavar="NAME",
+        help="Other data than the model's own: a name or a path.",
+        autocompletion=complete_dataset,
+    ),
+]
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        help="auto (a GPU where there is one; the default), cpu, cuda or cuda:N.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-
-
-def complete_dataset(incomplete: str) -> list[str]:
-    """Names that the shell may offer for a data set."""
-    from ihgnn_cli.data.catalogue import catalogue
-    from ihgnn_cli.paths import data_root
-
-    root = data_root()
-    local = {path.stem for path in root.iterdir()} if root.is_dir() else set()
-    names = sorted({*catalogue(), *local})
-    return [name for name in names if name.startswith(incomplete)]

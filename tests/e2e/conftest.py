@@ -1,5 +1,6 @@
 """The installed command, as a user starts it."""
 
+import os
 import shutil
 import subprocess
 import sys
@@ -36,6 +37,30 @@ def ihgnn(command: str, tmp_path: Path) -> Run:
             timeout=TIMEOUT,
             check=False,
         )
+
+    return run
+
+
+@pytest.fixture
+def in_terminal(
+    command: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Callable[..., str]:
+    """Run `ihgnn ARGS` in a terminal of 80 columns, and give all that it was sent."""
+    pty = pytest.importorskip("pty", reason="pseudo-terminals are of Unix")
+
+    def run(*args: str) -> str:
+        shown = bytearray()
+
+        def keep(descriptor: int) -> bytes:
+            block = os.read(descriptor, 4096)
+            shown.extend(block)
+            return block
+
+        monkeypatch.setenv("TERM", "xterm-256color")
+        monkeypatch.setenv("COLUMNS", "80")
+        monkeypatch.chdir(tmp_path)
+        assert pty.spawn([command, *args], keep) == 0
+        return shown.decode()
 
     return run
 

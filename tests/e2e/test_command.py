@@ -7,31 +7,22 @@ import sys
 from pathlib import Path
 
 import pytest
+from refusals import assert_refused
 
 from ihgnn_cli import __version__
 
 ESCAPE = "\x1b["
-
-
-def assert_refused(result: subprocess.CompletedProcess[str], code: int, *said: str) -> None:
-    """One or two lines that say what was wrong, the exit code, and nothing on standard output."""
-    assert result.returncode == code, result.stderr
-    assert result.stdout == ""
-    assert "Traceback" not in result.stderr
-    assert result.stderr.startswith("Error: ")
-    assert len(result.stderr.strip().splitlines()) <= 2
-    for each in said:
-        assert each in result.stderr
+COMMANDS = ("train", "evaluate", "export", "homophily", "datasets", "env")
 
 
 def test_help_lists_the_commands(ihgnn) -> None:
     result = ihgnn("--help")
     assert result.returncode == 0
-    for name in ("homophily", "datasets", "env"):
+    for name in COMMANDS:
         assert re.search(rf"\b{name}\b", result.stdout)
 
 
-@pytest.mark.parametrize("name", ["homophily", "datasets", "env"])
+@pytest.mark.parametrize("name", COMMANDS)
 def test_every_command_has_help_and_json(ihgnn, name: str) -> None:
     result = ihgnn(name, "--help")
     assert result.returncode == 0
@@ -159,28 +150,16 @@ def test_no_colours_and_no_progress_in_a_pipe(ihgnn) -> None:
     assert result.stderr == ""
 
 
-@pytest.mark.skipif(os.name == "nt", reason="pseudo-terminals are of Unix")
 @pytest.mark.parametrize(
     "args",
     [["datasets", "--all"], ["homophily", "MUTAG", "--compare-paper", "-m", "node", "-m", "edge"]],
 )
 def test_a_terminal_of_80_columns_gets_colours_and_whole_tables(
-    command: str, monkeypatch: pytest.MonkeyPatch, args: list[str]
+    in_terminal, args: list[str]
 ) -> None:
-    import pty
-
-    shown = bytearray()
-
-    def keep(descriptor: int) -> bytes:
-        block = os.read(descriptor, 4096)
-        shown.extend(block)
-        return block
-
-    monkeypatch.setenv("TERM", "xterm-256color")
-    monkeypatch.setenv("COLUMNS", "80")
-    assert pty.spawn([command, *args], keep) == 0
-    assert ESCAPE.encode() in shown
-    assert "…" not in shown.decode()
+    shown = in_terminal(*args)
+    assert ESCAPE in shown
+    assert "…" not in shown
 
 
 def test_a_terminal_without_unicode_gets_plain_bars(ihgnn, monkeypatch: pytest.MonkeyPatch) -> None:

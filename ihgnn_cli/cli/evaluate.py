@@ -1,0 +1,366 @@
+"""`ihgnn evaluate`: how good a trained model is, and on which graphs."""
+
+import math
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ihgnn_cli.cli.options import AsJson, DataRoot, Device, Offline, OtherData
+from ihgnn_cli.training.kinds import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from ihgnn_cli.data.dataset import GraphDataset
+    from ihgnn_cli.data.sources import Source
+    from ihgnn_cli.models.card import ModelCard
+    from ihgnn_cli.training.classifier import Classifier
+    from ihgnn_cli.training.evaluation import Evaluation
+    from ihgnn_cli.training.explanation import GraphExplanation
+
+_BAR_WIDTH = 30
+_SHOWN_POSITIONS = 10
+
+
+def evaluate(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="A run folder, its checkpoint (ckpt.pt), or an exported .onnx.",
+        ),
+    ],
+    dataset: OtherData = None,
+    split: Annotated[
+        Part | None,
+        typer.Option(
+            help="Which graphs of the model's own data. Default: test; all of other data."
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Draw accuracy by graph homophily to a .png, .svg or .pdf."
+        ),
+    ] = None,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Write one row a graph as CSV: class, probabilities, homophily."
+        ),
+    ] = None,
+    explain: Annotated[
+        bool,
+        typer.Option("--explain", help="Show the learned weight of each layer (theta)."),
+    ] = False,
+    graph: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Explain the prediction for graph N of the data set (counted from 0): which "
+            "nodes moved it most. Implies --explain.",
+        ),
+    ] = None,
+    device: Device = None,
+    data_root: DataRoot = None,
+    offline: Offline = False,
+    as_json: AsJson = False,
+) -> None:
+    """Evaluate a model on its own test graphs, or on other parts or data."""
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.report.evaluation import draw_accuracy_by_homophily, write_predictions
+    from ihgnn_cli.training import evaluation
+    from ihgnn_cli.training import folder as folders
+
+    if (model / folders.BEST).is_file():
+        model = model / folders.BEST
+    outputs = _checked_outputs(plot, predictions, model)
+    explain = explain or graph is not None
+    classifier = _load(model, device, explain)
+    source, graphs = _data(model, classifier.card, dataset, outputs, data_root, offline)
+    found = evaluation.evaluate(classifier, graphs, split)
+    explained = None if graph is None else _explain(classifier, graphs, found, graph)
+    if predictions is not None:
+        write_predictions(predictions, found.dataset, found.graphs, found.probabilities, found.beta)
+    if plot is not None:
+        title = f"{graphs.name}, {_part_words(found.part)}"
+        draw_accuracy_by_homophily(found.bins, title, found.metrics.accuracy, plot)
+    _warn(found, graphs, classifier.card)
+    theta = _theta(classifier) if explain else None
+    if as_json:
+        entry = _entry(model, classifier, graphs, found)
+        if explain:
+            entry["theta"] = theta
+            entry["explained"] = None if explained is None else asdict(explained)
+        console.show_json(entry)
+        return
+    console.show(
+        f"{model} on {graphs.name} ({source}): {_part_words(found.part)}, on {classifier.runs_on}",
+        style="bold",
+    )
+    if classifier.card.snapshot is not None:
+        console.show(f"Model: {classifier.card.snapshot}")
+    _show_metrics(found, classifier)
+    _show_homophily(found)
+    if explain:
+        _show_theta(theta)
+    if explained is not None:
+        _show_explained(explained)
+    for path in outputs:
+        console.note(f"Wrote {path}")
+
+
+def _checked_outputs(plot: Path | None, predictions: Path | None, model: Path) -> list[Path]:
+    """The files to write, none of them a file of the model or of its run."""
+    from ihgnn_cli.errors import InputError
+    from ihgnn_cli.report.figures import check_figure_path
+    from ihgnn_cli.training import folder as folders
+
+    if plot is not None:
+        check_figure_path(plot)
+        if predictions is not None and plot.absolute() == predictions.absolute():
+            raise InputError(f"--plot and --predictions both name {plot}. Give different files.")
+    outputs = [each for each in (plot, predictions) if each is not None]
+    run = {folders.CONFIG, folders.SPLITS, folders.METRICS, folders.RESULT, folders.CURVES}
+    own = {model.name, folders.BEST, folders.LAST, *run}
+    for path in outputs:
+        if path.name in own and path.resolve().parent == model.resolve().parent:
+            raise InputError(f"{path} belongs to the model. Write to another file.")
+    return outputs
+
+
+def _data(
+    model: Path,
+    card: "ModelCard",
+    given: str | None,
+    outputs: list[Path],
+    data_root: Path | None,
+    offline: bool,
+) -> "tuple[Source, GraphDataset]":
+    """The data that was asked for, or the model's own."""
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.data.sources import locate, read, refuse_overwriting
+    from ihgnn_cli.errors import IhgnnError, InputError
+
+    name = given or card.dataset
+    if not name:
+        raise InputError(
+            f"{model} was trained on a file ({card.dataset_name}), and does not know where it is "
+            "here. Give it with --dataset."
+        )
+    progress = console.ProgressDisplay()
+    try:
+        source = locate(name, data_root=data_root, offline=offline, progress=progress)
+    except IhgnnError as error:
+        if given is not None:
+            raise
+        raise type(error)(
+            f"The model's data is not where it was: {error}\nOr name it with --dataset."
+        ) from error
+    refuse_overwriting(outputs, [source])
+    graphs = read(source, progress)
+    if given is None and graphs.fingerprint != card.fingerprint:
+        raise InputError(
+            f"{name} is not what it was when the model was trained. Bring that data back, or "
+            f"evaluate on it as other data: --dataset {name}"
+        )
+    return source, graphs
+
+
+def _load(path: Path, device: str | None, explain: bool) -> "Classifier":
+    from ihgnn_cli.errors import InputError
+    from ihgnn_cli.training.classifier import load_torch
+    from ihgnn_cli.training.devices import AUTO, resolve_device
+
+    if path.suffix.lower() != ".onnx":
+        return load_torch(path, resolve_device(device or AUTO))
+    if explain:
+        raise InputError("An exported model cannot be explained. Give its checkpoint.")
+    from ihgnn_cli.deploy.onnx_model import load_onnx
+
+    return load_onnx(path, device or AUTO)
+
+
+def _part_words(part: Part) -> str:
+    return "all graphs" if part is Part.ALL else f"{part} graphs"
+
+
+def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard") -> None:
+    """What has to be known before the numbers are believed."""
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.words import counted
+
+    if card.snapshot is not None and not card.snapshot.chosen:
+        console.warn(
+            f"this model is just the last one (epoch {card.snapshot.epoch}): validation did not "
+            "choose it. ckpt.pt beside it is the one that was chosen."
+        )
+    told = []
+    if found.trained_on:
+        part = " or to choose its epoch" if found.selected_on is None else ""
+        told.append(f"{found.trained_on:,} of these graphs were used to train the model{part}")
+    if found.selected_on:
+        told.append(f"{found.selected_on:,} chose its epoch")
+    if told:
+        console.warn(
+            f"{' and '.join(told)}: this is no estimate for new graphs "
+            f"({len(found.graphs):,} graphs evaluated)."
+        )
+    if found.unknown_nodes:
+        console.note(
+            f"{counted(found.unknown_nodes, 'node')} have labels that the model does not know "
+            f"({console.plain(found.unknown_labels)}); they count as the zero vector."
+        )
+    if found.truncated:
+        console.note(
+            f"{counted(found.truncated, 'graph')} of {graphs.name} have more nodes than the "
+            "largest graph the model was made for; only their first nodes in sorted order count."
+        )
+
+
+def _show_metrics(found: "Evaluation", classifier: "Classifier") -> None:
+    from ihgnn_cli.cli import console
+
+    metrics = found.metrics
+    overall = console.table(None, "", "", "")
+    spread = f"95 % interval {metrics.accuracy_low:.1%} to {metrics.accuracy_high:.1%}"
+    for name, value, remark in (
+        ("Graphs", f"{metrics.graphs:,}", ""),
+        ("Accuracy", f"{metrics.accuracy:.1%}", spread),
+        ("Commonest class", f"{metrics.majority_share:.1%}", "accuracy of always naming it"),
+        ("Balanced accuracy", f"{metrics.balanced_accuracy:.1%}", "mean recall of the classes"),
+        ("Macro F1", f"{metrics.macro_f1:.3f}", ""),
+        ("ROC-AUC", _number(metrics.roc_auc), ""),
+        ("Log-loss", f"{metrics.log_loss:.3f}", ""),
+        ("Calibration error", f"{metrics.calibration_error:.3f}", "expected, 15 bins"),
+    ):
+        overall.add_row(name, value, remark)
+    overall.columns[1].justify = "right"
+    overall.show_header = False
+    console.show(overall)
+    names = [console.plain(str(value)) for value in classifier.card.class_values]
+    console.show("Confusion: rows true, columns predicted", style="bold")
+    confusion = console.table(None, "", *names)
+    for name, row in zip(names, metrics.confusion, strict=True):
+        confusion.add_row(name, *(f"{count:,}" for count in row))
+    console.show(confusion)
+
+
+def _show_homophily(found: "Evaluation") -> None:
+    from ihgnn_cli.cli import console
+
+    shown = console.table(
+        "Accuracy by graph homophily β",
+        *("", "Graphs", "Accuracy", "95 % interval", "Commonest", console.BARS),
+    )
+    for each in found.bins:
+        if each.graphs:
+            shown.add_row(f"{each.low:.1f} to {each.high:.1f}", *_bin_cells(each))
+    sides = found.sides
+    for name, side in (("below 0.5", sides.heterophilic), ("from 0.5", sides.homophilic)):
+        shown.add_row(name, *_bin_cells(side))
+    console.show(shown)
+
+
+def _bin_cells(each: Any) -> list[str]:
+    from ihgnn_cli.cli import console
+
+    if not each.graphs:
+        return ["0", "-", "-", "-", ""]
+    return [
+        f"{each.graphs:,}",
+        f"{each.accuracy:.1%}",
+        f"{each.accuracy_low:.1%} - {each.accuracy_high:.1%}",
+        f"{each.majority_share:.1%}",
+        console.bar(each.accuracy * _BAR_WIDTH / 2),
+    ]
+
+
+def _theta(classifier: "Classifier") -> "list[float] | None":
+    from ihgnn_cli.training.classifier import TorchClassifier
+    from ihgnn_cli.training.explanation import layer_weights
+
+    return layer_weights(classifier) if isinstance(classifier, TorchClassifier) else None
+
+
+def _show_theta(theta: "Sequence[float] | None") -> None:
+    from ihgnn_cli.cli import console
+
+    if theta is None:
+        console.show("This variant has no learned weights of the layers.\n")
+        return
+    shown = console.table("Learned weight of each layer (theta)", "", "Weight", console.BARS)
+    scale = _BAR_WIDTH / max(*(abs(each) for each in theta), 1e-12)
+    for layer, value in enumerate(theta):
+        shown.add_row(f"H({layer})", f"{value:+.4f}", console.bar(abs(value) * scale))
+    console.show(shown)
+
+
+def _explain(
+    classifier: "Classifier", graphs: "GraphDataset", found: "Evaluation", graph: int
+) -> "GraphExplanation | None":
+    from ihgnn_cli.training.classifier import TorchClassifier
+    from ihgnn_cli.training.explanation import explain_graph
+
+    if not isinstance(classifier, TorchClassifier):
+        return None
+    return explain_graph(classifier, graphs, found.dataset, graph)
+
+
+def _show_explained(explained: "GraphExplanation") -> None:
+    from ihgnn_cli.cli import console
+
+    part = "" if explained.part is None else f" (of {explained.part})"
+    console.show(
+        f"Graph {explained.graph}{part}: predicted {console.plain(str(explained.predicted))} "
+        f"({explained.probability:.1%}), truly {console.plain(str(explained.truth))}",
+        style="bold",
+    )
+    shown = console.table(
+        "Log-odds of the prediction, minus those without the node",
+        *("Sorted position", "Node", "Label", "Degree", "Change", console.BARS),
+    )
+    first = explained.positions[:_SHOWN_POSITIONS]
+    scale = _BAR_WIDTH / max(*(abs(each.change) for each in first), 1e-12)
+    for each in first:
+        shown.add_row(
+            "-" if each.position is None else f"{each.position:,}",
+            f"{each.node:,}",
+            console.plain(str(each.label)),
+            f"{each.degree:,}",
+            f"{each.change:+.3f}",
+            console.bar(abs(each.change) * scale),
+        )
+    console.show(shown)
+    more = len(explained.positions) - len(first)
+    if more > 0:
+        console.show(f"and {more:,} more nodes: --json lists all")
+
+
+def _entry(
+    model: Path, classifier: "Classifier", graphs: "GraphDataset", found: "Evaluation"
+) -> dict[str, object]:
+    snapshot = classifier.card.snapshot
+    return {
+        "model": model,
+        "runs_on": classifier.runs_on,
+        "dataset": graphs.name,
+        "fingerprint": graphs.fingerprint,
+        "part": found.part,
+        "snapshot": None if snapshot is None else asdict(snapshot),
+        "classes": classifier.card.class_values,
+        **asdict(found.metrics),
+        "by_homophily": [asdict(each) for each in found.bins],
+        "heterophilic": asdict(found.sides.heterophilic),
+        "homophilic": asdict(found.sides.homophilic),
+        "graphs_trained_on": found.trained_on,
+        "graphs_that_chose_the_epoch": found.selected_on,
+        "unknown_label_nodes": found.unknown_nodes,
+        "truncated_graphs": found.truncated,
+    }
+
+
+def _number(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.3f}"

@@ -1,0 +1,369 @@
+"""`ihgnn train`: train a model in a run folder, and continue an interrupted run."""
+
+import shlex
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import typer
+
+from ihgnn_cli.cli.options import AsJson, DataRoot, Device, Offline, complete_dataset
+from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, Variant
+from ihgnn_cli.training.kinds import Recipe
+
+if TYPE_CHECKING:
+    from ihgnn_cli.training.run import Prepared, Watch
+    from ihgnn_cli.training.stack import Epoch
+
+_RUNS = Path("runs")
+_MODEL, _TRAINING, _DATA = "Model", "Training", "Data"
+
+
+def train(
+    dataset: Annotated[
+        str | None,
+        typer.Option(
+            "--dataset",
+            "-d",
+            metavar="NAME",
+            help="A name (MUTAG, PROTEINS, ...) or a path to a TU folder or zip or a .jsonl "
+            "file. Default: the bundled MUTAG.",
+            autocompletion=complete_dataset,
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    features: Annotated[
+        Literal["labels", "attributes", "both"] | None,
+        typer.Option(help="What the model sees of a node. Default: labels.", rich_help_panel=_DATA),
+    ] = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPLIT",
+            help="holdout (80/10/10, stratified, by the seed; the default), fold:N (fold N of "
+            "the 10-fold protocol, counted from 0), or a file of splits as FILE or FILE:N.",
+            rich_help_panel=_DATA,
+        ),
+    ] = None,
+    layers: Annotated[
+        int | None,
+        typer.Option(
+            "--layers",
+            "-k",
+            help="K, the layers on top of the input layer. Default: 3.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    width: Annotated[
+        int | None,
+        typer.Option(help="Width of the layers. Default: 32.", rich_help_panel=_MODEL),
+    ] = None,
+    hidden: Annotated[
+        int | None,
+        typer.Option(help="Hidden width of the classifier. Default: 128.", rich_help_panel=_MODEL),
+    ] = None,
+    dropout: Annotated[
+        float | None,
+        typer.Option(help="In the classifier. Default: 0.5.", rich_help_panel=_MODEL),
+    ] = None,
+    variant: Annotated[
+        Variant | None,
+        typer.Option(
+            help="The paper's model (full, the default) or one of its four ablations.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    sort_key: Annotated[
+        SortKey | None,
+        typer.Option(
+            help="Whose last column sorts the nodes: the aggregate of the layers (the paper; "
+            "default) or the last layer (the authors' code).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    sort_order: Annotated[
+        SortOrder | None,
+        typer.Option(
+            help="ascending (the paper; default) or descending (the authors' code).",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    readout_relu: Annotated[
+        bool | None,
+        typer.Option(
+            "--readout-relu/--no-readout-relu",
+            help="A ReLU after the readout, as in the authors' code. Default: no.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    theta_init: Annotated[
+        ThetaInit | None,
+        typer.Option(
+            help="Where the weights of the layers start: mean, 1/(K+1), the default; glorot "
+            "(the authors' code); ones.",
+            rich_help_panel=_MODEL,
+        ),
+    ] = None,
+    lr: Annotated[
+        float | None,
+        typer.Option(
+            "--lr", help="Adam's learning rate. Default: 0.001.", rich_help_panel=_TRAINING
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option("--batch-size", "-b", help="Default: 32.", rich_help_panel=_TRAINING),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option("--epochs", "-e", help="Default: 350.", rich_help_panel=_TRAINING),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            help="Stop after this many epochs without a better one on validation. "
+            "Default: 0, never.",
+            rich_help_panel=_TRAINING,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Of all randomness. Default: 0.", rich_help_panel=_TRAINING),
+    ] = None,
+    device: Device = None,
+    recipe: Annotated[
+        Recipe | None,
+        typer.Option(
+            help="Settings that belong together: paper (the text; what the defaults are) or "
+            "authors (their published code)."
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="TOML, as a run folder's config.toml. What else the command line says, wins.",
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out", "-o", metavar="DIR", help="The run folder. Default: runs/NAME-1, -2, ..."
+        ),
+    ] = None,
+    resume: Annotated[
+        Path | None,
+        typer.Option(
+            "--resume",
+            metavar="DIR",
+            help="Continue an interrupted run, or a finished one with more --epochs.",
+        ),
+    ] = None,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Write DIR/tensorboard, too.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show the result, not the epochs.")
+    ] = False,
+    data_root: DataRoot = None,
+    offline: Offline = False,
+    as_json: AsJson = False,
+) -> None:
+    """Train IHGNN; the epoch is chosen on validation, and test is looked at once, at the end.
+
+    Without options it trains on the bundled MUTAG.
+    """
+    given: dict[str, object] = {
+        "dataset": dataset,
+        "features": features,
+        "split": split,
+        "layers": layers,
+        "width": width,
+        "hidden": hidden,
+        "dropout": dropout,
+        "variant": variant,
+        "sort_key": sort_key,
+        "sort_order": sort_order,
+        "readout_relu": readout_relu,
+        "theta_init": theta_init,
+        "lr": lr,
+        "batch_size": batch_size,
+        "seed": seed,
+    }
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.training import folder as folders
+    from ihgnn_cli.training import run
+    from ihgnn_cli.training.config import configure
+
+    log = None
+    if tensorboard:
+        from ihgnn_cli.report.tensorboard import tensorboard_logger
+
+        log = tensorboard_logger()
+    prepare = partial(
+        run.prepare, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
+    )
+    if resume is not None:
+        _refuse_with_resume({**given, "recipe": recipe, "config": config, "out": out})
+        folder = resume
+        before = folders.config_of(folder)
+        settings = folders.config_of(folder, epochs=epochs, patience=patience)
+        done = folders.finished(folder)
+        if done is not None and settings == before:
+            console.note(f"{folder} is finished. Give more --epochs or --patience to go on.")
+            if not (folder / folders.CURVES).is_file():
+                _draw(folder, done)
+            _show(done, folder, as_json)
+            return
+        settings = settings.with_values(_set({"device": device}))
+        prepared = prepare(settings, folder=folder)
+    else:
+        given |= {"epochs": epochs, "patience": patience, "device": device}
+        if out is not None:
+            _refuse_place(out)
+        prepared = prepare(configure(recipe, config, given))
+        if out is not None:
+            prepared, folder = run.start(prepared, out), out
+        else:
+            name = _file_name(prepared.dataset.name)
+            prepared, folder = run.start_numbered(prepared, _RUNS, name)
+    _fit(prepared, folder, log=log, quiet=quiet)
+    done = folders.finished(folder)
+    if done is not None:
+        _draw(folder, done)
+        _show(done, folder, as_json)
+
+
+def _set(options: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _refuse_place(out: Path) -> None:
+    from ihgnn_cli.errors import InputError
+    from ihgnn_cli.training import folder as folders
+
+    if out == Path():
+        raise InputError("--out needs the name of a folder.")
+    folders.refuse_used(out)
+
+
+def _refuse_with_resume(options: dict[str, object]) -> None:
+    from ihgnn_cli.errors import InputError
+
+    for name in _set(options):
+        raise InputError(
+            f"--{name.replace('_', '-')} cannot change a run that was started. Leave it out, or "
+            "start a new run."
+        )
+
+
+def _fit(
+    prepared: "Prepared",
+    folder: Path,
+    *,
+    log: "Callable[[Path], Watch] | None",
+    quiet: bool,
+) -> None:
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.errors import IhgnnError
+    from ihgnn_cli.training import folder as folders
+    from ihgnn_cli.training import run
+    from ihgnn_cli.words import counted
+
+    split = prepared.split
+    settings = prepared.config
+    if not quiet:
+        console.note(
+            f"{prepared.dataset.name}: {counted(len(split.train), 'graph')} to train, "
+            f"{len(split.validation):,} to validate, {len(split.test):,} to test "
+            f"({settings.data.split_from or settings.data.split}, seed {settings.training.seed}); "
+            f"on {prepared.device}; in {folder}"
+        )
+    try:
+        logged = None if log is None else log(folder)
+        with _display(settings.training.epochs, quiet) as show:
+
+            def watch(epoch: "Epoch", best: "Epoch") -> None:
+                show(epoch, best)
+                if logged is not None:
+                    logged(epoch, best)
+
+            run.fit(prepared, folder, watch, command=shlex.join(["ihgnn", *sys.argv[1:]]))
+    except (KeyboardInterrupt, SystemExit):
+        console.note(f"Continue with: ihgnn train --resume {console.quoted(folder)}")
+        raise
+    except IhgnnError:
+        folders.discard_unbegun(folder)
+        raise
+
+
+def _draw(folder: Path, result: dict[str, Any]) -> None:
+    from ihgnn_cli.report.training import draw_curves
+    from ihgnn_cli.training import folder as folders
+
+    title = f"{result['dataset']}, seed {result['seeds'][0]}"
+    history = folders.read_metrics(folder)
+    draw_curves(history, title, result["best_epoch"], folder / folders.CURVES)
+
+
+@contextmanager
+def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch], None]]":
+    """A live bar in a terminal, else a line an epoch, on standard error."""
+    from ihgnn_cli.cli import console
+
+    if quiet:
+        yield lambda _epoch, _best: None
+    elif console.err.is_terminal and not console.err.is_dumb_terminal:
+        with console.epoch_bar(epochs) as update:
+            yield lambda epoch, best: update(epoch.epoch, _told(epoch, best))
+    else:
+        digits = len(str(epochs))
+        yield lambda epoch, best: console.note(
+            f"epoch {epoch.epoch:{digits}}/{epochs}  {_told(epoch, best)}"
+        )
+
+
+def _told(epoch: "Epoch", best: "Epoch") -> str:
+    return (
+        f"train loss {epoch.train_loss:.4f} acc {epoch.train_accuracy:.3f}  "
+        f"val loss {epoch.validation_loss:.4f} acc {epoch.validation_accuracy:.3f}  "
+        f"best {best.epoch} ({best.validation_accuracy:.3f})"
+    )
+
+
+def _file_name(name: str) -> str:
+    """A data set's name as a folder can have it."""
+    kept = "".join(each if each.isalnum() or each in "-_.+" else "_" for each in name)
+    return kept.strip(".") or "run"
+
+
+def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.training import folder as folders
+    from ihgnn_cli.words import counted
+
+    checkpoint = folder / folders.BEST
+    if as_json:
+        console.show_json({**result, "folder": folder, "checkpoint": checkpoint})
+        return
+    test, validation = result["test"], result["validation"]
+    why = "all epochs were run"
+    if result["stopped"] == "patience":
+        training = result["config"]["training"]
+        why = f"none of the next {training['patience']} was better, and so the rest of "
+        why += f"{training['epochs']} was left out"
+    console.show(f"Test accuracy {test['accuracy']:.1%}", style="bold")
+    console.show(
+        f"of one run on {counted(test['graphs'], 'graph')} (95 % interval "
+        f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; the commonest class alone "
+        f"{test['majority_share']:.1%}), at epoch {result['best_epoch']} of {result['epochs']}, "
+        f"which was chosen on {counted(validation['graphs'], 'validation graph')} "
+        f"({validation['accuracy']:.1%}); {why}, in {result['seconds']:.0f} s."
+    )
+    console.show(f"\nRun folder  {folder}\nCheckpoint  {checkpoint}")
+    console.show(f"Next        ihgnn evaluate {console.quoted(checkpoint)}")
