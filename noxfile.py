@@ -78,5 +78,5 @@ def newest(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Run the benchmarks; data sets that are not at hand are skipped."""
     install(session, "test")
-    for script in ("startup", "reading", "homophily"):
+    for script in ("startup", "reading", "homophily", "training"):
         session.run("python", f"benchmarks/{script}.py", *session.posargs)

@@ -171,7 +171,7 @@ def report(
     versions = ", ".join(f"{key} {facts[key]}" for key in ("python", *_DISTRIBUTIONS))
     print(f"{benchmark}: {facts['cores']} cores, {facts['platform']}, {versions}\n\n{text}")
     if claims:
-        print("\nTargets (set for COLLAB):")
+        print("\nTargets:")
         print("\n".join(claim.line() for claim in claims))
 
 
