@@ -232,7 +232,7 @@ def train(
         else:
             name = _file_name(prepared.dataset.name)
             prepared, folder = run.start_numbered(prepared, _RUNS, name)
-    _fit(prepared, folder, log=log, quiet=quiet)
+    _fit(prepared, folder, new=resume is None, log=log, quiet=quiet)
     done = folders.finished(folder)
     if done is not None:
         _draw(folder, done)
@@ -266,6 +266,7 @@ def _fit(
     prepared: "Prepared",
     folder: Path,
     *,
+    new: bool,
     log: "Callable[[Path], Watch] | None",
     quiet: bool,
 ) -> None:
@@ -298,7 +299,8 @@ def _fit(
         console.note(f"Continue with: ihgnn train --resume {console.quoted(folder)}")
         raise
     except IhgnnError:
-        folders.discard_unbegun(folder)
+        if new:
+            folders.discard_unbegun(folder)
         raise
 
 
