@@ -32,7 +32,14 @@ def clean_environment(
     monkeypatch.setenv("IHGNN_MIRROR", "http://127.0.0.1:9")  # the discard port: refused at once
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("PYTHONUTF8", "1")  # the same output on every system
-    for name in ("IHGNN_DEBUG", "GITHUB_ACTIONS", "FORCE_COLOR", "PY_COLORS", "NO_COLOR"):
+    for name in (
+        "IHGNN_DEBUG",
+        "GITHUB_ACTIONS",
+        "FORCE_COLOR",
+        "PY_COLORS",
+        "NO_COLOR",
+        "COLUMNS",
+    ):
         monkeypatch.delenv(name, raising=False)
 
 
