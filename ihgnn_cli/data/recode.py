@@ -20,7 +20,6 @@ class Recoded:
 
     dataset: GraphDataset
     """Labels that the model does not know are `UNKNOWN`."""
-    unknown_nodes: int
     unknown_labels: tuple[Value, ...]
     unlabelled: NDArray[np.int64]
     """Graphs whose class the model does not know."""
@@ -49,7 +48,6 @@ def recoded(
         )
     label = _positions(dataset.label_values, label_values)
     classes = _positions(dataset.class_values, class_values)
-    node_label = label[dataset.node_label]
     unknown = tuple(
         value
         for value, position in zip(dataset.label_values, label.tolist(), strict=True)
@@ -59,12 +57,11 @@ def recoded(
     return Recoded(
         replace(
             dataset,
-            node_label=node_label,
+            node_label=label[dataset.node_label],
             label_values=tuple(label_values),
             graph_class=graph_class,
             class_values=tuple(class_values),
         ),
-        int(np.count_nonzero(node_label == UNKNOWN)),
         unknown,
         np.flatnonzero(graph_class == UNKNOWN),
     )

@@ -61,11 +61,6 @@ class IHGNN(nn.Module):
         self.weight = linear_weight(generators, settings.hidden, inputs.classes)
         self.bias = linear_bias(generators, settings.hidden, inputs.classes)
 
-    @property
-    def rounds(self) -> int:
-        """How far a node sees: what as many rounds of 1-WL do not tell apart, neither does this."""
-        return len(self._blocks)
-
     def embed(self, batch: Batch, tape: Tape | None = None) -> tuple[Tensor, Tensor]:
         """[S, R, ·] the aggregated node embeddings H, and those of the last layer."""
         found = self.weight.new_empty(len(self._blocks) + 1, *batch.size.shape, self._width)

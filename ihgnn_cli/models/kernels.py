@@ -1,7 +1,7 @@
 """The gathers and sums of the model, over index lists that a batch carries.
 
-They cost what the rows and edges cost, add without atomics (the same result every time, on a GPU
-as well) and need no memory beyond their result. S members, R rows a member, d columns.
+They cost what the rows and edges cost, and need no memory beyond their result. S members, R rows
+a member, d columns.
 """
 
 from collections.abc import Iterator

@@ -1,8 +1,7 @@
 """Homophily for people and machines: remarks, JSON, the paper's Figure 1, one row a graph."""
 
-import csv
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 from pathlib import Path
 
@@ -10,12 +9,12 @@ import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource
 from ihgnn_cli.data.sources import Origin, Source
-from ihgnn_cli.files import written_whole
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import isolated_nodes
 from ihgnn_cli.homophily.paper import differences, paper_row
 from ihgnn_cli.homophily.summary import HomophilySummary, MeasureSummary
 from ihgnn_cli.report.figures import literal, new_figure, save_figure
+from ihgnn_cli.report.tables import write_rows
 from ihgnn_cli.words import counted
 
 _COLUMNS = 3
@@ -75,17 +74,6 @@ def _graph_rows(
             row += [nodes[graph], edges[graph], isolated[graph]]
             row += ["" if math.isnan(each[graph]) else repr(each[graph]) for each in values]
             yield row
-
-
-def write_rows(path: Path, head: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    """Write a table as CSV, whole or not at all."""
-    with (
-        written_whole(path) as temporary,
-        temporary.open("w", encoding="utf-8", newline="") as stream,
-    ):
-        writer = csv.writer(stream)
-        writer.writerow(head)
-        writer.writerows(rows)
 
 
 def reading_remarks(dataset: GraphDataset) -> list[str]:

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.identity import graph_digests
-from ihgnn_cli.data.recode import Recoded, recoded, some_values
+from ihgnn_cli.data.recode import UNKNOWN, Recoded, recoded, some_values
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.measures import graph_homophily
 from ihgnn_cli.models.card import ModelCard
@@ -70,7 +70,7 @@ def evaluate(classifier: Classifier, dataset: GraphDataset, part: Part | None = 
     beta = graph_homophily(dataset)[graphs]
     trained_on, selected_on = _seen(card, dataset, graphs, own)
     nodes = np.isin(dataset.node_graph, graphs)
-    unknown = nodes & (words.dataset.node_label < 0)
+    unknown = nodes & (words.dataset.node_label == UNKNOWN)
     return Evaluation(
         dataset=words.dataset,
         part=part,
