@@ -17,7 +17,7 @@ from typing import Any, get_type_hints
 
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.sources import BUNDLED
-from ihgnn_cli.data.splits import HOLDOUT, is_drawn
+from ihgnn_cli.data.split_choice import HOLDOUT, file_readings, is_drawn
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.models.settings import IHGNNSettings
@@ -37,7 +37,7 @@ class DataSettings:
     """A name or a path."""
     features: Features = Features.LABELS
     split: str = HOLDOUT
-    """`holdout`, `fold:N`, or a file of splits: see `data.splits.choose`."""
+    """`holdout`, `fold:N`, or a file of splits: see `data.split_choice.choose`."""
     split_from: str = ""
     """For the record: the file that the split of a run folder was taken from."""
 
@@ -174,9 +174,8 @@ def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:
 
 def _is_file(folder: Path, value: str) -> bool:
     """Whether a name in a configuration is a file beside it (`splits.json`, `splits.json:3`)."""
-    name = value.rpartition(":")[0] if value.rpartition(":")[2].isdigit() else value
     try:
-        return bool(name) and (folder / name).is_file()
+        return any((folder / name).is_file() for name, _ in file_readings(value))
     except (OSError, ValueError):
         return False
 

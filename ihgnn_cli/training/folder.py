@@ -14,7 +14,8 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.splits import Split, write_folds
+from ihgnn_cli.data.folds import Fold, write_fold_file
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import cannot_write, written_whole
 from ihgnn_cli.jsonable import jsonable
@@ -38,7 +39,7 @@ def make(config: RunConfig, split: Split, folder: Path) -> None:
     made = folder if folder.is_dir() else folder.parent / f".{folder.name}-{secrets.token_hex(4)}"
     try:
         made.mkdir(parents=True, exist_ok=True)
-        write_folds([split], made / SPLITS)
+        write_fold_file([Fold((split,))], made / SPLITS)
         write_config(config, made / CONFIG)
         if made != folder:
             made.replace(folder)

@@ -293,12 +293,13 @@ def test_files_are_looked_for_beside_the_configuration(
     assert config.data.split == str(tmp_path / "splits.json")
 
 
+@pytest.mark.parametrize("number", ["3", "3:1"])
 def test_a_fold_of_a_file_beside_the_configuration_keeps_its_number(
-    tmp_path: Path, path: Path
+    tmp_path: Path, path: Path, number: str
 ) -> None:
     (tmp_path / "splits.json").touch()
-    config = read(path, '[data]\nsplit = "splits.json:3"\n')
-    assert config.data.split == f"{tmp_path / 'splits.json'}:3"
+    config = read(path, f'[data]\nsplit = "splits.json:{number}"\n')
+    assert config.data.split == f"{tmp_path / 'splits.json'}:{number}"
 
 
 def test_a_configuration_by_its_bare_name_gives_absolute_paths(
