@@ -3,12 +3,15 @@
 import errno
 import os
 import subprocess
+import sys
+import time
 from pathlib import Path
+from threading import Event, Thread
 
 import pytest
 
 from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.files import locked, remove_parts, written_whole
+from ihgnn_cli.files import clock_of, exclusive, locked, remove_parts, written_whole
 
 ADVICE = "Choose another place."
 NO_SPACE = os.strerror(errno.ENOSPC)
@@ -114,6 +117,39 @@ def test_a_disk_that_fills_up_at_any_step_is_told(
     assert names(tmp_path) == []
 
 
+def test_a_durable_file_is_on_the_disk_before_it_has_its_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "result.txt"
+    target.write_text("old")
+    on_disk = []
+
+    def fsync(descriptor: int) -> None:
+        on_disk.append((os.fstat(descriptor).st_size, target.read_text()))
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    with written_whole(target, durable=True) as temporary:
+        temporary.write_text("longer")
+        assert on_disk == []
+    assert on_disk == [(6, "old")]
+    assert target.read_text() == "longer"
+    with written_whole(target) as temporary:
+        temporary.write_text("quick")
+    assert len(on_disk) == 1
+
+
+def test_a_durable_file_that_does_not_reach_the_disk_leaves_the_old_one(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    target = tmp_path / "result.txt"
+    target.write_text("old")
+    monkeypatch.setattr(os, "fsync", disk_full)
+    with pytest.raises(IhgnnError, match=NO_SPACE), written_whole(target, durable=True) as half:
+        half.write_text("new")
+    assert names(tmp_path) == ["result.txt"]
+    assert target.read_text() == "old"
+
+
 @pytest.mark.parametrize("below", ["result.txt", "folder/result.txt"])
 def test_a_parent_that_is_a_file_is_told(tmp_path: Path, below: str) -> None:
     (tmp_path / "file").write_text("I am a file")
@@ -188,3 +224,146 @@ def test_a_lock_keeps_others_out_until_its_block_ends(tmp_path: Path) -> None:
         pass
     with locked(tmp_path / "file"):
         pass
+
+
+@pytest.fixture(params=["locks", "no fcntl", "locks refused"])
+def locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A system with locks, one that has none, and a file system that refuses them."""
+    if request.param == "no fcntl":
+        monkeypatch.setitem(sys.modules, "fcntl", None)
+        return
+    fcntl = pytest.importorskip("fcntl")
+    if request.param == "locks refused":
+        monkeypatch.setattr(fcntl, "flock", refuse)
+
+
+def refuse(*_: object) -> None:
+    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
+
+
+@pytest.fixture
+def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+
+
+def leave_behind(lock: Path, seconds: float) -> None:
+    lock.touch()
+    os.utime(lock, (time.time() - seconds,) * 2)
+
+
+@pytest.mark.usefixtures("locks")
+def test_of_threads_that_want_the_same_one_is_in_the_block_at_a_time(tmp_path: Path) -> None:
+    total = tmp_path / "total"
+    total.write_text("0")
+
+    def add() -> None:
+        for _ in range(10):
+            with exclusive(tmp_path / "lock"):
+                before = int(total.read_text())
+                time.sleep(0.0005)  # all others would read the same now
+                total.write_text(str(before + 1))
+
+    threads = [Thread(target=add) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert total.read_text() == "40"
+    assert set(names(tmp_path)) <= {"lock", "total"}
+
+
+@pytest.mark.usefixtures("locks")
+def test_a_process_waits_until_the_block_of_another_has_ended(tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; from ihgnn_cli.files import exclusive\n"
+        "if sys.argv[2] == 'none': sys.modules['fcntl'] = None\n"
+        "with exclusive(Path(sys.argv[1])): print('in', flush=True); sys.stdin.read()\n"
+    )
+    lock = tmp_path / "lock"
+    with exclusive(lock):
+        # The other process is to find the same kind of lock as this one.
+        kind = "none" if (tmp_path / "lock.held").exists() else "some"
+    command = [sys.executable, "-c", code, str(lock), kind]
+    entered = Event()
+
+    def enter() -> None:
+        with exclusive(lock):
+            entered.set()
+
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as it:
+        assert it.stdout
+        assert it.stdout.readline() == "in\n"
+        waiting = Thread(target=enter)
+        waiting.start()
+        assert not entered.wait(0.05)
+        it.communicate("", timeout=10)
+    waiting.join(10)
+    assert entered.is_set()
+
+
+@pytest.mark.usefixtures("locks")
+def test_a_failure_in_an_exclusive_block_opens_it_to_others(tmp_path: Path) -> None:
+    with pytest.raises(BlockingIOError, match="mine"), exclusive(tmp_path / "lock"):
+        raise BlockingIOError("mine")
+    with exclusive(tmp_path / "lock"):
+        pass
+
+
+@pytest.mark.usefixtures("no_locks")
+@pytest.mark.parametrize("files", [["lock.held"], ["lock.held", "lock.held.held"]])
+def test_a_lock_file_that_was_left_behind_is_taken_over(tmp_path: Path, files: list[str]) -> None:
+    for file in files:
+        leave_behind(tmp_path / file, seconds=31)
+    with exclusive(tmp_path / "lock"):
+        assert names(tmp_path) == ["lock.held"]
+        assert clock_of(tmp_path) - (tmp_path / "lock.held").stat().st_mtime < 30
+    assert names(tmp_path) == []
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_a_lock_file_of_less_than_half_a_minute_is_waited_for(tmp_path: Path) -> None:
+    leave_behind(tmp_path / "lock.held", seconds=20)
+    entered = Event()
+
+    def enter() -> None:
+        with exclusive(tmp_path / "lock"):
+            entered.set()
+
+    waiting = Thread(target=enter)
+    waiting.start()
+    assert not entered.wait(0.05)
+    (tmp_path / "lock.held").unlink()
+    waiting.join(10)
+    assert entered.is_set()
+
+
+@pytest.mark.usefixtures("no_locks")
+def test_who_was_in_the_block_for_too_long_does_not_remove_the_lock_of_another(
+    tmp_path: Path,
+) -> None:
+    with exclusive(tmp_path / "lock"):
+        (tmp_path / "lock.held").unlink()
+        leave_behind(tmp_path / "lock.held", seconds=1)
+    assert names(tmp_path) == ["lock.held"]
+
+
+@pytest.mark.usefixtures("locks")
+def test_a_lock_in_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
+    lock = tmp_path / "none" / "lock"
+    with pytest.raises(IhgnnError, match="Cannot write"), exclusive(lock):
+        pytest.fail("the block must not run")
+
+
+def test_the_clock_of_a_folder_is_that_of_its_files_and_leaves_nothing(tmp_path: Path) -> None:
+    before = tmp_path / "before"
+    before.touch()
+    now = clock_of(tmp_path)
+    after = tmp_path / "after"
+    after.touch()
+    assert before.stat().st_mtime <= now <= after.stat().st_mtime
+    assert names(tmp_path) == ["after", "before"]
+
+
+def test_a_clock_that_cannot_be_read_is_told(tmp_path: Path) -> None:
+    with pytest.raises(IhgnnError, match="Cannot write"):
+        clock_of(tmp_path / "none")

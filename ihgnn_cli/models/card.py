@@ -82,11 +82,23 @@ class ModelCard:
         }
 
 
+def inputs_of(dataset: GraphDataset, features: Features) -> Inputs:
+    """The sizes that the parameters of a model for this data follow from."""
+    labels = 0 if features is Features.ATTRIBUTES else len(dataset.label_values)
+    attributes = _attributes(dataset, features)
+    return Inputs(labels, attributes, len(dataset.class_values), dataset.max_nodes)
+
+
+def _attributes(dataset: GraphDataset, features: Features) -> int:
+    """Columns of node attributes that the model reads."""
+    if features is Features.LABELS or dataset.node_attributes is None:
+        return 0
+    return int(dataset.node_attributes.shape[1])
+
+
 def describe(given: str, dataset: GraphDataset, features: Features, split: Split) -> ModelCard:
     """The card of a model that will be trained on this data."""
-    attributes = 0
-    if features is not Features.LABELS and dataset.node_attributes is not None:
-        attributes = dataset.node_attributes.shape[1]
+    attributes = _attributes(dataset, features)
     used = np.concatenate([split.train, split.validation])
     return ModelCard(
         dataset=given,

@@ -8,7 +8,7 @@ import io
 import math
 import warnings
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -45,15 +45,15 @@ class Checkpoint:
 
     def model(self, device: torch.device) -> IHGNN:
         """The models, ready to answer."""
-        built = build(self.config, self.card, [0] * self.members)
+        built = build(self.config.model, self.card.inputs, [0] * self.members)
         built.load_state_dict(self.weights)
         return built.to(device).eval()
 
 
-def build(config: RunConfig, card: ModelCard, seeds: list[int]) -> IHGNN:
+def build(settings: IHGNNSettings, inputs: Inputs, seeds: Sequence[int]) -> IHGNN:
     """A stack of models at its start, one member a seed."""
     generators = [generator(seed, "parameters") for seed in seeds]
-    return IHGNN(config.model, card.inputs, generators)
+    return IHGNN(settings, inputs, generators)
 
 
 def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:

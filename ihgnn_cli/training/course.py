@@ -1,5 +1,6 @@
 """One model's course through the epochs: its best, and when it is enough."""
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -10,30 +11,31 @@ from ihgnn_cli.training.stack import Epoch
 
 
 class Course:
-    """What became of one member of a stack, epoch by epoch; chooses on validation alone.
+    """What became of one member of a stack, epoch by epoch; chooses on validation alone."""
 
-    Args:
-        member: its position in the stack.
-    """
-
-    def __init__(self, member: int = 0) -> None:
-        self.member = member
+    def __init__(self) -> None:
         self.history: list[Epoch] = []
         self.best: Epoch | None = None
         self.best_weights: dict[str, Tensor] = {}
+        """Each with a member axis of one; empty where nobody keeps them."""
+        self.diverged: Epoch | None = None
+        """The epoch whose loss is not a finite number: it does not count, and is the last."""
 
-    def add(self, epoch: Epoch, weights: Mapping[str, Tensor]) -> None:
-        """Take note of an epoch, and of the member's part of the stack's weights if it is best."""
+    def add(self, epoch: Epoch) -> bool:
+        """Take note of an epoch, and tell whether it is the best so far."""
+        if not (math.isfinite(epoch.train_loss) and math.isfinite(epoch.validation_loss)):
+            self.diverged = epoch
+            return False
         self.history.append(epoch)
-        if epoch.better_than(self.best):
-            self.best = epoch
-            part = slice(self.member, self.member + 1)
-            self.best_weights = {name: value[part].clone() for name, value in weights.items()}
+        if not epoch.better_than(self.best):
+            return False
+        self.best = epoch
+        return True
 
     def done(self, epochs: int, patience: int) -> bool:
         """Whether all epochs were run, or `patience` (unless 0) since the best one."""
         run = len(self.history)
-        if run >= epochs:
+        if run >= epochs or self.diverged is not None:
             return True
         return bool(patience) and run - (self.best.epoch if self.best else 0) >= patience
 
@@ -43,6 +45,7 @@ class Course:
             "history": [asdict(each) for each in self.history],
             "best": None if self.best is None else self.best.epoch,
             "best_weights": self.best_weights,
+            "diverged": None if self.diverged is None else asdict(self.diverged),
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
@@ -55,3 +58,4 @@ class Course:
         self.history = [Epoch(**each) for each in history]
         self.best = None if plain["best"] is None else self.history[plain["best"] - 1]
         self.best_weights = dict(plain["best_weights"])
+        self.diverged = None if plain["diverged"] is None else Epoch(**plain["diverged"])

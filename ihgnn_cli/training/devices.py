@@ -15,6 +15,8 @@ if TYPE_CHECKING:
 AUTO = "auto"
 # Between PROTEINS (190,000 in a batch of 32) and COLLAB (750,000).
 _WORTH_THREADS = 500_000
+# What a full memory says, where it is not an exception of its own.
+_FULL_MEMORY = ("allocate memory", "not enough memory", "ALLOC_FAILED", "out of memory")
 
 
 @dataclass(frozen=True)
@@ -66,6 +68,14 @@ def computing(elements: int) -> Iterator[None]:
     finally:
         torch.set_num_threads(before)
         torch.set_flush_denormal(False)
+
+
+def is_full_memory(error: Exception) -> bool:
+    """Whether an exception says that memory, of the machine or of a GPU, is used up."""
+    import torch
+
+    known = isinstance(error, torch.OutOfMemoryError | MemoryError)
+    return known or any(words in str(error) for words in _FULL_MEMORY)
 
 
 def resolve_device(given: str) -> "torch.device":

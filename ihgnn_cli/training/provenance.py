@@ -12,17 +12,29 @@ from ihgnn_cli.versions import package_versions
 
 def provenance(card: ModelCard, device: torch.device, command: str) -> dict[str, Any]:
     """Versions, data and split hashes, device and command, as plain values."""
-    name = torch.cuda.get_device_name(device) if device.type == "cuda" else platform.processor()
+    return {
+        **machine_facts(device),
+        "dataset": card.dataset_name,
+        "data_sha256": card.fingerprint,
+        "split_sha256": card.split.digest,
+        "threads": torch.get_num_threads(),
+        "command": command,
+    }
+
+
+def machine_facts(device: torch.device) -> dict[str, Any]:
+    """Versions, system and device, as plain values."""
+    if device.type != "cuda":
+        name = platform.processor() or platform.machine()
+    elif torch.cuda.is_available():
+        name = torch.cuda.get_device_name(device)
+    else:
+        name = "on other machines"  # those of a cluster
     return {
         "ihgnn": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": package_versions(),
-        "dataset": card.dataset_name,
-        "data_sha256": card.fingerprint,
-        "split_sha256": card.split.digest,
         "device": str(device),
-        "device_name": name or platform.machine(),
-        "threads": torch.get_num_threads(),
-        "command": command,
+        "device_name": name,
     }

@@ -11,32 +11,29 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import torch
 
 from ihgnn_cli.data.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.sources import Origin, locate, read
-from ihgnn_cli.data.splits import Split, choose, is_drawn
+from ihgnn_cli.data.split_choice import choose, is_drawn
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import locked, remove_parts
 from ihgnn_cli.models.card import ModelCard, Snapshot, describe
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training import folder as folders
-from ihgnn_cli.training.checkpoint import Checkpoint, build, load_checkpoint, save_checkpoint
+from ihgnn_cli.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
+from ihgnn_cli.training.cohort import new_cohort
 from ihgnn_cli.training.config import RunConfig
-from ihgnn_cli.training.course import Course
-from ihgnn_cli.training.devices import computing, resolve_device
+from ihgnn_cli.training.devices import computing, is_full_memory, resolve_device
+from ihgnn_cli.training.loading import load_data
 from ihgnn_cli.training.metrics import Metrics, mean_probabilities, measure
 from ihgnn_cli.training.provenance import provenance
-from ihgnn_cli.training.stack import Epoch, Member, Stack, predict
+from ihgnn_cli.training.stack import Epoch, Member, predict
 
 # Epochs of small data take milliseconds. Saving after each of them would take as long as the
 # epochs, so that finished epochs are on disk this many seconds later, at the latest.
 _SAVE_SECONDS = 1.0
-# What a full memory says, where it is not an exception of its own.
-_FULL_MEMORY = ("allocate memory", "not enough memory", "ALLOC_FAILED")
 
 Watch = Callable[[Epoch, Epoch], None]
 """Told of each epoch, and of the best so far."""
@@ -90,20 +87,12 @@ def prepare(
         InputError: data, split, features or device are not to be had.
     """
     device = resolve_device(config.training.device)
-    source = locate(config.data.dataset, data_root=data_root, offline=offline, progress=progress)
-    dataset = read(source, progress)
-    if config.data.features is not Features.LABELS and dataset.node_attributes is None:
-        raise InputError(f"{dataset.name} has no node attributes. Use --features labels.")
+    config, dataset = load_data(config, data_root=data_root, offline=offline, progress=progress)
     text = config.data.split if folder is None else str(folder / folders.SPLITS)
     split = choose(text, dataset, config.training.seed)
-    # A path is made absolute, so that the run can be repeated from another folder.
-    given = str(source.path) if source.origin is Origin.PATH else config.data.dataset
-    config = replace(
-        config,
-        data=replace(config.data, dataset=given),
-        training=replace(config.training, device=str(device)),
-    )
-    return Prepared(config, dataset, describe(given, dataset, config.data.features, split), device)
+    config = replace(config, training=replace(config.training, device=str(device)))
+    card = describe(config.data.dataset, dataset, config.data.features, split)
+    return Prepared(config, dataset, card, device)
 
 
 def start(prepared: Prepared, folder: Path) -> Prepared:
@@ -152,10 +141,8 @@ def fit(
             sitting = _Sitting(prepared, folder)
             with computing(sitting.elements):
                 return sitting.run(watch, command)
-    except (torch.OutOfMemoryError, MemoryError) as error:
-        raise _out_of_memory(prepared) from error
-    except RuntimeError as error:
-        if not any(words in str(error) for words in _FULL_MEMORY):
+    except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+        if not is_full_memory(error):
             raise
         raise _out_of_memory(prepared) from error
 
@@ -175,17 +162,10 @@ class _Sitting:
             config.model.layers,
             prepared.device,
         )
-        model = build(config, prepared.card, [config.training.seed]).to(prepared.device)
         member = Member(config.training.seed, config.training.lr, split.train, split.validation)
-        self.stack = Stack(
-            model,
-            self.store,
-            [member],
-            batch_size=config.training.batch_size,
-            hidden=config.model.hidden,
-            dropout=config.model.dropout,
-        )
-        self.course = Course()
+        self.cohort = new_cohort(config, prepared.card.inputs, self.store, [member])
+        self.stack = self.cohort.stack
+        (self.course,) = self.cohort.courses
         self.saved_best: Epoch | None = None
         self.seconds_before = 0.0
         if (folder / folders.LAST).is_file():
@@ -205,10 +185,10 @@ class _Sitting:
         folders.write_metrics(course.history, self.folder)
         self._save()
         saved = time.monotonic()
-        while not course.done(training.epochs, training.patience):
-            (epoch,) = self.stack.train_epoch()
-            self._check(epoch)
-            course.add(epoch, self.stack.model.state_dict())
+        while not self.cohort.finished:
+            self.cohort.advance()
+            self._refuse_divergence()
+            epoch = course.history[-1]
             folders.append_metrics(epoch, self.folder)
             if time.monotonic() - saved >= _SAVE_SECONDS:
                 self._save()
@@ -232,8 +212,9 @@ class _Sitting:
         logits = predict(self.stack.model, self.store, graphs)
         return measure(mean_probabilities(logits), self.prepared.dataset.graph_class[graphs])
 
-    def _check(self, epoch: Epoch) -> None:
-        if np.isfinite(epoch.train_loss) and np.isfinite(epoch.validation_loss):
+    def _refuse_divergence(self) -> None:
+        epoch = self.course.diverged
+        if epoch is None:
             return
         kept = ""
         if self.course.best is not None:
@@ -248,10 +229,10 @@ class _Sitting:
 
     def _save(self) -> None:
         self._save_best()
-        state = self.stack.state()
-        weights: Any = state.pop("model")
+        state = self.cohort.state()
+        weights = state["stack"].pop("model")
         history = self.course.history
-        progress = {**state, "course": self.course.as_plain(), "seconds": self._seconds()}
+        progress = {**state, "seconds": self._seconds()}
         last = self._checkpoint(weights, history[-1] if history else None, progress)
         save_checkpoint(last, self.folder / folders.LAST)
 
@@ -289,8 +270,8 @@ class _Sitting:
             )
         progress = last.progress
         try:
-            self.stack.restore({**progress, "model": last.weights})
-            self.course.restore(progress["course"])
+            stack = {**progress["stack"], "model": last.weights}
+            self.cohort.restore({**progress, "stack": stack})
             self.seconds_before = float(progress["seconds"])
         except (KeyError, TypeError, ValueError, IndexError, RuntimeError) as error:
             raise InputError(

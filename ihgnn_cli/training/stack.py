@@ -43,6 +43,7 @@ class StackedModel(Protocol):
     def train(self) -> object:
         """This and the rest as in torch.nn.Module."""
 
+    def modules(self) -> Iterator[nn.Module]: ...  # noqa: D102
     def eval(self) -> object: ...  # noqa: D102
     def parameters(self) -> Iterator[nn.Parameter]: ...  # noqa: D102
     def state_dict(self) -> dict[str, Tensor]: ...  # noqa: D102
@@ -109,17 +110,55 @@ class Stack:
         self._hidden = hidden
         self._dropout = dropout
         self._optimizer = _StackedAdam(model, self.members, self._steps)
-        self._validation: list[Batch] | None = None
+        self._evaluated: dict[str, list[Batch]] = {}
 
     def train_epoch(self) -> list[Epoch]:
         """One pass over each member's graphs for training, one over those for validation."""
         self.epoch += 1
         trained, right = self._train()
-        losses, accuracies = self._validate()
+        losses, accuracies = self.evaluate(
+            "validation", [member.validation for member in self.members]
+        )
         return [
             Epoch(self.epoch, *(float(value) for value in values))
             for values in zip(trained, right, losses, accuracies, strict=True)
         ]
+
+    @torch.no_grad()
+    def evaluate(
+        self, name: str, graphs: Sequence[Positions]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """[S] mean loss and accuracy of each member on its graphs, as the models are now.
+
+        The batches are kept under the name: the same name stands for the same graphs.
+        """
+        self.model.eval()
+        if name not in self._evaluated:
+            self._evaluated[name] = list(evaluation_batches(self.store, graphs))
+        tally = _Tally()
+        for batch in self._evaluated[name]:
+            tally.add(batch, self.model(batch))
+        return tally.means()
+
+    def keep(self, positions: Sequence[int]) -> None:
+        """Go on with these members only; they do not notice."""
+        state = self._optimizer.state()
+        index = torch.tensor(positions, device=self.store.device)
+        for module in self.model.modules():
+            for parameter in module.parameters(recurse=False):
+                parameter.data, parameter.grad = parameter.data[index], None
+            for name, buffer in module.named_buffers(recurse=False):
+                setattr(module, name, buffer[index])
+        self.members = tuple(self.members[each] for each in positions)
+        self._evaluated.clear()
+        self._optimizer = _StackedAdam(self.model, self.members, self._steps)
+        self._optimizer.restore(
+            {
+                "first": state["first"][index],
+                "second": state["second"][index],
+                "steps": [state["steps"][each] for each in positions],
+            }
+        )
 
     def state(self) -> dict[str, object]:
         """All that the next epoch depends on, as plain values and tensors."""
@@ -168,17 +207,6 @@ class Stack:
         kept = torch.rand(len(member.train), self._hidden, generator=drawn) >= self._dropout
         return member.train[order], kept / (1 - self._dropout)
 
-    @torch.no_grad()
-    def _validate(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        self.model.eval()
-        if self._validation is None:
-            graphs = [member.validation for member in self.members]
-            self._validation = list(evaluation_batches(self.store, graphs))
-        tally = _Tally()
-        for batch in self._validation:
-            tally.add(batch, self.model(batch))
-        return tally.means()
-
 
 class _Tally:
     """Losses and hits of the batches of an epoch, reduced once at its end."""
@@ -197,8 +225,10 @@ class _Tally:
         )
         loss = F.cross_entropy(logits.transpose(1, 2), truth, reduction="none")
         right = (logits.argmax(-1) == truth).to(loss.dtype)
-        sums = (torch.stack([loss, right, torch.ones_like(loss)]) * weight).sum(-1).cpu().numpy()
-        return sums[0] / sums[2], sums[1] / sums[2]
+        sums = (torch.stack([loss, right, torch.ones_like(loss)]) * weight).sum(-1)
+        # In double precision, so that a share of graphs is the nearest number to it.
+        losses, hits, graphs = sums.cpu().numpy().astype(np.float64)
+        return losses / graphs, hits / graphs
 
 
 class _StackedAdam:
@@ -256,7 +286,7 @@ class _StackedAdam:
                 maximize=False,
             )
 
-    def state(self) -> dict[str, object]:
+    def state(self) -> dict[str, Any]:
         """Moments [S, *] and steps [S], as plain tensors and numbers."""
         steps = [int(run.done) for run in self._runs for _ in range(len(run.values))]
         return {"first": self._first, "second": self._second, "steps": steps}

@@ -90,7 +90,7 @@ def untrained(
     """A checkpoint with weights and running statistics as good as any."""
     config = RunConfig(model=settings)
     card = replace(describe("tiny", data, features, Split([0], [1], [2])), max_nodes=M)
-    model = checkpoints.build(config, card, list(range(members)))
+    model = checkpoints.build(config.model, card.inputs, list(range(members)))
     drawn = torch.Generator().manual_seed(0)
     weights = {
         name: value

@@ -167,7 +167,9 @@ def test_a_killed_run_goes_on_to_the_same_weights(command, ihgnn, tmp_path, whol
     last = folder / "last.pt"
     deadline = time.monotonic() + 100
     # Not before an epoch was saved: going on is to be shown, and not only beginning again.
-    while not last.is_file() or not torch.load(last, weights_only=True)["progress"]["epoch"]:
+    while (
+        not last.is_file() or not torch.load(last, weights_only=True)["progress"]["stack"]["epoch"]
+    ):
         assert time.monotonic() < deadline
         assert process.poll() is None, process.communicate()
         time.sleep(0.02)

@@ -12,7 +12,7 @@ from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training import run
 from ihgnn_cli.training.checkpoint import load_checkpoint
 from ihgnn_cli.training.config import configure
-from ihgnn_cli.training.stack import Epoch
+from ihgnn_cli.training.stack import Epoch, Stack
 
 SMALL = {"epochs": 4, "width": 4, "hidden": 8, "layers": 2, "batch_size": 64, "device": "cpu"}
 
@@ -281,13 +281,13 @@ def test_a_loss_that_is_no_number_stops_the_run(tmp_path: Path) -> None:
 def test_a_late_divergence_keeps_the_best_model(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = run.Stack.train_epoch
+    real = Stack.train_epoch
 
-    def diverging(stack: run.Stack) -> list[Epoch]:
+    def diverging(stack: Stack) -> list[Epoch]:
         (epoch,) = real(stack)
         return [epoch if epoch.epoch < 3 else replace(epoch, train_loss=float("nan"))]
 
-    monkeypatch.setattr(run.Stack, "train_epoch", diverging)
+    monkeypatch.setattr(Stack, "train_epoch", diverging)
     with pytest.raises(IhgnnError, match=r"epoch 3 .* best model so far \(epoch \d\) is .*ckpt.pt"):
         trained(tmp_path / "run")
     best = load_checkpoint(tmp_path / "run" / "ckpt.pt").epoch
@@ -317,7 +317,7 @@ def test_a_full_memory_is_told_with_a_remedy(
             raise error
 
         with monkeypatch.context() as patch:
-            patch.setattr(run.Stack, "train_epoch", full)
+            patch.setattr(Stack, "train_epoch", full)
             with pytest.raises(IhgnnError, match="smaller --batch-size"):
                 run.fit(ready, tmp_path / "run")
 

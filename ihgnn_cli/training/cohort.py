@@ -1,0 +1,103 @@
+"""A stack of models on its way, each until it has finished: the loop over epochs."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ihgnn_cli.data.batches import GraphStore
+from ihgnn_cli.models.settings import Inputs
+from ihgnn_cli.training.checkpoint import build
+from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.course import Course
+from ihgnn_cli.training.stack import Member, Stack
+
+
+def new_cohort(
+    config: RunConfig,
+    inputs: Inputs,
+    store: GraphStore,
+    members: Sequence[Member],
+    *,
+    keep_weights: bool = True,
+) -> "Cohort":
+    """Members of one configuration at their start; seed and learning rate are their own."""
+    model = build(config.model, inputs, [member.seed for member in members])
+    stack = Stack(
+        model.to(store.device),
+        store,
+        members,
+        batch_size=config.training.batch_size,
+        hidden=config.model.hidden,
+        dropout=config.model.dropout,
+    )
+    epochs, patience = config.training.epochs, config.training.patience
+    return Cohort(stack, epochs=epochs, patience=patience, keep_weights=keep_weights)
+
+
+class Cohort:
+    """A stack and the courses of its members; those that have finished leave the stack.
+
+    Args:
+        stack: at its start.
+        epochs: at most.
+        patience: epochs without a better one after which a member has finished; 0: never.
+        keep_weights: whether courses keep the weights of their best epochs.
+    """
+
+    def __init__(
+        self, stack: Stack, *, epochs: int, patience: int, keep_weights: bool = True
+    ) -> None:
+        self.stack = stack
+        self.courses = tuple(Course() for _ in stack.members)
+        """Of all members, in the order that they came in."""
+        self.present: tuple[int, ...] = tuple(range(len(stack.members)))
+        """Whose turn it is still: the course of each position in the stack."""
+        self._epochs = epochs
+        self._patience = patience
+        self._keep_weights = keep_weights
+
+    def advance(self) -> None:
+        """One epoch of all that are present; those that it finishes are gone before the next."""
+        self.dismiss()
+        for position, epoch in enumerate(self.stack.train_epoch()):
+            course = self.courses[self.present[position]]
+            if course.add(epoch) and self._keep_weights:
+                weights = self.stack.model.state_dict()
+                part = slice(position, position + 1)
+                course.best_weights = {name: each[part].clone() for name, each in weights.items()}
+
+    def done(self, member: int) -> bool:
+        """Whether this member has finished."""
+        return self.courses[member].done(self._epochs, self._patience)
+
+    @property
+    def finished(self) -> bool:
+        """Whether all have."""
+        return all(map(self.done, self.present))
+
+    def dismiss(self) -> None:
+        """Take out of the stack whoever has finished, but never everybody."""
+        left = [at for at, member in enumerate(self.present) if not self.done(member)]
+        if left and len(left) < len(self.present):
+            self.stack.keep(left)
+            self.present = tuple(self.present[at] for at in left)
+
+    def state(self) -> dict[str, Any]:
+        """All that the next epoch depends on, as plain values and tensors."""
+        return {
+            "present": list(self.present),
+            "courses": [course.as_plain() for course in self.courses],
+            "stack": self.stack.state(),
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from a `state`, in a cohort of the same members at its start.
+
+        Raises:
+            KeyError, TypeError, ValueError, IndexError, RuntimeError: it is none.
+        """
+        for course, plain in zip(self.courses, state["courses"], strict=True):
+            course.restore(plain)
+        self.present = tuple(state["present"])
+        if len(self.present) < len(self.courses):
+            self.stack.keep(self.present)
+        self.stack.restore(state["stack"])

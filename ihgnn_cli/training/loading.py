@@ -1,0 +1,31 @@
+"""The data that a configuration names, read and checked."""
+
+from dataclasses import replace
+from pathlib import Path
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.features import Features
+from ihgnn_cli.data.sources import Origin, locate, read
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.progress import NO_PROGRESS, Progress
+from ihgnn_cli.training.config import RunConfig
+
+
+def load_data(
+    config: RunConfig,
+    *,
+    data_root: Path | None = None,
+    offline: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> tuple[RunConfig, GraphDataset]:
+    """The data set, and the configuration with a path to it that holds in any folder.
+
+    Raises:
+        InputError: the data is not to be had, or has not the features that are asked for.
+    """
+    source = locate(config.data.dataset, data_root=data_root, offline=offline, progress=progress)
+    dataset = read(source, progress)
+    if config.data.features is not Features.LABELS and dataset.node_attributes is None:
+        raise InputError(f"{dataset.name} has no node attributes. Use --features labels.")
+    given = str(source.path) if source.origin is Origin.PATH else config.data.dataset
+    return replace(config, data=replace(config.data, dataset=given)), dataset
