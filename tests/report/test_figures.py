@@ -59,8 +59,8 @@ def test_any_text_can_be_drawn_literally(tmp_path: Path, text: str) -> None:
 def test_matplotlib_waits_until_there_is_something_to_draw() -> None:
     script = (
         "import sys\n"
-        "import ihgnn_cli.report.evaluation, ihgnn_cli.report.homophily\n"
-        "import ihgnn_cli.report.training\n"
+        "import ihgnn_cli.report.crossval, ihgnn_cli.report.evaluation\n"
+        "import ihgnn_cli.report.homophily, ihgnn_cli.report.training\n"
         "assert not {'torch', 'matplotlib'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

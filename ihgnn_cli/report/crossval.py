@@ -1,0 +1,178 @@
+"""The result of a cross-validation as a figure: fold by fold, and under other rules."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ihgnn_cli.report.figures import literal, new_figure, save_figure
+from ihgnn_cli.words import counted
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+_HONEST, _ON_TEST, _VALIDATION, _PLAIN = "#4c72b0", "#c44e52", "#dd8452", "#6b6b6b"
+_LONGEST_NAME = 37  # of a data set, in the title; longer ones lose their middle
+_FOLD_WIDTH, _MOST_WIDTH = 0.5, 14.0  # inches
+_RULES_WIDTH = 4.6
+_MOST_TICKS = 20  # with more folds, not each has its number
+_RULE_NAMES = {
+    "nested": "trainings of the selection,\na configuration a fold",
+    "common-validation": "one configuration\nfor all folds",
+    "authors": "the authors' script",
+    "common-test-epoch": "one configuration and\nepoch for all folds",
+}
+"""Short for the titles of `selection.rules`."""
+
+# Where things stand beside the number of their fold.
+_VALIDATION_AT, _RUNS_AT, _RUNS_SPREAD, _MEAN_HALF = -0.3, 0.1, 0.15, 0.24
+
+
+@dataclass(frozen=True)
+class _Row:
+    """A line of the right panel, in percent."""
+
+    name: str
+    honest: bool
+    mean: float
+    std: float
+
+
+def draw_folds(result: Mapping[str, Any], path: Path) -> None:
+    """Draw the test accuracies of each fold, and beside them other rules where there are some.
+
+    Args:
+        result: what `result.json` holds.
+        path: of the figure.
+
+    Raises:
+        InputError: the suffix is not one of a figure.
+    """
+    folds, rules = result["folds"], result.get("rules")
+    width = min(_MOST_WIDTH, max(6.8, 1.5 + _FOLD_WIDTH * len(folds)))
+    if rules is None:
+        figure = new_figure((width, 4.6))
+        panel = figure.subplots()
+    else:
+        figure = new_figure((width + _RULES_WIDTH, 4.6))
+        panel, other = figure.subplots(1, 2, width_ratios=(width, _RULES_WIDTH))
+        _draw_rules(other, _rows(result, rules))
+    legend = _draw_by_fold(panel, result)
+    runs = counted(len(folds[0]["runs"]), "run")
+    title = f"{_shortened(result['dataset'])}: {counted(len(folds), 'fold')}, {runs} each"
+    figure.suptitle(literal(title))
+    figure.legend(
+        list(legend.values()),
+        list(legend),
+        loc="outside lower center",
+        ncols=2 if rules is None else 3,  # as many as fit
+        frameon=False,
+        fontsize=9,
+    )
+    save_figure(figure, path)
+
+
+def _draw_by_fold(panel: "Axes", result: Mapping[str, Any]) -> "dict[str, Artist]":
+    """Draw the left panel; gives what its legend explains."""
+    folds: Sequence[Mapping[str, Any]] = result["folds"]
+    numbers = np.array([fold["fold"] for fold in folds])
+    places = numbers + _RUNS_AT
+    runs = len(folds[0]["runs"])
+    beside = np.linspace(-_RUNS_SPREAD, _RUNS_SPREAD, runs) if runs > 1 else np.zeros(1)
+    legend: dict[str, Artist] = {}
+    (legend["test accuracy of a run"],) = panel.plot(
+        (places[:, None] + beside).ravel(),
+        [100 * run["test_accuracy"] for fold in folds for run in fold["runs"]],
+        "o",
+        markersize=4,
+        color=_HONEST,
+        alpha=0.75,
+    )
+    legend["mean of a fold's runs"] = panel.hlines(
+        [100 * fold["test_mean"] for fold in folds],
+        places - _MEAN_HALF,
+        places + _MEAN_HALF,
+        color=_HONEST,
+        linewidth=1.6,
+    )
+    (legend["validation accuracy of the choice"],) = panel.plot(
+        numbers + _VALIDATION_AT,
+        [100 * fold["validation_accuracy"] for fold in folds],
+        "D",
+        markersize=4.5,
+        markerfacecolor="none",
+        markeredgecolor=_VALIDATION,
+    )
+    mean, std = 100 * result["test_mean"], 100 * result["test_std"]
+    line = panel.axhline(mean, color=_HONEST, linewidth=1.2, zorder=1)
+    band = panel.axhspan(mean - std, mean + std, color=_HONEST, alpha=0.13, linewidth=0, zorder=0)
+    told = f"test, mean ± std over folds: {mean:.1f} ± {std:.1f} %"
+    legend[told] = (band, line)  # type: ignore[assignment]  # drawn one on the other
+    paper, majority = result["paper"], 100 * result["majority_share"]
+    if paper is not None:
+        legend[f"the paper's mean: {paper['mean']:.1f} %"] = panel.axhline(
+            paper["mean"], color=_ON_TEST, linestyle="--", linewidth=1.2, zorder=1
+        )
+    legend[f"the commonest class: {majority:.1f} %"] = panel.axhline(
+        majority, color=_PLAIN, linestyle=":", linewidth=1.4, zorder=1
+    )
+    panel.set_xlim(numbers[0] - 0.6, numbers[-1] + 0.6)
+    if len(folds) <= _MOST_TICKS:
+        panel.set_xticks(numbers)
+    panel.set_xlabel("fold")
+    panel.set_ylabel("accuracy in %")
+    panel.grid(axis="y", alpha=0.25)
+    panel.spines[["top", "right"]].set_visible(False)
+    return legend
+
+
+def _rows(result: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> list[_Row]:
+    rows = [
+        _Row(
+            "this result,\nthe final runs",
+            True,
+            100 * result["test_mean"],
+            100 * result["test_std"],
+        )
+    ]
+    for rule in rules:
+        name = _RULE_NAMES.get(rule["key"], rule["key"])
+        rows.append(_Row(name, rule["honest"], 100 * rule["mean"], 100 * rule["std"]))
+    if result["paper"] is not None:
+        rows.append(_Row("the paper", False, result["paper"]["mean"], result["paper"]["std"]))
+    return rows
+
+
+def _draw_rules(panel: "Axes", rows: Sequence[_Row]) -> None:
+    for place, row in enumerate(rows):
+        color = _HONEST if row.honest else _ON_TEST
+        panel.errorbar(row.mean, place, xerr=row.std, fmt="o", markersize=5, color=color, capsize=3)
+        panel.annotate(
+            f"{row.mean:.1f} ± {row.std:.1f}",
+            (row.mean, place),
+            (0, 5),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+            color=color,
+        )
+    names = [row.name + ("" if row.honest else "\n(chosen on test)") for row in rows]
+    panel.set_yticks(range(len(rows)), names, fontsize=8)
+    for label, row in zip(panel.get_yticklabels(), rows, strict=True):
+        label.set_color("black" if row.honest else _ON_TEST)
+    panel.set_ylim(len(rows) - 0.5, -0.7)  # the first on top
+    panel.set_xlabel("test accuracy in %")
+    panel.set_title("under other rules, mean ± std over folds", fontsize=10)
+    panel.grid(axis="x", alpha=0.25)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def _shortened(name: str) -> str:
+    """A name that fits beside what else a title says."""
+    if len(name) <= _LONGEST_NAME:
+        return name
+    half = (_LONGEST_NAME - 1) // 2
+    return f"{name[:half]}…{name[-half:]}"

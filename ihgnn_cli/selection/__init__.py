@@ -1,0 +1,1 @@
+"""The 10-fold protocol and the search over configurations."""

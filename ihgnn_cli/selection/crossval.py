@@ -1,0 +1,194 @@
+"""The protocol of Errica et al. (ICLR 2020) as one job: prepared, begun in a folder, finished.
+
+Outer loop: folds, each graph tested once. Inner loop: of each fold, every configuration of the
+grid is trained on train, and epoch and configuration are chosen on validation alone. The chosen
+configuration is trained again several times, and the test accuracies of these runs, each at its
+best epoch by validation, are averaged.
+"""
+
+import hashlib
+import json
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.folds import PROTOCOL_FOLDS, Fold, draw_folds, read_fold_file
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.jsonable import jsonable
+from ihgnn_cli.paths import expanded
+from ihgnn_cli.selection import folder as folders
+from ihgnn_cli.selection.agenda import Agenda
+from ihgnn_cli.selection.executor import NOTHING, Executor, Step
+from ihgnn_cli.selection.memory import stack_size
+from ihgnn_cli.selection.plan import selection_units
+from ihgnn_cli.selection.result import Work, identity, make_result
+from ihgnn_cli.selection.work import Job
+from ihgnn_cli.training.provenance import machine_facts
+
+_DIGEST = 8  # hexadecimal digits that tell jobs of a data set apart
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far a job is."""
+
+    models: int
+    """Finished."""
+    of_models: int
+    epochs: int
+    """Model-epochs that need not be run any more."""
+    of_epochs: int
+
+
+def make_folds(
+    dataset: GraphDataset,
+    seed: int,
+    *,
+    file: Path | None = None,
+    folds: int | None = None,
+    inner: int | None = None,
+) -> tuple[Fold, ...]:
+    """The folds of a file, or drawn from the seed; by default ten with one hold-out each.
+
+    Raises:
+        InputError: the file does not fit the data, or holds other numbers than are asked for.
+    """
+    if file is None:
+        count = PROTOCOL_FOLDS if folds is None else folds
+        drawn = draw_folds(dataset.graph_class, seed, count, 1 if inner is None else inner)
+        return tuple(drawn)
+    found = read_fold_file(expanded(file), len(dataset))
+    if len(found) < 2:
+        raise InputError(f"{file} holds one fold, and a graph has to be tested in each of several.")
+    counts = {len(fold.splits) for fold in found}
+    if len(counts) > 1:
+        raise InputError(f"{file} has folds with different numbers of inner splits.")
+    for name, asked, there in (("folds", folds, len(found)), ("inner-folds", inner, counts.pop())):
+        if asked is not None and asked != there:
+            raise InputError(f"{file} has {there} {name}, and --{name} asks for {asked}.")
+    return tuple(found)
+
+
+def default_folder(parent: Path, job: Job, name: str) -> Path:
+    """The folder of a job that was given none: the same job has the same."""
+    text = json.dumps(jsonable(identity(job)), sort_keys=True)
+    return parent / f"{name}-crossval-{hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]}"
+
+
+def begin(
+    job: Job, folder: Path, executor: Executor, *, stack: int | None = None, command: str = ""
+) -> int:
+    """Make the job's folder, or find it begun, and give the size of stacks that it has.
+
+    The size is the first command's, so that those who go on end with the same numbers.
+
+    Raises:
+        InputError: the folder holds something else.
+    """
+    if stack is None:
+        units = len(selection_units(job.protocol, job.folds))
+        stack = stack_size(job, units, executor)
+    content = {
+        "identity": identity(job),
+        "stack": stack,
+        "command": command,
+        "begun": datetime.now(UTC).isoformat(timespec="seconds"),
+        **machine_facts(executor.device),
+    }
+    folders.begin(folder, content, job.folds)
+    found: int = folders.read_job(folder)["stack"]
+    return found
+
+
+def other_versions(folder: Path, executor: Executor) -> str | None:
+    """What has changed since a job began, where that may change the last digits of the rest."""
+    before, now = folders.read_job(folder), machine_facts(executor.device)
+    told = []
+    for name in ("ihgnn", "torch"):
+        versions = [
+            str(facts.get(name) or facts.get("packages", {}).get(name)) for facts in (before, now)
+        ]
+        if versions[0] != versions[1]:
+            told.append(f"{name} {versions[0]}, now {versions[1]}")
+    return ", ".join(told) or None
+
+
+def finish(
+    job: Job,
+    folder: Path,
+    executor: Executor,
+    stack: int,
+    watch: Callable[[Progress, Step], None] = lambda _progress, _step: None,
+    *,
+    command: str = "",
+) -> dict[str, Any]:
+    """Do what is left of a job, and write and give its result.
+
+    Raises:
+        IhgnnError: a training failed, or a worker did.
+    """
+    agenda = Agenda(job, folder, stack)
+    before = folders.read_result(folder)
+    complete = agenda.finished()
+    if complete and before is not None and ("rules" in before or not job.curves):
+        return before
+    meter = _Meter(agenda, watch)
+    if not complete:
+        executor.run(job, folder, stack, meter.hear)
+        meter.look()
+    work = Work(executor, meter.trained, meter.seconds, command)
+    result = make_result(job, agenda, work, before)
+    folders.write_result(folder, result)
+    return result
+
+
+class _Meter:
+    """Adds up what executors tell, and looks after those who work elsewhere."""
+
+    _LOOK_SECONDS = 3.0
+
+    def __init__(self, agenda: Agenda, watch: Callable[[Progress, Step], None]) -> None:
+        self._agenda = agenda
+        self._watch = watch
+        self._epochs = agenda.job.protocol.config.training.epochs
+        self._looked = time.monotonic()
+        self._models = agenda.finished_units()
+        self._settled = self._models * self._epochs
+        self.trained = 0
+        self._began: float | None = None
+        self._last = 0.0
+
+    def hear(self, step: Step) -> None:
+        now = time.monotonic()
+        if self._began is None:
+            self._began = self._last = now
+        if step.trained:
+            self._last = now
+        self.trained += step.trained
+        self._settled += step.settled
+        if now - self._looked >= self._LOOK_SECONDS:
+            self.look(step)
+        else:
+            self._tell(step)
+
+    def look(self, step: Step = NOTHING) -> None:
+        """See what is finished, by whomever."""
+        self._looked = time.monotonic()
+        self._models = self._agenda.finished_units()
+        self._settled = max(self._settled, self._models * self._epochs)
+        self._tell(step)
+
+    def _tell(self, step: Step) -> None:
+        total = self._agenda.total
+        of_epochs = total * self._epochs
+        epochs = min(self._settled, of_epochs)
+        self._watch(Progress(self._models, total, epochs, of_epochs), step)
+
+    @property
+    def seconds(self) -> float:
+        """From when the first worker was ready to the last that was heard."""
+        return 0.0 if self._began is None else self._last - self._began

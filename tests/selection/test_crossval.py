@@ -1,0 +1,263 @@
+"""A job from its folds to its result, in this process."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ihgnn_cli.data import load_dataset
+from ihgnn_cli.data.folds import draw_folds, write_fold_file
+from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.selection import crossval, workers
+from ihgnn_cli.selection.claims import Claims
+from ihgnn_cli.selection.executor import Executor, Step
+from ihgnn_cli.selection.grid import Configuration
+from ihgnn_cli.selection.plan import Protocol
+from ihgnn_cli.selection.result import identity
+from ihgnn_cli.selection.units import parsed
+from ihgnn_cli.selection.work import Job
+from ihgnn_cli.training.config import configure
+
+CPU = torch.device("cpu")
+GRID = (Configuration(0.01, 64, 1), Configuration(0.001, 64, 1))
+
+
+def here(job: Job, folder: Path, stack: int, watch) -> None:
+    workers.work(job, folder, stack, CPU, watch)
+
+
+def idle(*_: object) -> None:
+    pass
+
+
+HERE = Executor(1, CPU, 2**34, here)
+
+
+@pytest.fixture
+def job() -> Job:
+    config = configure(overrides={"width": 4, "hidden": 8, "epochs": 2, "device": "cpu"})
+    dataset = load_dataset("MUTAG")
+    folds = crossval.make_folds(dataset, 0, folds=3)
+    return Job(Protocol(config, GRID, 2), dataset, folds)
+
+
+def finished(job: Job, folder: Path, **options) -> dict:
+    stack = crossval.begin(job, folder, HERE, stack=4)
+    return crossval.finish(job, folder, HERE, stack, **options)
+
+
+def test_the_result_follows_from_the_unit_files(job: Job, tmp_path: Path) -> None:
+    result = finished(job, tmp_path / "job", command="ihgnn crossval")
+    files = (tmp_path / "job" / "units").iterdir()
+    records = [parsed(path.read_text(encoding="utf-8")) for path in files]
+    assert len(records) == result["models"] == 2 * 3 + 3 * 2
+    assert result["model_epochs"] == result["trained_now"] == 24
+    for fold in result["folds"]:
+        of_fold = [each for each in records if each.validated.unit.fold == fold["fold"]]
+        chosen = Configuration(**fold["configuration"])
+        competing = {
+            each.validated.unit.configuration: each.validated.score
+            for each in of_fold
+            if each.validated.unit.stage == "select"
+        }
+        assert competing[chosen] == max(competing.values())
+        assert fold["validation_accuracy"] == float(competing[chosen][0])
+        tests = [
+            each.tested.accuracy
+            for each in sorted(of_fold, key=lambda each: each.validated.unit.run)
+            if each.validated.unit.stage == "final"
+        ]
+        assert [run["test_accuracy"] for run in fold["runs"]] == tests
+        assert fold["test_mean"] == np.mean(tests)
+        digests = {run["split_sha256"] for run in fold["runs"]}
+        assert digests == {job.folds[fold["fold"]].splits[0].digest}
+    means = [fold["test_mean"] for fold in result["folds"]]
+    assert result["test_mean"] == pytest.approx(np.mean(means))
+    assert result["test_std"] == pytest.approx(np.std(means))
+    by_run = [
+        np.mean([fold["runs"][run]["test_accuracy"] for fold in result["folds"]])
+        for run in range(2)
+    ]
+    assert result["runs"] == pytest.approx(by_run)
+    assert result["runs_std"] == pytest.approx(np.std(by_run))
+    assert result["paper"] == {"mean": 89.9, "std": 6.0}
+    assert result["majority_share"] == 125 / 188
+    assert result["job"]["data_sha256"] == job.dataset.fingerprint
+    assert result["provenance"]["command"] == "ihgnn crossval"
+    assert json.loads((tmp_path / "job" / "result.json").read_text()) == result
+
+
+def test_a_finished_job_is_not_done_again(job: Job, tmp_path: Path) -> None:
+    result = finished(job, tmp_path / "job")
+
+    def refuse(*_: object) -> None:
+        raise AssertionError("there is nothing left to do")
+
+    again = crossval.finish(job, tmp_path / "job", replace(HERE, run=refuse), 4)
+    assert again == result
+    (tmp_path / "job" / "result.json").unlink()
+    anew = crossval.finish(job, tmp_path / "job", replace(HERE, run=refuse), 4)
+    assert anew["folds"] == result["folds"]
+    assert anew["trained_now"] == 0
+
+
+def test_no_mean_over_what_happens_to_be_there(job: Job, tmp_path: Path) -> None:
+    finished(job, tmp_path / "job")
+    (tmp_path / "job" / "result.json").unlink()
+    lost = next((tmp_path / "job" / "units").glob("final-fold1-*-run1.json"))
+    lost.unlink()
+    lazy = replace(HERE, run=idle)
+    with pytest.raises(IhgnnError, match="Run 1 of fold 1 is missing"):
+        crossval.finish(job, tmp_path / "job", lazy, 4)
+    assert not (tmp_path / "job" / "result.json").exists()
+    next((tmp_path / "job" / "units").glob("select-fold2-*")).unlink()
+    with pytest.raises(IhgnnError, match="Fold 2 is not complete"):
+        crossval.finish(job, tmp_path / "job", lazy, 4)
+
+
+def test_progress_ends_at_the_end_whatever_patience_leaves_out(job: Job, tmp_path: Path) -> None:
+    training = replace(job.protocol.config.training, epochs=30, patience=2)
+    patient = replace(
+        job, protocol=job.protocol.on(replace(job.protocol.config, training=training))
+    )
+    told: list[crossval.Progress] = []
+    result = finished(patient, tmp_path / "job", watch=lambda progress, _: told.append(progress))
+    assert result["model_epochs"] < 30 * 12
+    assert told[0].epochs == 0
+    assert (told[-1].epochs, told[-1].of_epochs) == (30 * 12, 30 * 12)
+    assert told[-1].of_models == 12
+    assert [each.epochs for each in told] == sorted(each.epochs for each in told)
+
+
+def test_the_size_of_stacks_stays_what_it_was(job: Job, tmp_path: Path) -> None:
+    assert crossval.begin(job, tmp_path / "job", HERE, stack=4) == 4
+    assert crossval.begin(job, tmp_path / "job", HERE, stack=5) == 4
+    assert crossval.begin(job, tmp_path / "job", HERE) == 4
+    assert crossval.begin(job, tmp_path / "other", HERE) == 6  # all six fit and pay
+
+
+def test_equal_jobs_have_the_same_folder_and_others_another(job: Job) -> None:
+    place = crossval.default_folder(Path("runs"), job, "MUTAG")
+    assert place.parent == Path("runs")
+    assert place.name.startswith("MUTAG-crossval-")
+    assert crossval.default_folder(Path("runs"), replace(job, curves=True), "MUTAG") == place
+    moved = replace(job.protocol.config, data=replace(job.protocol.config.data, dataset="/x/MUTAG"))
+    assert (
+        crossval.default_folder(
+            Path("runs"), replace(job, protocol=job.protocol.on(moved)), "MUTAG"
+        )
+        == place
+    )
+    others = [
+        replace(job, protocol=replace(job.protocol, runs=3)),
+        replace(job, protocol=replace(job.protocol, grid=GRID[:1])),
+        replace(job, folds=crossval.make_folds(job.dataset, 1, folds=3)),
+        replace(job, protocol=job.protocol.on(configure(overrides={"width": 5, "epochs": 2}))),
+    ]
+    places = {crossval.default_folder(Path("runs"), each, "MUTAG") for each in [job, *others]}
+    assert len(places) == 5
+
+
+def test_the_identity_holds_no_path_and_no_device(job: Job) -> None:
+    moved = replace(job.protocol.config, data=replace(job.protocol.config.data, dataset="/x/MUTAG"))
+    text = json.dumps(identity(replace(job, protocol=job.protocol.on(moved))))
+    assert "/x" not in text
+    assert "cpu" not in text
+
+
+def test_folds_come_from_the_seed_or_from_a_file(job: Job, tmp_path: Path) -> None:
+    data = job.dataset
+    ten = crossval.make_folds(data, 0)
+    assert [len(fold.splits) for fold in ten] == [1] * 10
+    file = tmp_path / "folds.json"
+    write_fold_file(draw_folds(data.graph_class, 5, 4, 2), file)
+    found = crossval.make_folds(data, 0, file=file)
+    assert [fold.digest for fold in found] == [
+        fold.digest for fold in draw_folds(data.graph_class, 5, 4, 2)
+    ]
+    assert len(crossval.make_folds(data, 0, file=file, folds=4, inner=2)) == 4
+    with pytest.raises(InputError, match="has 4 folds, and --folds asks for 10"):
+        crossval.make_folds(data, 0, file=file, folds=10)
+    with pytest.raises(InputError, match="has 2 inner-folds, and --inner-folds asks for 1"):
+        crossval.make_folds(data, 0, file=file, inner=1)
+
+
+def test_files_that_are_no_cross_validation_are_refused(job: Job, tmp_path: Path) -> None:
+    file = tmp_path / "folds.json"
+    one, other = draw_folds(job.dataset.graph_class, 0, 2)
+    write_fold_file([one], file)
+    with pytest.raises(InputError, match="holds one fold"):
+        crossval.make_folds(job.dataset, 0, file=file)
+    uneven = replace(other, splits=other.splits * 2)
+    write_fold_file([one, uneven], file)
+    with pytest.raises(InputError, match="different numbers of inner splits"):
+        crossval.make_folds(job.dataset, 0, file=file)
+
+
+def test_steps_of_others_are_seen_in_the_folder(job: Job, tmp_path: Path, monkeypatch) -> None:
+    folder = tmp_path / "job"
+    crossval.begin(job, folder, HERE, stack=4)
+    monkeypatch.setattr(crossval._Meter, "_LOOK_SECONDS", 0.0)
+    told: list[crossval.Progress] = []
+
+    def silent(job: Job, folder: Path, stack: int, watch) -> None:
+        watch(Step())
+        here(job, folder, stack, idle)  # as another command would
+        watch(Step())
+
+    quiet = replace(HERE, run=silent)
+    crossval.finish(job, folder, quiet, 4, lambda progress, _: told.append(progress))
+    assert told[0].models == 0
+    assert (told[-1].models, told[-1].epochs) == (12, 24)
+
+
+def test_units_of_another_job_are_not_taken_for_ours(job: Job, tmp_path: Path) -> None:
+    """Someone has replaced crossval.json: seeds and splits of the units tell."""
+    finished(job, tmp_path / "job")
+    other = replace(job, folds=crossval.make_folds(job.dataset, 5, folds=3))
+    for name in ("crossval.json", "result.json"):
+        (tmp_path / "job" / name).unlink()
+    with pytest.raises(InputError, match="is not empty"):
+        finished(other, tmp_path / "job")
+    crossval.begin(other, tmp_path / "another", HERE, stack=4)
+    (tmp_path / "another" / "crossval.json").replace(tmp_path / "job" / "crossval.json")
+    with pytest.raises(InputError, match="is of another job"):
+        finished(other, tmp_path / "job")
+
+
+def test_other_versions_are_told(job: Job, tmp_path: Path) -> None:
+    crossval.begin(job, tmp_path / "job", HERE, stack=4)
+    assert crossval.other_versions(tmp_path / "job", HERE) is None
+    path = tmp_path / "job" / "crossval.json"
+    content = json.loads(path.read_text())
+    content["packages"]["torch"] = "1.0"
+    path.write_text(json.dumps(content))
+    told = crossval.other_versions(tmp_path / "job", HERE)
+    assert told is not None
+    assert told.startswith("torch 1.0, now 2.")
+
+
+@pytest.mark.parametrize("content", ["", "{}", "[]", "[" * 100_000])
+def test_a_damaged_result_is_made_anew(job: Job, tmp_path: Path, content: str) -> None:
+    result = finished(job, tmp_path / "job")
+    (tmp_path / "job" / "result.json").write_text(content)
+    assert finished(job, tmp_path / "job")["folds"] == result["folds"]
+
+
+def test_the_rules_of_one_are_not_swept_away_by_another(job: Job, tmp_path: Path) -> None:
+    """A command without --rules finishes while one with them is at work."""
+    folder = tmp_path / "job"
+    finished(job, folder)
+    (folder / "result.json").unlink()
+    (folder / "partial").mkdir(exist_ok=True)
+    (folder / "partial" / "select-k1-batch64-0.pt").touch()
+    with Claims(folder / "claims") as claims:
+        assert claims.take(["select-k1-batch64-0"], lambda _: False)
+        finished(job, folder)
+        assert any((folder / "partial").iterdir())
+    (folder / "result.json").unlink()
+    finished(job, folder)
+    assert not (folder / "partial").exists()
