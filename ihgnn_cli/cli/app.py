@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from ihgnn_cli import __version__
-from ihgnn_cli.cli import datasets, env, evaluate, export, homophily, train
+from ihgnn_cli.cli import crossval, datasets, env, evaluate, export, homophily, train
 from ihgnn_cli.errors import IhgnnError
 
 DEBUG_VARIABLE = "IHGNN_DEBUG"
@@ -24,6 +24,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 app.command("train")(train.train)
+app.command("crossval")(crossval.crossval)
 app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
 app.command("homophily")(homophily.homophily)

@@ -156,29 +156,36 @@ class ProgressDisplay:
 
 
 @contextmanager
-def epoch_bar(epochs: int) -> Iterator[Callable[[int, str], None]]:
-    """A bar of epochs with the time that is left, and a line of numbers under it.
+def work_bar(units: str) -> Iterator[Callable[[int, int, str], None]]:
+    """A bar of units of work with the time that is left, and a line of words under it.
 
-    The time is counted from the first epoch that is told, which need not be the first of all.
-    Gives a function that takes the epochs done and the line.
+    The time is counted from the first that is told, which need not be the first of all. Gives a
+    function that takes the units done, all of them, and the line.
     """
     bar = RichProgress(
         BarColumn(),
         MofNCompleteColumn(),
-        TextColumn("epochs,"),
+        TextColumn(f"{units},"),
         TimeRemainingColumn(),
         TextColumn("left"),
         console=err,
         auto_refresh=False,
+        # Long enough that workers which report in turns make a steady estimate.
+        speed_estimate_period=60,
     )
-    task = bar.add_task("", total=epochs, start=False)
+    task = bar.add_task("", total=None, start=False)
     with Live(bar, console=err, transient=True, refresh_per_second=8) as live:
 
-        def update(done: int, line: str) -> None:
+        def update(done: int, total: int, line: str) -> None:
+            bar.update(task, completed=done, total=total)
             if not bar.tasks[0].started:
-                bar.update(task, completed=done)
                 bar.start_task(task)
-            bar.update(task, completed=done)
             live.update(Group(bar, Text(line, overflow="ellipsis", no_wrap=True)))
 
         yield update
+
+
+def file_name(name: str) -> str:
+    """A data set's name as a folder can have it."""
+    kept = "".join(each if each.isalnum() or each in "-_.+" else "_" for each in name)
+    return kept.strip(".") or "run"

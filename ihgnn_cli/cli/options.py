@@ -1,7 +1,7 @@
 """Options that several commands share, so that the same word means the same everywhere."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 
@@ -29,6 +29,27 @@ DataRoot = Annotated[
 ]
 Offline = Annotated[
     bool, typer.Option("--offline", help="Never use the network; fail where data is not here.")
+]
+DATA_PANEL = "Data"
+OwnData = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        "-d",
+        metavar="NAME",
+        help="A name (MUTAG, PROTEINS, ...) or a path to a TU folder or zip or a .jsonl "
+        "file. Default: the bundled MUTAG.",
+        autocompletion=complete_dataset,
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+FeatureKind = Annotated[
+    Literal["labels", "attributes", "both"] | None,
+    typer.Option(
+        "--features",
+        help="What the model sees of a node. Default: labels.",
+        rich_help_panel=DATA_PANEL,
+    ),
 ]
 OtherData = Annotated[
     str | None,

@@ -6,11 +6,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ihgnn_cli.cli.options import AsJson, DataRoot, Device, Offline, complete_dataset
+from ihgnn_cli.cli.options import (
+    DATA_PANEL,
+    AsJson,
+    DataRoot,
+    Device,
+    FeatureKind,
+    Offline,
+    OwnData,
+)
 from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, Variant
 from ihgnn_cli.training.kinds import Recipe
 
@@ -19,33 +27,20 @@ if TYPE_CHECKING:
     from ihgnn_cli.training.stack import Epoch
 
 _RUNS = Path("runs")
-_MODEL, _TRAINING, _DATA = "Model", "Training", "Data"
+_MODEL, _TRAINING = "Model", "Training"
 
 
 def train(
-    dataset: Annotated[
-        str | None,
-        typer.Option(
-            "--dataset",
-            "-d",
-            metavar="NAME",
-            help="A name (MUTAG, PROTEINS, ...) or a path to a TU folder or zip or a .jsonl "
-            "file. Default: the bundled MUTAG.",
-            autocompletion=complete_dataset,
-            rich_help_panel=_DATA,
-        ),
-    ] = None,
-    features: Annotated[
-        Literal["labels", "attributes", "both"] | None,
-        typer.Option(help="What the model sees of a node. Default: labels.", rich_help_panel=_DATA),
-    ] = None,
+    dataset: OwnData = None,
+    features: FeatureKind = None,
     split: Annotated[
         str | None,
         typer.Option(
             metavar="SPLIT",
             help="holdout (80/10/10, stratified, by the seed; the default), fold:N (fold N of "
-            "the 10-fold protocol, counted from 0), or a file of splits as FILE or FILE:N.",
-            rich_help_panel=_DATA,
+            "the 10-fold protocol, counted from 0), or a file of folds as FILE, FILE:N or "
+            "FILE:N:I.",
+            rich_help_panel=DATA_PANEL,
         ),
     ] = None,
     layers: Annotated[
@@ -230,7 +225,7 @@ def train(
         if out is not None:
             prepared, folder = run.start(prepared, out), out
         else:
-            name = _file_name(prepared.dataset.name)
+            name = console.file_name(prepared.dataset.name)
             prepared, folder = run.start_numbered(prepared, _RUNS, name)
     _fit(prepared, folder, new=resume is None, log=log, quiet=quiet)
     done = folders.finished(folder)
@@ -321,8 +316,8 @@ def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch], Non
     if quiet:
         yield lambda _epoch, _best: None
     elif console.err.is_terminal and not console.err.is_dumb_terminal:
-        with console.epoch_bar(epochs) as update:
-            yield lambda epoch, best: update(epoch.epoch, _told(epoch, best))
+        with console.work_bar("epochs") as update:
+            yield lambda epoch, best: update(epoch.epoch, epochs, _told(epoch, best))
     else:
         digits = len(str(epochs))
         yield lambda epoch, best: console.note(
@@ -336,12 +331,6 @@ def _told(epoch: "Epoch", best: "Epoch") -> str:
         f"val loss {epoch.validation_loss:.4f} acc {epoch.validation_accuracy:.3f}  "
         f"best {best.epoch} ({best.validation_accuracy:.3f})"
     )
-
-
-def _file_name(name: str) -> str:
-    """A data set's name as a folder can have it."""
-    kept = "".join(each if each.isalnum() or each in "-_.+" else "_" for each in name)
-    return kept.strip(".") or "run"
 
 
 def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:

@@ -1,0 +1,314 @@
+"""`ihgnn crossval`: nested cross-validation, the fair-comparison protocol, as one command."""
+
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+
+import typer
+
+from ihgnn_cli.cli.options import (
+    DATA_PANEL,
+    AsJson,
+    DataRoot,
+    Device,
+    FeatureKind,
+    Offline,
+    OwnData,
+)
+from ihgnn_cli.models.settings import Variant
+from ihgnn_cli.training.kinds import Recipe
+
+if TYPE_CHECKING:
+    from ihgnn_cli.selection.executor import Executor
+    from ihgnn_cli.selection.work import Job
+
+_RUNS = Path("runs")
+_GRID, _PROTOCOL, _WORK = "Grid", "Protocol", "Work"
+_Number = TypeVar("_Number", int, float)
+
+
+def crossval(
+    dataset: OwnData = None,
+    features: FeatureKind = None,
+    split_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="The folds, as JSON in the published form. Default: stratified folds by the seed.",
+            rich_help_panel=DATA_PANEL,
+        ),
+    ] = None,
+    lr: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="Learning rates that compete. Default: 0.01,0.001,0.0001.",
+            rich_help_panel=_GRID,
+        ),
+    ] = None,
+    batch_size: Annotated[
+        str | None,
+        typer.Option(
+            "--batch-size",
+            "-b",
+            metavar="LIST",
+            help="Batch sizes that compete. Default: 32,64,128.",
+            rich_help_panel=_GRID,
+        ),
+    ] = None,
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            "--layers",
+            "-k",
+            metavar="LIST",
+            help="K, the layers on top of the input layer, that compete. Default: 3,4,5.",
+            rich_help_panel=_GRID,
+        ),
+    ] = None,
+    variant: Annotated[
+        Variant | None,
+        typer.Option(
+            help="The paper's model (full, the default) or one of its four ablations.",
+            rich_help_panel=_PROTOCOL,
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option("--epochs", "-e", help="Default: 350.", rich_help_panel=_PROTOCOL),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            help="Stop a training after this many epochs without a better one on validation. "
+            "Default: 0, never.",
+            rich_help_panel=_PROTOCOL,
+        ),
+    ] = None,
+    folds: Annotated[
+        int | None, typer.Option(help="Default: 10.", rich_help_panel=_PROTOCOL)
+    ] = None,
+    inner_folds: Annotated[
+        int | None,
+        typer.Option(
+            help="Choose the configuration by cross-validation inside each fold instead of one "
+            "hold-out: for small data sets. Default: 1, the hold-out.",
+            rich_help_panel=_PROTOCOL,
+        ),
+    ] = None,
+    runs: Annotated[
+        int | None,
+        typer.Option(
+            help="Final runs of a fold's chosen configuration. Default: 3.",
+            rich_help_panel=_PROTOCOL,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(help="Of the folds and of all runs. Default: 0.", rich_help_panel=_PROTOCOL),
+    ] = None,
+    rules: Annotated[
+        bool,
+        typer.Option(
+            "--rules",
+            help="Show the same runs under the other rules of the literature, too, those that "
+            "choose on test labelled so.",
+            rich_help_panel=_PROTOCOL,
+        ),
+    ] = False,
+    recipe: Annotated[
+        Recipe | None,
+        typer.Option(
+            help="Settings that belong together: paper (the text; what the defaults are) or "
+            "authors (their published code).",
+            rich_help_panel=_PROTOCOL,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="TOML as for 'ihgnn train'; lr, batch_size, layers and split in it do not count.",
+            rich_help_panel=_PROTOCOL,
+        ),
+    ] = None,
+    device: Device = None,
+    workers: Annotated[
+        str,
+        typer.Option(
+            metavar="N",
+            help="Processes. auto: one a core, pinned to it, or one a GPU.",
+            rich_help_panel=_WORK,
+        ),
+    ] = "auto",
+    stack: Annotated[
+        str,
+        typer.Option(
+            metavar="N",
+            help="Models that a process trains together. auto: as many as pay and fit in memory.",
+            rich_help_panel=_WORK,
+        ),
+    ] = "auto",
+    cluster: Annotated[
+        str | None,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Distribute the work over a Ray cluster: auto, HOST:PORT or ray://HOST:PORT. "
+            "Needs pip install 'ihgnn-cli\\[cluster]'.",
+            rich_help_panel=_WORK,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="The folder of the results. The same command goes on in it; several at once "
+            "share the work. Default: runs/NAME-crossval-..., by what is asked.",
+            rich_help_panel=_WORK,
+        ),
+    ] = None,
+    plot: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Draw the folds as .png, .svg or .pdf."),
+    ] = None,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show the result, not the progress.")
+    ] = False,
+    data_root: DataRoot = None,
+    offline: Offline = False,
+    as_json: AsJson = False,
+) -> None:
+    """Nested cross-validation: choose epoch and configuration on validation, test once.
+
+    Every fold tests graphs that nothing was chosen by. Kill it at any time: the same command goes
+    on where it was.
+    """
+    from ihgnn_cli.cli import console, crossval_display
+    from ihgnn_cli.report.figures import check_figure_path
+    from ihgnn_cli.selection import crossval as jobs
+    from ihgnn_cli.selection.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR, grid
+    from ihgnn_cli.selection.plan import PAPER_RUNS, Protocol
+    from ihgnn_cli.selection.work import Job
+    from ihgnn_cli.training.config import configure
+    from ihgnn_cli.training.loading import load_data
+
+    if plot is not None:
+        check_figure_path(plot)
+    stacked = _count("--stack", stack)
+    given = {
+        "dataset": dataset,
+        "features": features,
+        "variant": variant,
+        "epochs": epochs,
+        "patience": patience,
+        "seed": seed,
+        "device": device,
+    }
+    settings = configure(recipe, config, given)
+    protocol = Protocol(
+        settings,
+        grid(
+            settings,
+            _listed("--lr", lr, float, PAPER_LR),
+            _listed("--batch-size", batch_size, int, PAPER_BATCH_SIZE),
+            _listed("--layers", layers, int, PAPER_LAYERS),
+        ),
+        PAPER_RUNS if runs is None else runs,
+    )
+    executor = _executor(cluster, settings.training.device, _count("--workers", workers))
+    settings, data = load_data(
+        settings, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
+    )
+    made = jobs.make_folds(
+        data, settings.training.seed, file=split_file, folds=folds, inner=inner_folds
+    )
+    job = Job(protocol.on(settings), data, made, curves=rules)
+    folder = out or jobs.default_folder(_RUNS, job, console.file_name(data.name))
+    command = shlex.join(["ihgnn", *sys.argv[1:]])
+    size = jobs.begin(job, folder, executor, stack=stacked, command=command)
+    if stacked not in (None, size):
+        console.note(f"{folder} was begun with stacks of {size}; they stay.")
+    changed = jobs.other_versions(folder, executor)
+    if changed is not None:
+        console.warn(f"{folder} was begun with {changed}: the rest may differ in the last digits.")
+    result = _finish(job, folder, executor, size, quiet=quiet, command=command)
+    if plot is not None:
+        from ihgnn_cli.report.crossval import draw_folds
+
+        draw_folds(result, plot)
+    if as_json:
+        console.show_json({**result, "folder": folder})
+    else:
+        crossval_display.show(result, folder, rules=rules)
+        if plot is not None:
+            console.show(f"Figure      {plot}")
+
+
+def _executor(cluster: str | None, device: str, workers: int | None) -> "Executor":
+    if cluster is not None:
+        from ihgnn_cli.selection.cluster import cluster_executor
+
+        return cluster_executor(cluster, device, workers)
+    from ihgnn_cli.selection.workers import local_executor
+
+    return local_executor(device, workers)
+
+
+def _listed(
+    name: str, text: str | None, kind: type[_Number], default: tuple[_Number, ...]
+) -> tuple[_Number, ...]:
+    """The numbers of a list with commas."""
+    from ihgnn_cli.errors import InputError
+
+    if text is None:
+        return default
+    try:
+        return tuple(kind(part) for part in text.split(","))
+    except ValueError as error:
+        what = "whole numbers" if kind is int else "numbers"
+        raise InputError(
+            f"{name} is a list of {what} with commas, as "
+            f"{','.join(f'{each:g}' for each in default)}, not '{text}'."
+        ) from error
+
+
+def _count(name: str, text: str) -> int | None:
+    """A number from 1, or `None` for auto."""
+    from ihgnn_cli.errors import InputError
+
+    if text == "auto":
+        return None
+    if not text.isdecimal() or len(text) > 6 or int(text) < 1:
+        raise InputError(f"{name} is auto or a whole number from 1, not '{text}'.")
+    return int(text)
+
+
+def _finish(
+    job: "Job", folder: Path, executor: "Executor", stack: int, *, quiet: bool, command: str
+) -> dict[str, Any]:
+    from ihgnn_cli.cli import console, crossval_display
+    from ihgnn_cli.selection import crossval as jobs
+    from ihgnn_cli.words import counted
+
+    protocol, folds = job.protocol, job.folds
+    if not quiet:
+        inner = len(folds[0].splits)
+        inner_text = "" if inner == 1 else f" × {inner} inner folds"
+        console.note(
+            f"{job.dataset.name}: {counted(len(protocol.grid), 'configuration')} × "
+            f"{len(folds)} folds{inner_text}, then {counted(protocol.runs, 'run')} a fold, "
+            f"{protocol.config.training.epochs} epochs each; "
+            f"{counted(executor.workers, 'worker')} on {executor.device.type}, stacks of up to "
+            f"{stack}; in {folder}"
+        )
+    try:
+        with crossval_display.progress(quiet) as show:
+            return jobs.finish(job, folder, executor, stack, show, command=command)
+    except (KeyboardInterrupt, SystemExit):
+        console.note("Finished units are kept: the same command goes on with the rest.")
+        raise

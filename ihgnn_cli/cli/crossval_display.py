@@ -1,0 +1,133 @@
+"""What `ihgnn crossval` shows: how far it is, and in the end the tables."""
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ihgnn_cli.cli import console
+from ihgnn_cli.words import counted
+
+if TYPE_CHECKING:
+    from ihgnn_cli.selection.crossval import Progress
+    from ihgnn_cli.selection.executor import Step
+
+
+@contextmanager
+def progress(quiet: bool) -> "Iterator[Callable[[Progress, Step], None]]":
+    """A live bar in a terminal, else a line now and then, on standard error."""
+
+    def warn_of_dead(step: "Step") -> None:
+        if step.dead:
+            console.warn("A worker was killed from outside. The others do its work.")
+
+    if quiet:
+        yield lambda _progress, step: warn_of_dead(step)
+    elif console.err.is_terminal and not console.err.is_dumb_terminal:
+        with console.work_bar("model-epochs") as update:
+
+            def show(progress: "Progress", step: "Step") -> None:
+                warn_of_dead(step)
+                line = f"{progress.models:,} of {progress.of_models:,} models finished"
+                update(progress.epochs, progress.of_epochs, line)
+
+            yield show
+    else:
+        told = -1
+
+        def tell(progress: "Progress", step: "Step") -> None:
+            nonlocal told
+            warn_of_dead(step)
+            tenths = 10 * progress.epochs // progress.of_epochs
+            if tenths > told:
+                told = tenths
+                console.note(
+                    f"{progress.epochs:,} of {progress.of_epochs:,} model-epochs, "
+                    f"{progress.models:,} of {progress.of_models:,} models finished"
+                )
+
+        yield tell
+
+
+def show(result: dict[str, Any], folder: Path, *, rules: bool) -> None:
+    """The result as tables and sentences."""
+    runs = len(result["runs"])
+    shown = console.table(
+        f"{result['dataset']}: accuracy in %, fold by fold",
+        *("Fold", "lr", "Batch", "K", "Validation", "Test", "Runs"),
+    )
+    for fold in result["folds"]:
+        chosen = fold["configuration"]
+        shown.add_row(
+            str(fold["fold"]),
+            f"{chosen['lr']:g}",
+            str(chosen["batch_size"]),
+            str(chosen["layers"]),
+            f"{100 * fold['validation_accuracy']:.1f}",
+            f"{100 * fold['test_mean']:.1f}",
+            "  ".join(f"{100 * run['test_accuracy']:5.1f}" for run in fold["runs"]),
+        )
+    console.show(shown)
+    console.show(
+        f"Test accuracy {_percent(result['test_mean'], result['test_std'])} %", style="bold"
+    )
+    told = "mean ± standard deviation over folds"
+    if runs > 1:
+        told += f", each the mean of {runs} runs at their best validation epoch"
+        each = ", ".join(f"{100 * mean:.1f}" for mean in result["runs"])
+        told += f"; over runs ± {100 * result['runs_std']:.1f} ({each})"
+    else:
+        told += ", each of one run at its best validation epoch"
+    console.show(f"{told}. Configuration and epoch by {result['chosen_by']}; no choice saw test.")
+    console.show(f"The commonest class alone: {100 * result['majority_share']:.1f} %")
+    if result["paper"] is not None:
+        paper = result["paper"]
+        console.show(
+            f"The paper: {paper['mean']:.1f} ± {paper['std']:.1f} %, where the authors' script "
+            "chooses the configuration by test accuracy"
+        )
+    if rules:
+        _show_rules(result["rules"], result["paper"])
+    console.show(f"\n{_timing(result)}")
+    console.show(f"Results     {folder}")
+
+
+def _show_rules(found: list[dict[str, Any]], paper: dict[str, float] | None) -> None:
+    shown = console.table(
+        "\nThe selection's trainings under other rules", "", "Looks at test", "Test"
+    )
+    for rule in found:
+        chosen, title = rule["configuration"], rule["title"]
+        if chosen is not None:
+            title += f" (lr {chosen['lr']:g}, batch {chosen['batch_size']}, K {chosen['layers']}"
+            title += f", epoch {rule['epoch']})" if rule["epoch"] else ")"
+        looks = "no" if rule["honest"] else "YES"
+        shown.add_row(title, looks, _percent(rule["mean"], rule["std"]))
+    if paper is not None:
+        shown.add_row("The paper's table", "YES", f"{paper['mean']:.1f} ± {paper['std']:.1f}")
+    console.show(shown)
+
+
+def _percent(mean: float, std: float) -> str:
+    return f"{100 * mean:.1f} ± {100 * std:.1f}"
+
+
+def _timing(result: dict[str, Any]) -> str:
+    models = counted(result["models"], "model")
+    text = f"Trained     {models}, {result['model_epochs']:,} model-epochs"
+    if result["trained_now"] == result["model_epochs"]:
+        text += f", in {_duration(result['seconds'])}: "
+    else:
+        text += f", in {_duration(result['worker_seconds'])} of work"
+        if not result["trained_now"]:
+            return text
+        text += f", {result['trained_now']:,} of them now: "
+    rate = result["model_epochs_per_second"] or 0.0
+    return f"{text}{rate:,.0f} a second with {counted(result['workers'], 'worker')}"
+
+
+def _duration(seconds: float) -> str:
+    if seconds < 120:
+        return f"{seconds:.0f} s"
+    minutes = seconds / 60
+    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

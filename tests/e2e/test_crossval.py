@@ -1,0 +1,304 @@
+"""`ihgnn crossval` as a user meets it: the table, the folder, mistakes, kills, company."""
+
+import json
+import os
+import re
+import signal
+import subprocess
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from refusals import assert_refused
+
+GRID = ("--lr", "0.01,0.001", "--batch-size", "64", "--layers", "1")
+TINY = (*GRID, "--folds", "3", "--runs", "2", "--workers", "1", "--device", "cpu")
+SLOW = (*TINY, "--epochs", "40", "--stack", "3", "--quiet")
+"""Two bundles of selection and two of final runs."""
+
+
+def numbers(text: str) -> dict:
+    """What has to be the same however a job was done."""
+    told = json.loads(text)
+    return {key: told[key] for key in ("folds", "test_mean", "test_std", "runs", "model_epochs")}
+
+
+def unit_files(folder: Path) -> dict[str, dict]:
+    """The finished units without what differs from time to time."""
+    found = {}
+    for path in sorted((folder / "units").iterdir()):
+        content = json.loads(path.read_text())
+        del content["seconds"]
+        found[path.name] = content
+    return found
+
+
+def test_the_table_tells_folds_runs_and_what_was_chosen_by_what(ihgnn, tmp_path) -> None:
+    two = (*TINY, "--workers", "2")
+    result = ihgnn("crossval", *two, "--epochs", "2", "--plot", "folds.png")
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"^Test accuracy \d+\.\d ± \d+\.\d %$", result.stdout, re.MULTILINE)
+    assert "over folds, each the mean of 2 runs at their best validation epoch" in result.stdout
+    assert "The paper: 89.9 ± 6.0 %" in result.stdout
+    assert "12 models, 24 model-epochs" in result.stdout
+    assert "\x1b" not in result.stdout + result.stderr
+    assert (tmp_path / "folds.png").read_bytes().startswith(b"\x89PNG")
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("MUTAG-crossval-")
+    assert len(list((folder / "units").iterdir())) == 12
+    again = ihgnn("crossval", *TINY, "--epochs", "2", "--json")
+    told = json.loads(again.stdout)
+    assert told["folder"] == str(folder.relative_to(tmp_path))
+    assert told["trained_now"] == 24  # of the command that trained them
+
+
+def test_every_unit_tells_its_split_and_can_be_repeated_alone(ihgnn, tmp_path) -> None:
+    assert ihgnn("crossval", *TINY, "--epochs", "3", "-q", "--out", "job").returncode == 0
+    units = unit_files(tmp_path / "job")
+    unit = units["final-fold1-split0-lr" + final_lr(units, 1) + "-batch64-k1-run0.json"]
+    chosen = unit["unit"]["configuration"]
+    arguments = ("--lr", str(chosen["lr"]), "--batch-size", "64", "--layers", "1", "--epochs", "3")
+    alone = ihgnn(
+        *("train", *arguments, "--seed", str(unit["seed"]), "--split", "job/splits.json:1"),
+        *("--out", "alone", "--json", "-q"),
+    )
+    told = json.loads(alone.stdout)
+    assert told["provenance"]["split_sha256"] == unit["split_sha256"]
+    assert told["best_epoch"] == unit["best"]["epoch"]
+    loss = told["validation"]["loss"]
+    assert loss == pytest.approx(unit["best"]["validation_loss"], rel=1e-4)
+    assert told["test"]["accuracy"] == pytest.approx(unit["test"]["accuracy"])
+
+
+def final_lr(units: dict[str, dict], fold: int) -> str:
+    (lr,) = {
+        f"{each['unit']['configuration']['lr']:g}"
+        for each in units.values()
+        if each["unit"]["stage"] == "final" and each["unit"]["fold"] == fold
+    }
+    return lr
+
+
+def test_rules_are_added_later_without_changing_the_headline(ihgnn, tmp_path) -> None:
+    args = ("crossval", *TINY, "--epochs", "2", "--out", "job", "--json", "-q")
+    first = ihgnn(*args)
+    before = unit_files(tmp_path / "job")
+    second = ihgnn(*args, "--rules")
+    assert second.returncode == 0, second.stderr
+    assert numbers(first.stdout) == numbers(second.stdout)
+    rules = {rule["key"]: rule for rule in json.loads(second.stdout)["rules"]}
+    assert [key for key, rule in rules.items() if not rule["honest"]] == [
+        "authors",
+        "common-test-epoch",
+    ]
+    after = unit_files(tmp_path / "job")
+    for name, content in before.items():
+        if name.startswith("select"):
+            assert content.pop("test") is None
+            assert len(after[name].pop("test")["hits"]) == 2
+        assert after[name] == content
+    shown = ihgnn("crossval", *TINY, "--epochs", "2", "--out", "job", "--rules")
+    assert shown.stdout.count("TEST") == 2  # in the titles of two rules
+    assert "YES" in shown.stdout
+
+
+def test_split_files_and_inner_folds(ihgnn, tmp_path) -> None:
+    args = (*TINY, "--epochs", "1", "-q", "--json")
+    first = ihgnn("crossval", *args, "--inner-folds", "2", "--out", "drawn")
+    assert first.returncode == 0, first.stderr
+    assert json.loads(first.stdout)["models"] == 2 * 3 * 2 + 3 * 2
+    read = ihgnn("crossval", *args, "--split-file", "drawn/splits.json", "--out", "read")
+    assert numbers(first.stdout) == numbers(read.stdout)
+    wrong = ihgnn("crossval", "--split-file", "drawn/splits.json", "--folds", "10")
+    assert_refused(wrong, 2, "has 3 folds, and --folds asks for 10")
+    other = ihgnn("crossval", "--split-file", "drawn/splits.json", "--inner-folds", "5")
+    assert_refused(other, 2, "has 2 inner-folds, and --inner-folds asks for 5")
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (["--lr", "0.1,x"], "--lr is a list of numbers"),
+        (["--lr", "0.1,0.1"], "names 0.1 twice"),
+        (["--lr", "-1"], "lr must be"),
+        (["--layers", "1.5"], "--layers is a list of whole numbers"),
+        (["--batch-size", "0"], "batch_size must be at least 1"),
+        (["--batch-size", ""], "--batch-size is a list"),
+        (["--folds", "1"], "at least 2"),
+        (["--folds", "0"], "at least 2"),
+        (["--inner-folds", "0"], "at least 1"),
+        (["--folds", "500"], "188 graphs"),
+        (["--runs", "0"], "runs must be at least 1"),
+        (["--epochs", "0"], "epochs must be at least 1"),
+        (["--stack", "none"], "--stack is auto or a whole number from 1"),
+        (["--workers", "0"], "--workers is auto or a whole number from 1"),
+        (["--split-file", "nowhere.json"], "Cannot read nowhere.json"),
+        (["--plot", "folds.gif"], ".png"),
+        (["--dataset", "MUTAGG"], "Did you mean MUTAG"),
+        (["--device", "tpu"], "Use auto, cpu, cuda or cuda:N"),
+    ],
+)
+def test_mistakes_are_refused_and_leave_nothing(ihgnn, tmp_path, args, said) -> None:
+    assert_refused(ihgnn("crossval", *args), 2, said)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_of_something_else_is_left_alone(ihgnn, tmp_path) -> None:
+    assert ihgnn("crossval", *TINY, "--epochs", "1", "-q", "--out", "job").returncode == 0
+    other = ihgnn("crossval", *TINY, "--epochs", "2", "--out", "job")
+    assert_refused(other, 2, "epochs was 1, is 2", "Choose another --out")
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "thesis.tex").touch()
+    assert_refused(ihgnn("crossval", "--out", "mine"), 2, "mine is not empty")
+    (tmp_path / "file").touch()
+    assert_refused(ihgnn("crossval", "--out", "file"), 2, "file is no folder")
+    assert_refused(ihgnn("crossval", "--out", "file/job"), 1, "Cannot write")
+
+
+def test_divergence_is_a_result_and_not_a_failure(ihgnn) -> None:
+    args = (*TINY, "--folds", "2", "--runs", "1", "--epochs", "2")
+    result = ihgnn("crossval", *args, "--lr", "1e30,0.01", "--json", "-q", "--out", "job")
+    told = json.loads(result.stdout)
+    assert told["diverged"] == 2
+    assert {fold["configuration"]["lr"] for fold in told["folds"]} == {0.01}
+    alone = ihgnn("crossval", *args, "--lr", "1e30", "-q", "--out", "alone")
+    assert_refused(alone, 1, "diverged", "smaller learning rates")
+
+
+@pytest.fixture(scope="module")
+def whole(command: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+    """A job that nobody disturbed: what it printed, and its folder."""
+    folder = tmp_path_factory.mktemp("undisturbed") / "job"
+    args = [command, "crossval", *SLOW, "--json", "--out", str(folder)]
+    done = subprocess.run(args, check=True, capture_output=True, text=True)
+    return done.stdout, folder
+
+
+def start(command: str, folder: Path, *args: str) -> subprocess.Popen[str]:
+    # A shell starts background jobs with SIGINT ignored, and the tests may be one of them.
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    process = subprocess.Popen(
+        [command, "crossval", *SLOW, "--out", str(folder), *args],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    signal.signal(signal.SIGINT, before)
+    return process
+
+
+def wait_for(what: Callable[[], object], process: subprocess.Popen[str]) -> None:
+    deadline = time.monotonic() + 100
+    while not what():
+        assert time.monotonic() < deadline
+        assert process.poll() is None, process.communicate()
+        time.sleep(0.02)
+
+
+def workers_of(process: subprocess.Popen[str]) -> list[int]:
+    """The worker processes that a command has started (not Python's own helper)."""
+    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+    return [
+        int(child)
+        for child in children
+        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
+    ]
+
+
+def running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT"])
+def test_a_killed_job_goes_on_to_the_same_numbers(command, ihgnn, tmp_path, whole, name) -> None:
+    folder = tmp_path / "job"
+    process = start(command, folder)
+    wait_for(lambda: len(list(folder.glob("units/*.json"))) >= 3, process)  # a whole stack
+    workers = workers_of(process)
+    assert workers
+    process.send_signal(getattr(signal, name))
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == {"SIGKILL": -9, "SIGTERM": 143, "SIGINT": 130}[name]
+    if name != "SIGKILL":
+        assert "the same command goes on" in said
+    deadline = time.monotonic() + 20
+    while any(map(running, workers)):  # nobody goes on behind the user's back
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    assert not (folder / "result.json").exists()
+    # The kill may have come between two files of a stack, which then is trained as a whole.
+    stacks = [list((folder / "units").glob(f"select-*-lr{lr}-*")) for lr in ("0.001", "0.01")]
+    kept = {path: path.stat().st_mtime_ns for files in stacks if len(files) == 3 for path in files}
+    result = ihgnn("crossval", *SLOW, "--json", "--out", folder)
+    assert result.returncode == 0, result.stderr
+    told, undisturbed = whole
+    assert numbers(result.stdout) == numbers(told)
+    assert unit_files(folder) == unit_files(undisturbed)
+    assert {path: path.stat().st_mtime_ns for path in kept} == kept  # nothing was done twice
+    assert json.loads(result.stdout)["trained_now"] < json.loads(told)["trained_now"]
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+@pytest.mark.parametrize("delay", [0, 0.3])
+def test_ctrl_c_while_the_workers_start_is_clean(command, tmp_path, delay) -> None:
+    process = start(command, tmp_path / "job")
+    wait_for(lambda: workers_of(process), process)
+    time.sleep(delay)
+    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+    out, said = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert out == ""
+    assert "Traceback" not in said
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+def test_a_killed_worker_is_replaced_by_the_others(command, tmp_path, whole) -> None:
+    folder = tmp_path / "job"
+    process = start(command, folder, "--workers", "2", "--json")
+    wait_for(lambda: len(list(folder.glob("units/*.json"))) >= 3, process)  # a whole stack
+    os.kill(workers_of(process)[0], signal.SIGKILL)
+    told, said = process.communicate(timeout=100)
+    assert process.returncode == 0, said
+    assert "A worker was killed from outside" in said
+    assert numbers(told) == numbers(whole[0])
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+def test_when_the_only_worker_is_killed_the_command_fails_and_can_go_on(
+    command, ihgnn, tmp_path, whole
+) -> None:
+    folder = tmp_path / "job"
+    process = start(command, folder)
+    wait_for(lambda: len(list(folder.glob("units/*.json"))) >= 3, process)  # a whole stack
+    os.kill(workers_of(process)[0], signal.SIGKILL)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 1
+    assert "All workers were killed" in said
+    result = ihgnn("crossval", *SLOW, "--json", "--out", folder)
+    assert numbers(result.stdout) == numbers(whole[0])
+
+
+def test_two_commands_on_one_folder_share_the_work(command, tmp_path, whole) -> None:
+    folder = tmp_path / "job"
+    processes = [start(command, folder, "--json") for _ in range(2)]
+    told = []
+    for process in processes:
+        out, said = process.communicate(timeout=100)
+        assert process.returncode == 0, said
+        told.append(json.loads(out))
+        assert numbers(out) == numbers(whole[0])
+    assert unit_files(folder) == unit_files(whole[1])
+    # What one command trained the other did not.
+    assert sum(each["trained_now"] for each in told) == told[0]["model_epochs"]
+
+
+def test_a_terminal_gets_a_live_bar(in_terminal) -> None:
+    text = in_terminal("crossval", *TINY, "--epochs", "20")
+    assert "model-epochs" in text
+    assert "models finished" in text
