@@ -1,0 +1,98 @@
+"""The results that are shipped follow from the trainings that are shipped with them."""
+
+import json
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ihgnn_cli.data import load_dataset
+from ihgnn_cli.data.folds import read_fold_file
+from ihgnn_cli.jsonable import jsonable
+from ihgnn_cli.selection.choice import choose, scores
+from ihgnn_cli.selection.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR, Configuration
+from ihgnn_cli.selection.rules import rules
+from ihgnn_cli.selection.summary import summarize
+from ihgnn_cli.selection.units import Record, Stage, parsed
+
+RESULTS = Path(__file__).parent.parent / "results"
+NAMES = ("MUTAG", "KKI", "BZR_MD", "DHFR_MD")
+
+
+def records(name: str) -> list[Record]:
+    lines = (RESULTS / name / "units.jsonl").read_text(encoding="utf-8").splitlines()
+    return [parsed(line) for line in lines]
+
+
+def result(name: str) -> dict:
+    return json.loads((RESULTS / name / "result.json").read_text(encoding="utf-8"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_it_is_the_full_protocol(name: str) -> None:
+    found = records(name)
+    selected = [each for each in found if each.validated.unit.stage is Stage.SELECT]
+    final = [each for each in found if each.validated.unit.stage is Stage.FINAL]
+    asked = {
+        (Configuration(lr, batch_size, layers), fold)
+        for lr in PAPER_LR
+        for batch_size in PAPER_BATCH_SIZE
+        for layers in PAPER_LAYERS
+        for fold in range(10)
+    }
+    units = [each.validated.unit for each in selected]
+    assert {(unit.configuration, unit.fold) for unit in units} == asked
+    assert len(units) == len(asked) == 270
+    runs = sorted((each.validated.unit.fold, each.validated.unit.run) for each in final)
+    assert runs == [(fold, run) for fold in range(10) for run in range(3)]
+    assert all(each.validated.epochs == 350 for each in found if not each.validated.diverged)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_numbers_follow_from_the_trainings(name: str) -> None:
+    told, found = result(name), records(name)
+    grid = tuple(Configuration(**each) for each in told["job"]["protocol"]["grid"])
+    selected = [each for each in found if each.validated.unit.stage is Stage.SELECT]
+    final = [each for each in found if each.validated.unit.stage is Stage.FINAL]
+    validated = [each.validated for each in selected]
+    chosen = choose(validated, grid, 10)
+    summary = jsonable(asdict(summarize(chosen, scores(validated, grid), final, 3)))
+    assert {key: told[key] for key in summary} == summary
+    assert told["rules"] == jsonable([asdict(each) for each in rules(selected, grid, 10)])
+    assert told["model_epochs"] == sum(each.validated.epochs for each in found)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_training_used_a_split_that_is_shipped(name: str) -> None:
+    folds = read_fold_file(RESULTS / name / "splits.json", result(name)["graphs"])
+    for each in records(name):
+        unit = each.validated.unit
+        assert each.validated.split_sha256 == folds[unit.fold].splits[unit.split].digest
+        assert each.tested is not None
+        assert each.tested.graphs == len(folds[unit.fold].test)
+
+
+def test_predictions_give_the_accuracies_on_the_bundled_data() -> None:
+    data = load_dataset("MUTAG")
+    assert result("MUTAG")["job"]["data_sha256"] == data.fingerprint
+    folds = read_fold_file(RESULTS / "MUTAG" / "splits.json", len(data))
+    for each in records("MUTAG"):
+        if each.validated.unit.stage is Stage.FINAL:
+            truth = data.graph_class[folds[each.validated.unit.fold].test]
+            assert each.tested is not None
+            right = np.array(each.tested.predictions) == truth
+            assert each.tested.accuracy == right.mean()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_shows_these_numbers(name: str) -> None:
+    told = result(name)
+    page = (RESULTS / "README.md").read_text(encoding="utf-8")
+    (row,) = (line for line in page.splitlines() if line.startswith(f"| {name} |"))
+    shown = [f"{100 * told['test_mean']:.1f} ± {100 * told['test_std']:.1f}"]
+    shown += [f"{100 * rule['mean']:.1f} ± {100 * rule['std']:.1f}" for rule in told["rules"]]
+    shown += [f"{100 * told['majority_share']:.1f}", f"{100 * told['runs_std']:.1f}"]
+    shown += [f"{told['paper']['mean']:.1f} ± {told['paper']['std']:.1f}"]
+    for each in shown:
+        assert each in row, each
