@@ -58,7 +58,7 @@ class Claim:
         """The claim, what was measured, and the verdict."""
         verdict = "PASS" if self.met else "MISSED"
         return (
-            f"{verdict:<6}  {self.text}: at least {self.target:g}×, measured {self.measured:.1f}×"
+            f"{verdict:<6}  {self.text}: at least {self.target:g}×, measured {self.measured:.3g}×"
         )
 
 

@@ -153,15 +153,20 @@ def scaling(dataset: GraphDataset, runs: int) -> list[dict[str, float]]:
     """Our time on the data set's graphs repeated."""
     found = []
     for scale in SCALES:
-        repeated = dataset.select(np.tile(np.arange(len(dataset)), scale))
-        graph_homophily(repeated)
-        spent = [timed(partial(graph_homophily, repeated)) for _ in range(runs)]
-        middle, edges = Timing(tuple(spent)).median, len(repeated.neighbors)
+        larger = repeated(dataset, scale)
+        graph_homophily(larger)
+        spent = [timed(partial(graph_homophily, larger)) for _ in range(runs)]
+        middle, edges = Timing(tuple(spent)).median, len(larger.neighbors)
         found.append(
             {"scale": scale, "edges": edges, "median": middle, "ns_per_edge": 1e9 * middle / edges}
         )
-        del repeated
+        del larger
     return found
+
+
+def repeated(dataset: GraphDataset, times: int) -> GraphDataset:
+    """A data set so many times as large: its graphs, and all of them again."""
+    return dataset.select(np.tile(np.arange(len(dataset)), times))
 
 
 def as_text(figures: dict[str, Any], runs: int) -> str:

@@ -1,20 +1,14 @@
 """Epochs of training against a plain torch-geometric loop of the same model, and peak memory.
 
-The loop is the one that one writes: a DataLoader, `to_dense_batch`, torch.optim.Adam. Both sides
-take turns epoch by epoch, so that whatever disturbs the machine disturbs both. An epoch is one
-pass over the graphs for training and one over those for validation.
+Both sides take turns epoch by epoch, so that whatever disturbs the machine disturbs both. What they
+train is in `_plain.py`.
 """
 
-import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 from _measure import (
-    DATA_VARIABLE,
     Claim,
     Timing,
     duration,
@@ -25,17 +19,14 @@ from _measure import (
     skip,
     table,
 )
+from _plain import BATCH_SIZE, LAYERS, at_hand, load_task, plain, stack
 
-BATCH_SIZE = 32
-LAYERS = 4
-LR = 0.001
 WARM_UP = 3
 # Epochs each by data set: enough for a steady median, few enough to wait for.
 EPOCHS = {"MUTAG": 60, "IMDB-BINARY": 20, "PROTEINS": 12}
 TARGETS = {"MUTAG": 1.6, "IMDB-BINARY": 2.5, "PROTEINS": 3.0}
 MEMORY = ("DD", "COLLAB")
 MEMORY_TARGET = 3 * 2**30
-TESTS = Path(__file__).parent.parent / "tests"  # the plain model is the tests' reference
 
 
 def main() -> None:
@@ -46,11 +37,7 @@ def main() -> None:
     if given.memory_of:
         one_epoch(given.memory_of)
         return
-    folder = os.environ.get(DATA_VARIABLE)
-    here = {
-        name: name == "MUTAG" or bool(folder and Path(folder, f"{name}.zip").is_file())
-        for name in (*EPOCHS, *MEMORY)
-    }
+    here = {name: at_hand(name) for name in (*EPOCHS, *MEMORY)}
     # Memory first: a child process starts with the peak of its parent, which is small as yet.
     peaks = {name: memory(name) for name in MEMORY if here[name]}
     times = {
@@ -91,7 +78,8 @@ def compare(name: str, epochs: int, threads: int) -> tuple[Timing, Timing]:
 
     torch.set_num_threads(threads)
     torch.set_flush_denormal(True)  # as in `ihgnn train`; it serves both sides
-    sides = prepared(name)
+    task = load_task(name)
+    sides = stack(task).train_epoch, plain(task)
     seconds: list[list[float]] = [[] for _ in sides]
     for epoch in range(WARM_UP + epochs):
         for side, epoch_of in enumerate(sides):
@@ -101,81 +89,6 @@ def compare(name: str, epochs: int, threads: int) -> tuple[Timing, Timing]:
                 seconds[side].append(time.perf_counter() - start)
     ours, peer = (Timing(tuple(each)) for each in seconds)
     return ours, peer
-
-
-def prepared(name: str) -> tuple[Callable[[], Any], Callable[[], Any]]:
-    """One epoch of ours and of the plain loop, as functions, on the same graphs."""
-    import torch
-
-    from ihgnn_cli.data import load_dataset
-    from ihgnn_cli.data.splits import protocol_folds
-    from ihgnn_cli.models.settings import IHGNNSettings, Inputs
-
-    dataset = load_dataset(name, offline=True)
-    split = protocol_folds(dataset.graph_class, seed=0)[0]
-    settings = IHGNNSettings(layers=LAYERS)
-    classes = len(dataset.class_values)
-    inputs = Inputs(len(dataset.label_values), 0, classes, dataset.max_nodes)
-    torch.manual_seed(0)
-    return ours(dataset, split, settings, inputs), plain(dataset, split, settings, inputs)
-
-
-def ours(dataset: Any, split: Any, settings: Any, inputs: Any) -> Callable[[], Any]:
-    import torch
-
-    from ihgnn_cli.data.batches import GraphStore
-    from ihgnn_cli.data.features import Features
-    from ihgnn_cli.models.ihgnn import IHGNN
-    from ihgnn_cli.training.seeds import generator
-    from ihgnn_cli.training.stack import Member, Stack
-
-    device = torch.device("cpu")
-    store = GraphStore(dataset, Features.LABELS, inputs.max_nodes, settings.layers, device)
-    stack = Stack(
-        IHGNN(settings, inputs, [generator(0, "parameters")]),
-        store,
-        [Member(0, LR, split.train, split.validation)],
-        batch_size=BATCH_SIZE,
-        hidden=settings.hidden,
-        dropout=settings.dropout,
-    )
-    return stack.train_epoch
-
-
-def plain(dataset: Any, split: Any, settings: Any, inputs: Any) -> Callable[[], Any]:
-    import torch
-    from torch.nn.functional import cross_entropy
-    from torch_geometric.loader import DataLoader
-
-    from ihgnn_cli.data.features import node_features
-    from ihgnn_cli.data.pyg import to_pyg
-
-    sys.path.insert(0, str(TESTS))
-    from plain_ihgnn import PlainIHGNN
-
-    graphs = to_pyg(dataset)
-    x = torch.tensor(node_features(dataset))
-    for number, graph in enumerate(graphs):
-        graph.x = x[dataset.node_ptr[number] : dataset.node_ptr[number + 1]].clone()
-    model = PlainIHGNN(settings, inputs)
-    optimizer = torch.optim.Adam(model.parameters(), lr=LR)
-    train = DataLoader([graphs[i] for i in split.train], batch_size=BATCH_SIZE, shuffle=True)
-    validation = DataLoader([graphs[i] for i in split.validation], batch_size=BATCH_SIZE)
-
-    def epoch() -> None:
-        model.train()
-        for batch in train:
-            optimizer.zero_grad()
-            cross_entropy(model(batch), batch.y).backward()
-            optimizer.step()
-        model.eval()
-        with torch.no_grad():
-            for batch in validation:
-                logits = model(batch)
-                cross_entropy(logits, batch.y).item()
-                (logits.argmax(1) == batch.y).sum().item()
-
-    return epoch
 
 
 def memory(name: str) -> tuple[float, int]:
@@ -189,15 +102,7 @@ def memory(name: str) -> tuple[float, int]:
 
 def one_epoch(name: str) -> None:
     """What `ihgnn train --epochs 1` does, without its folder."""
-    from ihgnn_cli.data import load_dataset
-    from ihgnn_cli.data.splits import protocol_folds
-    from ihgnn_cli.models.settings import IHGNNSettings, Inputs
-
-    dataset = load_dataset(name, offline=True)
-    split = protocol_folds(dataset.graph_class, seed=0)[0]
-    classes = len(dataset.class_values)
-    inputs = Inputs(len(dataset.label_values), 0, classes, dataset.max_nodes)
-    epoch = ours(dataset, split, IHGNNSettings(layers=LAYERS), inputs)
+    epoch = stack(load_task(name)).train_epoch
     start = time.perf_counter()
     epoch()
     print(time.perf_counter() - start, peak_memory())

@@ -1,0 +1,124 @@
+"""What the benchmarks train: the same model by a plain torch-geometric loop and as a stack of ours.
+
+The loop is the one that one writes: a DataLoader, `to_dense_batch`, torch.optim.Adam. An epoch, on
+both sides, is one pass over a fold's graphs for training and one over those for validation.
+"""
+
+import os
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from _measure import DATA_VARIABLE
+
+if TYPE_CHECKING:  # heavy, and the scripts stay small until they train
+    from ihgnn_cli.data.dataset import GraphDataset
+    from ihgnn_cli.data.splits import Split
+    from ihgnn_cli.models.settings import IHGNNSettings, Inputs
+    from ihgnn_cli.training.stack import Stack
+
+BATCH_SIZE = 32
+LAYERS = 4
+LR = 0.001
+TESTS = Path(__file__).parent.parent / "tests"  # the plain model is the tests' reference
+
+
+@dataclass(frozen=True)
+class Task:
+    """A data set, the folds of the protocol, and the model for them."""
+
+    dataset: "GraphDataset"
+    splits: "Sequence[Split]"
+    settings: "IHGNNSettings"
+    inputs: "Inputs"
+
+
+def at_hand(name: str) -> bool:
+    """Whether a data set can be read without a download."""
+    folder = os.environ.get(DATA_VARIABLE)
+    return name == "MUTAG" or bool(folder and Path(folder, f"{name}.zip").is_file())
+
+
+def load_task(name: str) -> Task:
+    """The task on a data set that is at hand."""
+    from ihgnn_cli.data import load_dataset
+
+    return task_on(load_dataset(name, offline=True))
+
+
+def task_on(dataset: "GraphDataset") -> Task:
+    """The task on these graphs."""
+    from ihgnn_cli.data.folds import draw_folds
+    from ihgnn_cli.models.settings import IHGNNSettings, Inputs
+
+    classes = len(dataset.class_values)
+    return Task(
+        dataset,
+        [fold.splits[0] for fold in draw_folds(dataset.graph_class, seed=0)],
+        IHGNNSettings(layers=LAYERS),
+        Inputs(len(dataset.label_values), 0, classes, dataset.max_nodes),
+    )
+
+
+def stack(task: Task, members: int = 1) -> "Stack":
+    """So many models of ours, one after the other on each fold."""
+    import torch
+
+    from ihgnn_cli.data.batches import GraphStore
+    from ihgnn_cli.data.features import Features
+    from ihgnn_cli.models.ihgnn import IHGNN
+    from ihgnn_cli.training.seeds import generator
+    from ihgnn_cli.training.stack import Member, Stack
+
+    settings, inputs = task.settings, task.inputs
+    device = torch.device("cpu")
+    splits = [task.splits[seed % len(task.splits)] for seed in range(members)]
+    return Stack(
+        IHGNN(settings, inputs, [generator(seed, "parameters") for seed in range(members)]),
+        GraphStore(task.dataset, Features.LABELS, inputs.max_nodes, settings.layers, device),
+        [Member(seed, LR, split.train, split.validation) for seed, split in enumerate(splits)],
+        batch_size=BATCH_SIZE,
+        hidden=settings.hidden,
+        dropout=settings.dropout,
+    )
+
+
+def plain(task: Task, fold: int = 0) -> Callable[[], Any]:
+    """An epoch of the plain loop on a fold, as a function."""
+    import torch
+    from torch.nn.functional import cross_entropy
+    from torch_geometric.loader import DataLoader
+
+    from ihgnn_cli.data.features import node_features
+    from ihgnn_cli.data.pyg import to_pyg
+
+    sys.path.insert(0, str(TESTS))
+    from plain_ihgnn import PlainIHGNN
+
+    dataset, split = task.dataset, task.splits[fold]
+    graphs = to_pyg(dataset)
+    x = torch.tensor(node_features(dataset))
+    for number, graph in enumerate(graphs):
+        graph.x = x[dataset.node_ptr[number] : dataset.node_ptr[number + 1]].clone()
+    torch.manual_seed(fold)
+    model = PlainIHGNN(task.settings, task.inputs)
+    optimizer = torch.optim.Adam(model.parameters(), lr=LR)
+    train = DataLoader([graphs[i] for i in split.train], batch_size=BATCH_SIZE, shuffle=True)
+    validation = DataLoader([graphs[i] for i in split.validation], batch_size=BATCH_SIZE)
+
+    def epoch() -> None:
+        model.train()
+        for batch in train:
+            optimizer.zero_grad()
+            cross_entropy(model(batch), batch.y).backward()
+            optimizer.step()
+        model.eval()
+        with torch.no_grad():
+            for batch in validation:
+                logits = model(batch)
+                cross_entropy(logits, batch.y).item()
+                (logits.argmax(1) == batch.y).sum().item()
+
+    return epoch
