@@ -186,6 +186,8 @@ def _live(job: Job, folder: Path, stack: int, desk: _Desk) -> None:
         teller.flush()
     except IhgnnError as error:
         desk.tell(error)
+    except OSError as error:
+        desk.tell(IhgnnError(f"A worker cannot go on: {error}. The same command tries again."))
     except Exception as error:  # noqa: BLE001  the parent tells the user
         told = f"{type(error).__name__}: {error}"
         desk.tell(IhgnnError(f"A worker failed: {told}\nThis is a mistake in ihgnn."))

@@ -156,6 +156,17 @@ def test_a_folder_of_something_else_is_left_alone(ihgnn, tmp_path) -> None:
     assert_refused(ihgnn("crossval", "--out", "file/job"), 1, "Cannot write")
 
 
+def test_a_folder_that_somebody_has_broken_is_told_and_can_be_mended(ihgnn, tmp_path) -> None:
+    args = ("crossval", *TINY, "--epochs", "1", "-q", "--out", "job")
+    assert ihgnn(*args).returncode == 0
+    (tmp_path / "job" / "result.json").unlink()
+    next((tmp_path / "job" / "units").glob("final-*")).unlink()
+    (tmp_path / "job" / "partial").write_text("no folder")
+    assert_refused(ihgnn(*args), 1, "A worker cannot go on", "Not a directory")
+    (tmp_path / "job" / "partial").unlink()
+    assert ihgnn(*args).returncode == 0
+
+
 def test_divergence_is_a_result_and_not_a_failure(ihgnn) -> None:
     args = (*TINY, "--folds", "2", "--runs", "1", "--epochs", "2")
     result = ihgnn("crossval", *args, "--lr", "1e30,0.01", "--json", "-q", "--out", "job")
