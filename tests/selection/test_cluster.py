@@ -224,12 +224,22 @@ def test_nothing_is_lost_with_a_node(nodes: Any, job: Job, alone: Path, tmp_path
     executor = cluster_executor(nodes.address, "cpu", None)
     assert executor.workers == 3
 
-    def kill(step: Step) -> None:
-        at_work = [node for _, node in running(nodes).values()]
-        if step.settled and doomed in nodes.worker_nodes and doomed in at_work:
-            nodes.remove_node(doomed, allow_graceful=False)
+    over = threading.Event()
 
-    done(job, tmp_path / "job", executor, kill)
+    def kill_at_work() -> None:
+        """Its first task takes seconds for imports alone: it is not missed."""
+        while not over.wait(0.02):
+            if doomed in [node for _, node in running(nodes).values()]:
+                nodes.remove_node(doomed, allow_graceful=False)
+                return
+
+    killer = threading.Thread(target=kill_at_work)
+    killer.start()
+    try:
+        done(job, tmp_path / "job", executor)
+    finally:
+        over.set()
+        killer.join()
     assert doomed not in nodes.worker_nodes
     assert units(tmp_path / "job") == units(alone)
 
