@@ -20,6 +20,7 @@ from types import TracebackType
 from typing import Self
 
 from ihgnn_cli.files import cannot_write, clock_of, exclusive, written_whole
+from ihgnn_cli.selection.alive import Who, this_process, who_from_plain
 
 HEARTBEAT = 10.0
 """Seconds from one touch of a claim's file to the next."""
@@ -110,14 +111,12 @@ class Claims:
         self.release()
 
     def _claim(self, name: str) -> None:
-        pid = os.getpid()
-        process = _process(pid)
-        claim = _Claim(name, _machine(), pid, process.started if process else None)
+        who = this_process()
         host = re.sub(r"[^\w.-]", "_", platform.node())[:60]
-        self._mine = self._folder / f"{host}-{pid}-{self._token}.json"
+        self._mine = self._folder / f"{host}-{who.pid}-{self._token}.json"
         try:
             with written_whole(self._mine) as temporary:
-                temporary.write_text(json.dumps(asdict(claim)), encoding="utf-8")
+                temporary.write_text(json.dumps({"name": name, **asdict(who)}), encoding="utf-8")
             self._heartbeat = _Heartbeat(self._mine)
         except BaseException:
             self.release()
@@ -128,7 +127,6 @@ class Claims:
         # This makes a file, and that makes NFS list the folder anew: it would show what it
         # remembers of the last half minute, without the claims of other machines.
         now = clock_of(self._folder)
-        machine = _machine()
         held = set()
         for path in self._folder.iterdir():
             if path.suffix not in (".json", ".part"):  # the second: what a killed process left
@@ -138,7 +136,7 @@ class Claims:
                     continue
                 claim, touched = _read(path)
                 young = now - touched < STALE
-                if not (young if claim is None else _lives(claim, machine, young)):
+                if not (young if claim is None else claim.counts(young)):
                     path.unlink()
                 elif claim is not None:
                     held.add(claim.name)
@@ -150,18 +148,12 @@ class _Claim:
     """What a file says."""
 
     name: str
-    machine: str
-    pid: int
-    started: int | None
+    who: Who
 
-
-@dataclass(frozen=True)
-class _Process:
-    """A process as /proc shows it."""
-
-    running: bool
-    started: int
-    """Ticks from the start of the machine; a later process of the same number has another."""
+    def counts(self, young: bool) -> bool:
+        """Whether its process lives; where nobody can see that, whether it was touched lately."""
+        lives = self.who.lives()
+        return young if lives is None else lives
 
 
 class _Heartbeat:
@@ -206,54 +198,7 @@ def _read(path: Path) -> tuple[_Claim | None, float]:
 
 
 def _claim_from_plain(plain: dict[str, object]) -> _Claim:
-    match plain["name"], plain["machine"], plain["pid"], plain["started"]:
-        case str(name), str(machine), int(pid), (int() | None) as started if 0 < pid < 2**31:
-            return _Claim(name, machine, pid, started)
-    raise ValueError("no claim")
-
-
-def _lives(claim: _Claim, machine: str, young: bool) -> bool:
-    if claim.machine == machine:
-        process = _process(claim.pid)
-        if process is not None:
-            return process.running and process.started == claim.started
-        if _surely_gone(claim.pid):
-            return False
-    return young
-
-
-def _machine() -> str:
-    """What tells the processes of this machine, since it started, from all others.
-
-    Containers may have the same host name, and each counts its processes from 1.
-    """
-    boot = space = ""
-    with suppress(OSError):
-        boot = Path("/proc/sys/kernel/random/boot_id").read_text(encoding="utf-8").strip()
-    with suppress(OSError):
-        space = str(Path("/proc/self/ns/pid").readlink())
-    return f"{platform.node()} {boot} {space}"
-
-
-def _process(pid: int) -> _Process | None:
-    """The process, where /proc shows it."""
-    try:
-        text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
-    except OSError:
-        return None
-    # Its second field, the name in brackets, may hold anything; the third is the state.
-    fields = text.rpartition(")")[2].split()
-    return _Process(running=fields[0] not in "ZXx", started=int(fields[19]))
-
-
-def _surely_gone(pid: int) -> bool:
-    """Whether there is no such process, of this or any user."""
-    if os.name == "nt":  # the signal 0 would end it there
-        return False
-    try:
-        os.kill(pid, 0)
-    except ProcessLookupError:
-        return True
-    except PermissionError:
-        pass
-    return False
+    name = plain["name"]
+    if not isinstance(name, str):
+        raise TypeError("no claim")
+    return _Claim(name, who_from_plain(plain))

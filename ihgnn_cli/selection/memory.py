@@ -1,13 +1,17 @@
 """How many models fit into memory together."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
+import torch
 
+from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
 from ihgnn_cli.selection.executor import Executor
 from ihgnn_cli.selection.work import Job
+from ihgnn_cli.training.config import RunConfig
 
 # A core is busy with this many models at a time; twice as many gain a few per cent (measured on
 # MUTAG and IMDB-BINARY). A GPU has room for more.
@@ -27,24 +31,45 @@ _WORKER, _STORED_PAIR = 350 * 2**20, 32
 
 def stack_size(job: Job, units: int, executor: Executor) -> int:
     """The models that one of the workers trains together: as many as pay, fit and are there."""
-    on_gpu = executor.device.type == "cuda"
-    most = min(_CUDA_STACK if on_gpu else _CPU_STACK, math.ceil(units / executor.workers))
+    most = min(paying(executor.device), math.ceil(units / executor.workers))
     if executor.memory is None:
         return most
-    left = executor.memory - (0 if on_gpu else worker_bytes(job))
-    return max(1, min(most, int(_SHARE * left) // member_bytes(job)))
+    room = fitting(executor.memory, executor.device, job.dataset, member_bytes(job))
+    return max(1, min(most, room))
 
 
-def worker_bytes(job: Job) -> int:
+def paying(device: torch.device) -> int:
+    """The models together that keep a device busy; more of them gain next to nothing."""
+    return _CUDA_STACK if device.type == "cuda" else _CPU_STACK
+
+
+def fitting(memory: int, device: torch.device, dataset: GraphDataset, each: int) -> int:
+    """How many models of so many bytes fit together into a worker's memory, perhaps none."""
+    left = memory - (0 if device.type == "cuda" else worker_bytes(dataset))
+    return int(_SHARE * left) // each
+
+
+def worker_bytes(dataset: GraphDataset) -> int:
     """About what a worker on a CPU takes beside its models."""
-    return int(_WORKER + _STORED_PAIR * (job.dataset.num_nodes + job.dataset.neighbor_ptr[-1]))
+    return int(_WORKER + _STORED_PAIR * (dataset.num_nodes + dataset.neighbor_ptr[-1]))
 
 
 def member_bytes(job: Job) -> int:
     """About what a member of a stack takes, for the largest configuration of the grid."""
-    dataset, config = job.dataset, job.protocol.config
+    config = job.protocol.config
     layers = max(each.layers for each in job.protocol.grid)
     batch_size = max(each.batch_size for each in job.protocol.grid)
+    largest = replace(
+        config,
+        model=replace(config.model, layers=layers),
+        training=replace(config.training, batch_size=batch_size),
+    )
+    return model_bytes(job.dataset, largest)
+
+
+def model_bytes(dataset: GraphDataset, config: RunConfig) -> int:
+    """About what a model of this configuration takes in training."""
+    layers, batch_size = config.model.layers, config.training.batch_size
     parameters = parameter_count(config.model, inputs_of(dataset, config.data.features), layers)
     nodes = np.diff(dataset.node_ptr)
     pairs = np.diff(dataset.neighbor_ptr[dataset.node_ptr])

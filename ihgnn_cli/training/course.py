@@ -20,6 +20,8 @@ class Course:
         """Each with a member axis of one; empty where nobody keeps them."""
         self.diverged: Epoch | None = None
         """The epoch whose loss is not a finite number: it does not count, and is the last."""
+        self.withdrawn = False
+        """Whether somebody has lost interest: it is not trained any more."""
 
     def add(self, epoch: Epoch) -> bool:
         """Take note of an epoch, and tell whether it is the best so far."""
@@ -33,9 +35,9 @@ class Course:
         return True
 
     def done(self, epochs: int, patience: int) -> bool:
-        """Whether all epochs were run, or `patience` (unless 0) since the best one."""
+        """Whether it ends here: all epochs were run, or `patience` (unless 0) since the best one."""
         run = len(self.history)
-        if run >= epochs or self.diverged is not None:
+        if run >= epochs or self.diverged is not None or self.withdrawn:
             return True
         return bool(patience) and run - (self.best.epoch if self.best else 0) >= patience
 
@@ -46,6 +48,7 @@ class Course:
             "best": None if self.best is None else self.best.epoch,
             "best_weights": self.best_weights,
             "diverged": None if self.diverged is None else asdict(self.diverged),
+            "withdrawn": self.withdrawn,
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
@@ -59,3 +62,4 @@ class Course:
         self.best = None if plain["best"] is None else self.history[plain["best"] - 1]
         self.best_weights = dict(plain["best_weights"])
         self.diverged = None if plain["diverged"] is None else Epoch(**plain["diverged"])
+        self.withdrawn = bool(plain["withdrawn"])

@@ -58,6 +58,8 @@ class Member:
     lr: float
     train: Positions
     validation: Positions
+    dropout: float | None = None
+    """Its own, where it is not that of the whole stack."""
 
 
 @dataclass(frozen=True)
@@ -203,9 +205,10 @@ class Stack:
         [len(train), hidden]: 0, or for a unit that is kept 1 / the share of those.
         """
         drawn = generator(member.seed, "epoch", self.epoch)
+        dropout = self._dropout if member.dropout is None else member.dropout
         order = torch.randperm(len(member.train), generator=drawn).numpy()
-        kept = torch.rand(len(member.train), self._hidden, generator=drawn) >= self._dropout
-        return member.train[order], kept / (1 - self._dropout)
+        kept = torch.rand(len(member.train), self._hidden, generator=drawn) >= dropout
+        return member.train[order], kept / (1 - dropout)
 
 
 class _Tally:

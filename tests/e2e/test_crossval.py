@@ -230,7 +230,12 @@ def running(pid: int) -> bool:
 def test_a_killed_job_goes_on_to_the_same_numbers(command, ihgnn, tmp_path, whole, name) -> None:
     folder = tmp_path / "job"
     process = start(command, folder)
-    wait_for(lambda: len(list(folder.glob("units/*.json"))) >= 3, process)  # a whole stack
+
+    def whole_stacks() -> list[list[Path]]:
+        stacks = [list(folder.glob(f"units/select-*-lr{lr}-*.json")) for lr in ("0.001", "0.01")]
+        return [files for files in stacks if len(files) == 3]
+
+    wait_for(whole_stacks, process)
     workers = workers_of(process)
     assert workers
     process.send_signal(getattr(signal, name))
@@ -244,8 +249,7 @@ def test_a_killed_job_goes_on_to_the_same_numbers(command, ihgnn, tmp_path, whol
         time.sleep(0.02)
     assert not (folder / "result.json").exists()
     # The kill may have come between two files of a stack, which then is trained as a whole.
-    stacks = [list((folder / "units").glob(f"select-*-lr{lr}-*")) for lr in ("0.001", "0.01")]
-    kept = {path: path.stat().st_mtime_ns for files in stacks if len(files) == 3 for path in files}
+    kept = {path: path.stat().st_mtime_ns for files in whole_stacks() for path in files}
     result = ihgnn("crossval", *SLOW, "--json", "--out", folder)
     assert result.returncode == 0, result.stderr
     told, undisturbed = whole

@@ -15,7 +15,7 @@ from threading import Thread
 import pytest
 
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.selection import claims
+from ihgnn_cli.selection import alive, claims
 from ihgnn_cli.selection.claims import STALE, Claims
 
 WORKER = """
@@ -247,7 +247,7 @@ def test_the_age_of_a_claim_is_told_by_the_clock_of_the_file_system(
 def test_a_running_process_that_proc_does_not_show_holds_while_its_claim_is_touched(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, age: float, held: set[str]
 ) -> None:
-    monkeypatch.setattr(claims, "_process", lambda pid: None)
+    monkeypatch.setattr(alive, "_process", lambda pid: None)
     with Claims(tmp_path) as mine:
         mine.take(["a"], nothing)
         aged(claim_files(tmp_path)[0], age)
@@ -258,7 +258,7 @@ def test_a_running_process_that_proc_does_not_show_holds_while_its_claim_is_touc
 def test_a_process_that_is_gone_holds_nothing_also_without_proc(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(claims, "_process", lambda pid: None)
+    monkeypatch.setattr(alive, "_process", lambda pid: None)
     with Claims(tmp_path) as mine, holder(tmp_path) as process:
         process.kill()
         process.wait()
@@ -272,7 +272,7 @@ def test_who_slept_too_long_sees_that_the_claim_is_lost(
         sleeper.take(["a"], nothing)
         assert not sleeper.lost()
         aged(claim_files(tmp_path)[0], AGE)
-        monkeypatch.setattr(claims, "_machine", lambda: "elsewhere")
+        monkeypatch.setattr(alive, "_machine", lambda: "elsewhere")
         assert other.take(["a"], nothing) == "a"
         assert sleeper.lost()
         assert not other.lost()

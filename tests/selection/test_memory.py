@@ -133,7 +133,7 @@ def test_the_parameters_are_kept_several_times() -> None:
 
 def test_a_worker_takes_python_with_torch_and_the_graphs() -> None:
     # A path of 10 nodes has 9 edges, each stored from both of its ends.
-    few, many = (worker_bytes(job(dataset=paths(*[10] * count))) for count in (8, 80))
+    few, many = (worker_bytes(paths(*[10] * count)) for count in (8, 80))
     assert many - few == 32 * 72 * (10 + 18)
     assert 2**28 < few < 2**29
 
@@ -152,7 +152,7 @@ def test_a_gpu_has_room_for_more_than_a_core() -> None:
 
 
 def test_of_what_a_worker_has_left_half_is_for_models() -> None:
-    enough = worker_bytes(job()) + 2 * 5 * member_bytes(job())
+    enough = worker_bytes(job().dataset) + 2 * 5 * member_bytes(job())
     assert fitting(enough) == 5
     assert fitting(enough - 10) == 4
     assert fitting(enough, workers=3) == 5  # it is what each has

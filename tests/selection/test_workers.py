@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.selection import workers
+from ihgnn_cli.selection import processes, workers
 from ihgnn_cli.training import devices
 
 
@@ -30,7 +30,7 @@ def devices_of(executor: workers.Executor) -> list[str]:
 
 
 def test_one_worker_a_core_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_cores", lambda: [0, 1, 2])
+    monkeypatch.setattr(workers, "cores", lambda: [0, 1, 2])
     executor = workers.local_executor("cpu", None)
     assert executor.workers == 3
     assert executor.device == torch.device("cpu")
@@ -48,7 +48,7 @@ def test_one_worker_a_gpu_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_the_memory_of_a_machine_is_shared_by_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(workers, "_cores", lambda: [0, 1, 2])
+    monkeypatch.setattr(workers, "cores", lambda: [0, 1, 2])
     free(monkeypatch, cpu=1000)
     assert workers.local_executor("cpu", None).memory == 333
     assert workers.local_executor("cpu", 1).memory == 1000
@@ -77,7 +77,7 @@ def test_children_start_with_one_thread_and_the_parent_keeps_its_own(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    with workers._one_thread_each():
+    with processes.one_thread_each():
         assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ
