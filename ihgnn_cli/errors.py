@@ -22,6 +22,10 @@ class InputError(IhgnnError):
     exit_code = 2
 
 
+class InUseError(InputError):
+    """What was asked for belongs to another process at the moment."""
+
+
 class DownloadError(IhgnnError):
     """A data set could not be fetched from the network."""
 

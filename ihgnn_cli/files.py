@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 
-from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.errors import IhgnnError, InputError, InUseError
 
 # What a write can meet half-way through, as opposed to errors of whatever is being written.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
@@ -86,13 +86,13 @@ def locked(path: Path) -> Iterator[None]:
     such locks, there is none.
 
     Raises:
-        InputError: another process has it.
+        InUseError: another process has it.
     """
     with ExitStack() as stack:
         try:
             stack.enter_context(_flock(path, "rb", wait=False))
         except BlockingIOError as error:
-            raise InputError(
+            raise InUseError(
                 f"Another process is at work in {path.parent}. Wait for it, or stop it."
             ) from error
         yield

@@ -10,7 +10,7 @@ from typing import Annotated, NoReturn
 import typer
 
 from ihgnn_cli import __version__
-from ihgnn_cli.cli import crossval, datasets, env, evaluate, export, homophily, train
+from ihgnn_cli.cli import crossval, datasets, env, evaluate, export, homophily, train, tune
 from ihgnn_cli.errors import IhgnnError
 
 DEBUG_VARIABLE = "IHGNN_DEBUG"
@@ -25,6 +25,7 @@ app = typer.Typer(
 )
 app.command("train")(train.train)
 app.command("crossval")(crossval.crossval)
+app.command("tune")(tune.tune)
 app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
 app.command("homophily")(homophily.homophily)

@@ -156,8 +156,8 @@ class ProgressDisplay:
 
 
 @contextmanager
-def work_bar(units: str) -> Iterator[Callable[[int, int, str], None]]:
-    """A bar of units of work with the time that is left, and a line of words under it.
+def work_bar(units: str) -> Iterator[Callable[[int, int, str | Table], None]]:
+    """A bar of units of work with the time that is left, and a line or a table under it.
 
     The time is counted from the first that is told, which need not be the first of all. Gives a
     function that takes the units done, all of them, and the line.
@@ -176,11 +176,14 @@ def work_bar(units: str) -> Iterator[Callable[[int, int, str], None]]:
     task = bar.add_task("", total=None, start=False)
     with Live(bar, console=err, transient=True, refresh_per_second=8) as live:
 
-        def update(done: int, total: int, line: str) -> None:
+        def update(done: int, total: int, below: str | Table) -> None:
             bar.update(task, completed=done, total=total)
             if not bar.tasks[0].started:
                 bar.start_task(task)
-            live.update(Group(bar, Text(line, overflow="ellipsis", no_wrap=True)))
+            if isinstance(below, str):
+                live.update(Group(bar, Text(below, overflow="ellipsis", no_wrap=True)))
+            else:
+                live.update(Group(bar, below))
 
         yield update
 

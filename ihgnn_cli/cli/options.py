@@ -70,3 +70,18 @@ Device = Annotated[
     ),
 ]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
+
+
+def count_or_auto(name: str, text: str) -> int | None:
+    """What an option says that is a number from 1, or auto: `None`.
+
+    Raises:
+        InputError: it is neither.
+    """
+    from ihgnn_cli.errors import InputError
+
+    if text == "auto":
+        return None
+    if not text.isdecimal() or len(text) > 6 or int(text) < 1:
+        raise InputError(f"{name} is auto or a whole number from 1, not '{text}'.")
+    return int(text)

@@ -90,6 +90,28 @@ def draw_folds(
     return drawn
 
 
+def inner_folds(
+    graph_class: NDArray[np.integer], split: Split, seed: int, inner: int
+) -> tuple[Split, ...]:
+    """A split with its graphs for training and validation dealt anew, into so many parts.
+
+    Each part validates once; test graphs stay what they are. With one part it is the split itself.
+
+    Raises:
+        InputError: there are too few graphs.
+    """
+    if inner == 1:
+        return (split,)
+    rest = np.union1d(split.train, split.validation)
+    if not 1 < inner <= len(rest):
+        raise InputError(
+            f"{counted(len(rest), 'graph')} for training and validation cannot be cut into "
+            f"{counted(inner, 'inner fold')}. Use 1 to {len(rest)}."
+        )
+    parts = _dealt(graph_class[rest], inner, random_bits(seed))
+    return tuple(Split(np.delete(rest, part), rest[part], split.test) for part in parts)
+
+
 def read_fold_file(path: Path, graphs: int) -> list[Fold]:
     """Read a file of folds, or of one fold without the list, for a data set of so many graphs.
 

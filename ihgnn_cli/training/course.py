@@ -35,7 +35,7 @@ class Course:
         return True
 
     def done(self, epochs: int, patience: int) -> bool:
-        """Whether it ends here: all epochs were run, or `patience` (unless 0) since the best one."""
+        """Whether it is over: all epochs were run, or `patience` (unless 0) since the best one."""
         run = len(self.history)
         if run >= epochs or self.diverged is not None or self.withdrawn:
             return True

@@ -16,7 +16,7 @@ from typing import Any
 
 from ihgnn_cli.data.folds import Fold, write_fold_file
 from ihgnn_cli.data.splits import Split
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import InputError, InUseError
 from ihgnn_cli.files import cannot_write, written_whole
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.training.config import RunConfig, read_config, write_config
@@ -181,8 +181,8 @@ def _line(epoch: Epoch) -> str:
     return json.dumps(asdict(epoch)) + "\n"
 
 
-def _holds_a_run(folder: Path) -> InputError:
-    return InputError(
+def _holds_a_run(folder: Path) -> InUseError:
+    return InUseError(
         f"{folder} holds a run already. Continue it with --resume {folder}, or choose another "
         "--out."
     )

@@ -1,0 +1,479 @@
+"""`ihgnn tune`: an Optuna search over learning rate, batch size, K and more."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from ihgnn_cli.cli.options import (
+    DATA_PANEL,
+    AsJson,
+    DataRoot,
+    Device,
+    FeatureKind,
+    Offline,
+    OwnData,
+    count_or_auto,
+)
+from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
+from ihgnn_cli.training.kinds import Recipe
+
+if TYPE_CHECKING:
+    from optuna import Study
+
+    from ihgnn_cli.selection.tuning.ledger import Slot
+    from ihgnn_cli.selection.tuning.search import Conducted, Search
+    from ihgnn_cli.selection.tuning.storage import Address
+    from ihgnn_cli.selection.workers import Places
+
+_RUNS = Path("runs")
+_SPACE, _SEARCH, _TRAINING, _WORK = "Search space", "Search", "Training", "Work"
+_STORAGE_VARIABLE = "IHGNN_STORAGE"
+_TRIALS = 50
+
+
+def tune(
+    dataset: OwnData = None,
+    features: FeatureKind = None,
+    split: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPLIT",
+            help="holdout (the default), fold:N, or a file of folds, as in 'ihgnn train'.",
+            rich_help_panel=DATA_PANEL,
+        ),
+    ] = None,
+    lr: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPACE",
+            help="A range LOW:HIGH, by scale unless LOW:HIGH:linear, or a list A,B,C; one value "
+            "stays. Default: 0.0001:0.01.",
+            rich_help_panel=_SPACE,
+        ),
+    ] = None,
+    batch_size: Annotated[
+        str | None,
+        typer.Option(
+            "--batch-size",
+            "-b",
+            metavar="SPACE",
+            help="Likewise. Default: 32,64,128.",
+            rich_help_panel=_SPACE,
+        ),
+    ] = None,
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            "--layers",
+            "-k",
+            metavar="SPACE",
+            help="K, the layers on top of the input layer. Default: 3,4,5.",
+            rich_help_panel=_SPACE,
+        ),
+    ] = None,
+    width: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPACE", help="Width of the layers. Default: 32.", rich_help_panel=_SPACE
+        ),
+    ] = None,
+    hidden: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPACE",
+            help="Hidden width of the classifier. Default: 128.",
+            rich_help_panel=_SPACE,
+        ),
+    ] = None,
+    dropout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPACE", help="In the classifier. Default: 0.5.", rich_help_panel=_SPACE
+        ),
+    ] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="The model (full, the default) or its ablations no-integration, no-separation, "
+            "no-adaptive, no-concat.",
+            rich_help_panel=_SPACE,
+        ),
+    ] = None,
+    search_space: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="TOML: a table for each setting, with low and high (and log), or values.",
+            rich_help_panel=_SPACE,
+        ),
+    ] = None,
+    trials: Annotated[
+        int | None,
+        typer.Option(
+            "--trials",
+            "-n",
+            help="In all, those of earlier commands and other machines included. Default: 50, of "
+            "a grid all its points.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
+    timeout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Begin no trial after this: seconds, or as 30m, 2h, 1h30m.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
+    sampler: Annotated[
+        SamplerName,
+        typer.Option(help="Who chooses the settings to try.", rich_help_panel=_SEARCH),
+    ] = SamplerName.TPE,
+    pruner: Annotated[
+        PrunerName,
+        typer.Option(help="Who gives up trials that do badly.", rich_help_panel=_SEARCH),
+    ] = PrunerName.MEDIAN,
+    inner_folds: Annotated[
+        int,
+        typer.Option(
+            help="Train each trial so many times, with another part for validation each time, and "
+            "take the mean; 1: the split's own hold-out.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = 1,
+    report_every: Annotated[
+        int | None,
+        typer.Option(
+            metavar="EPOCHS",
+            help="How often trials report to the pruner. Default: 50 times in a training.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(
+            help="Of the split, the search and all trainings. Default: 0.",
+            rich_help_panel=_SEARCH,
+        ),
+    ] = None,
+    epochs: Annotated[
+        int | None,
+        typer.Option("--epochs", "-e", help="Default: 350.", rich_help_panel=_TRAINING),
+    ] = None,
+    patience: Annotated[
+        int | None,
+        typer.Option(
+            help="Stop a training after this many epochs without a better one on validation. "
+            "Default: 0, never.",
+            rich_help_panel=_TRAINING,
+        ),
+    ] = None,
+    recipe: Annotated[
+        Recipe | None,
+        typer.Option(
+            help="Settings that belong together: paper (the text; what the defaults are) or "
+            "authors (their published code).",
+            rich_help_panel=_TRAINING,
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            "-c",
+            metavar="FILE",
+            help="TOML as for 'ihgnn train', for what is not searched.",
+            rich_help_panel=_TRAINING,
+        ),
+    ] = None,
+    device: Device = None,
+    workers: Annotated[
+        str,
+        typer.Option(
+            metavar="N",
+            help="Processes. auto: one a core, pinned to it, or one a GPU.",
+            rich_help_panel=_WORK,
+        ),
+    ] = "auto",
+    stack: Annotated[
+        str,
+        typer.Option(
+            metavar="N",
+            help="Trials that a process trains together. auto: as many as pay and fit in memory.",
+            rich_help_panel=_WORK,
+        ),
+    ] = "auto",
+    storage: Annotated[
+        str | None,
+        typer.Option(
+            metavar="URL",
+            help="postgresql://..., mysql://..., sqlite:///FILE or journal:FILE: the same command "
+            "on several machines is one search. Default: SQLite in the folder.",
+            envvar=_STORAGE_VARIABLE,
+            show_default=False,
+            rich_help_panel=_WORK,
+        ),
+    ] = None,
+    study: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="The study's name in the storage. Default: by what is asked.",
+            rich_help_panel=_WORK,
+        ),
+    ] = None,
+    out: Annotated[
+        Path | None,
+        typer.Option(
+            "--out",
+            "-o",
+            metavar="DIR",
+            help="The folder of the results; the same command goes on in it. Default: "
+            "runs/NAME-tune-..., by what is asked.",
+            rich_help_panel=_WORK,
+        ),
+    ] = None,
+    dashboard: Annotated[
+        bool,
+        typer.Option(
+            "--dashboard",
+            help="Look at the study in a browser, and do no trials. Needs pip install "
+            "'ihgnn-cli\\[dashboard]'.",
+        ),
+    ] = False,
+    port: Annotated[
+        int, typer.Option(help="Of the dashboard; 0: one that is free.", min=0, max=65535)
+    ] = 8080,
+    quiet: Annotated[
+        bool, typer.Option("--quiet", "-q", help="Show the result, not the progress.")
+    ] = False,
+    data_root: DataRoot = None,
+    offline: Offline = False,
+    as_json: AsJson = False,
+) -> None:
+    """Search for good settings by validation accuracy; the best are trained and tested once.
+
+    Kill it at any time: the same command goes on, and --trials is the total.
+    """
+    from ihgnn_cli.errors import InputError
+    from ihgnn_cli.training.config import configure
+
+    if out is not None and out == Path():
+        raise InputError("--out needs the name of a folder.")
+    seconds = _seconds(timeout)
+    together, processes = count_or_auto("--stack", stack), count_or_auto("--workers", workers)
+    given = {
+        "dataset": dataset,
+        "features": features,
+        "split": split,
+        "epochs": epochs,
+        "patience": patience,
+        "seed": seed,
+        "device": device,
+    }
+    settings = configure(recipe, config, given)
+
+    from ihgnn_cli.cli import console, tune_display
+    from ihgnn_cli.selection.tuning import folder as folders
+    from ihgnn_cli.selection.tuning import search as searches
+    from ihgnn_cli.selection.tuning.space import make_space
+    from ihgnn_cli.selection.tuning.storage import address, masked
+    from ihgnn_cli.selection.tuning.study import open_study
+    from ihgnn_cli.selection.workers import local_places
+    from ihgnn_cli.training.loading import load_data
+
+    texts = {
+        "lr": lr,
+        "batch_size": batch_size,
+        "layers": layers,
+        "width": width,
+        "hidden": hidden,
+        "dropout": dropout,
+        "variant": variant,
+    }
+    grid = sampler is SamplerName.GRID
+    space, settings = make_space(settings, texts, search_space, grid=grid)
+    total = _total(trials, space.size() if grid else None)
+    places = local_places(settings.training.device, processes)
+    settings, data = load_data(
+        settings, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
+    )
+    search = searches.prepare(
+        settings,
+        space,
+        data,
+        sampler=sampler,
+        pruner=pruner,
+        inner=inner_folds,
+        interval=report_every,
+    )
+    name = f"{console.file_name(data.name)}-tune-{search.digest}"
+    folder = out or _RUNS / name
+    where = address(storage, folder)
+    command = shlex.join(["ihgnn", *map(masked, sys.argv[1:])])
+    folders.begin(search, folder, command=command)
+    made = open_study(search, where, folder, study or name)
+    if dashboard:
+        tune_display.serve(made, where, port)
+        return
+    work = _Work(search, made, where, folder, places, command, data_root, offline)
+    size = together or searches.trials_together(search, places)
+    done = work.conduct(total, size, seconds, quiet=quiet)
+    result = work.conclude(done, quiet=quiet)
+    if as_json:
+        console.show_json({**result, "folder": folder})
+    else:
+        tune_display.show(result, done.slots, folder)
+
+
+class _Work:
+    """The parts of a search that the steps of the command share."""
+
+    def __init__(
+        self,
+        search: "Search",
+        study: "Study",
+        where: "Address",
+        folder: Path,
+        places: "Places",
+        command: str,
+        data_root: Path | None,
+        offline: bool,
+    ) -> None:
+        self.search = search
+        self.study = study
+        self.where = where
+        self.folder = folder
+        self.places = places
+        self.command = command
+        self.data_root = data_root
+        self.offline = offline
+
+    def conduct(self, total: int, stack: int, timeout: float | None, *, quiet: bool) -> "Conducted":
+        """Do the trials; what is finished is shown and kept also if this is interrupted."""
+        from ihgnn_cli.cli import console, tune_display
+        from ihgnn_cli.selection.tuning.search import conduct
+        from ihgnn_cli.selection.tuning.study import slots_now
+
+        if not quiet:
+            tune_display.tell_begin(self.search, self.places, total, stack, self.folder)
+        epochs = self.search.config.training.epochs
+        try:
+            with tune_display.progress(epochs, quiet=quiet) as watch:
+                return conduct(
+                    self.search,
+                    self.study,
+                    self.where,
+                    self.places,
+                    trials=total,
+                    stack=stack,
+                    timeout=timeout,
+                    watch=watch,
+                )
+        except (KeyboardInterrupt, SystemExit):
+            slots = slots_now(self.study, self.where, total)
+            if self._write(slots):
+                tune_display.show_best(slots)
+            console.note("Finished trials are kept: the same command goes on with the rest.")
+            raise
+
+    def conclude(self, done: "Conducted", *, quiet: bool) -> dict[str, Any]:
+        """Train the best settings, test them, and write all there is to know."""
+        from ihgnn_cli.cli import console, tune_display
+        from ihgnn_cli.errors import IhgnnError
+        from ihgnn_cli.selection.tuning import folder as folders
+        from ihgnn_cli.selection.tuning.final import earlier_runs, run_folder, train_best
+
+        about = {
+            "study": self.study.study_name,
+            "storage": self.where.masked,
+            "command": self.command,
+        }
+        result = folders.make_result(self.search, done, self.places.first, about)
+        best = folders.best_config(self.search, done.slots)
+        self._write(done.slots)
+        if best is None:
+            raise IhgnnError(
+                f"No trial was trained to its end: {tune_display.states_in_words(done.slots)}. "
+                "See trials.csv in the folder; try more --trials, a longer --timeout, or other "
+                f"ranges. ({self.folder})"
+            )
+        trial = result["best"]["trial"]
+        target = run_folder(self.folder, trial)
+        try:
+            with tune_display.final_progress(best.training.epochs, trial, quiet=quiet) as watch:
+                tested = train_best(
+                    best,
+                    target,
+                    watch,
+                    data_root=self.data_root,
+                    offline=self.offline,
+                    command=self.command,
+                )
+        except (KeyboardInterrupt, SystemExit):
+            console.note("All trials are kept: the same command goes on with the last training.")
+            raise
+        result["final"] = {
+            "folder": target.name,
+            **{name: tested[name] for name in ("best_epoch", "validation", "test", "seeds")},
+            "tested_before": earlier_runs(self.folder, trial),
+        }
+        self._draw(done.slots, result)
+        folders.write_result(self.folder, result)
+        return result
+
+    def _write(self, slots: "tuple[Slot, ...]") -> bool:
+        """The table of the trials, and the best settings where there are some."""
+        from ihgnn_cli.report.tuning import TrialRow, write_trials
+        from ihgnn_cli.selection.tuning import folder as folders
+        from ihgnn_cli.selection.tuning.rows import trial_rows
+
+        rows = [TrialRow(**each) for each in trial_rows(slots)]
+        write_trials(self.folder / folders.TRIALS, rows)
+        best = folders.best_config(self.search, slots)
+        if best is not None:
+            folders.write_best(best, self.folder)
+        return best is not None
+
+    def _draw(self, slots: "tuple[Slot, ...]", result: dict[str, Any]) -> None:
+        from ihgnn_cli.cli import tune_display
+        from ihgnn_cli.report.tuning import TrialRow
+        from ihgnn_cli.selection.tuning.rows import importances, trial_rows
+
+        rows = [TrialRow(**each) for each in trial_rows(slots)]
+        log = [name for name, part in result["search"]["space"].items() if part.get("log")]
+        tune_display.draw(rows, importances(self.study, slots), result, self.folder, log)
+
+
+def _total(trials: int | None, points: int | None) -> int:
+    """How many trials there are to be; a grid has an end."""
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.errors import InputError
+
+    if trials is not None and not 1 <= trials <= 10**6:
+        raise InputError(f"--trials must be from 1 to 1,000,000, not {trials}.")
+    if points is None:
+        return trials or _TRIALS
+    if trials is not None and trials > points:
+        console.note(f"The grid has {points:,} points: {points:,} trials are all there is.")
+    return min(trials or points, points)
+
+
+def _seconds(text: str | None) -> float | None:
+    """A time as 90, 45s, 30m, 2h or 1h30m, in seconds."""
+    from ihgnn_cli.errors import InputError
+
+    if text is None:
+        return None
+    number = r"(\d{1,6}(?:\.\d{1,6})?)"
+    match = re.fullmatch(rf"{number}|(?:{number}h)?(?:{number}m)?(?:{number}s)?", text.strip())
+    parts = [] if match is None else [float(each) if each else 0.0 for each in match.groups()]
+    total = sum(part * unit for part, unit in zip(parts, (1, 3600, 60, 1), strict=False))
+    if total <= 0:
+        raise InputError(f"--timeout is a time as 90, 30m, 2h or 1h30m, not '{text}'.")
+    return total

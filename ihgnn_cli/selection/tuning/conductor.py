@@ -1,0 +1,262 @@
+"""Takes trials of a study, puts them together to stacks, and lets workers train them.
+
+The process that conducts is the only one that speaks to the study. A stack is made of trials that
+differ in nothing but learning rate and dropout. After the trials at random that every search
+begins with, TPE is asked for one trial freely, and for others that share its shape; random and
+grid search and the Gaussian process are never told what to take, and the largest group of what
+they gave is trained first.
+"""
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from multiprocessing import connection
+from multiprocessing.connection import Connection
+from multiprocessing.process import BaseProcess
+from typing import cast
+
+from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.selection.processes import GRACE_SECONDS, started
+from ihgnn_cli.selection.tuning.kinds import SamplerName
+from ihgnn_cli.selection.tuning.ledger import Ledger, Slot
+from ihgnn_cli.selection.tuning.samplers import STARTUP
+from ihgnn_cli.selection.tuning.space import Params, SearchSpace, Value
+from ihgnn_cli.selection.tuning.trainer import (
+    Assignment,
+    Failed,
+    Finished,
+    Ready,
+    Report,
+    Smaller,
+    Task,
+    Verdict,
+    live,
+)
+from ihgnn_cli.training.config import RunConfig
+
+# How often one looks after trials of others, and tells how things are.
+_LOOK_SECONDS = 3.0
+_WAIT_SECONDS = 0.5
+# Trials in hand at random: so many that groups of one shape are worth it.
+_RANDOM_IN_HAND = 32
+# Of a Gaussian process, which learns from each and is not told what to take.
+_GP_IN_HAND = 4
+
+
+@dataclass(frozen=True)
+class Sight:
+    """How a search is getting on."""
+
+    slots: Sequence[Slot]
+    """Of all processes together."""
+    total: int
+    running: Mapping[int, int]
+    """Trials that are trained here, each with its epoch."""
+    model_epochs: int
+    """That were trained here."""
+    lost: int = 0
+    """Trials of dead processes that were found just now."""
+    dead: int = 0
+    """Workers that were killed from outside just now."""
+    smaller: int = 0
+    """Trials of a stack that memory was too small for just now."""
+
+
+Watch = Callable[[Sight], None]
+
+
+@dataclass
+class _Worker:
+    """A worker as the conductor sees it."""
+
+    process: BaseProcess
+    trials: set[int] = field(default_factory=set)
+    ready: bool = False
+
+
+class Conductor:
+    """One process's part in a search.
+
+    Args:
+        ledger: the study.
+        space: what is searched.
+        config: of every trial, but for what is searched.
+        sampler: whose trials they are.
+        stack: trials that a worker trains together, at most.
+        deadline: by `time.monotonic`, after which no trial begins.
+        watch: is told how things are.
+    """
+
+    def __init__(
+        self,
+        ledger: Ledger,
+        space: SearchSpace,
+        config: RunConfig,
+        sampler: SamplerName,
+        *,
+        stack: int,
+        deadline: float | None = None,
+        watch: Watch = lambda _sight: None,
+    ) -> None:
+        self.ledger = ledger
+        self.model_epochs = 0
+        """That were trained here."""
+        self._space = space
+        self._config = config
+        self._sampler = sampler
+        self._stack = stack
+        self._deadline = deadline
+        self._watch = watch
+        self._pool: dict[int, RunConfig] = {}
+        """Trials in hand that nobody trains yet."""
+        self._shapes: dict[int, object] = {}
+        self._epochs: dict[int, int] = {}
+        self._looked = 0.0
+
+    def run(self, task: Task, devices: Sequence[str]) -> None:
+        """Work until every slot is settled, or the time is over.
+
+        Raises:
+            IhgnnError: a worker failed, or all were killed.
+        """
+        if self.ledger.finished():
+            return
+        try:
+            with started(devices, partial(live, task)) as processes:
+                workers = {channel: _Worker(each) for channel, each in processes.items()}
+                self._conduct(workers)
+        finally:
+            self.ledger.give_all_back()
+
+    def _conduct(self, workers: dict[Connection, _Worker]) -> None:
+        self._look()
+        while True:
+            for channel, worker in workers.items():
+                if worker.ready:
+                    self._assign(channel, worker)
+            busy = any(not worker.ready for worker in workers.values())
+            if not busy and (self._is_late() or self.ledger.finished()):
+                break
+            for ready in connection.wait(list(workers), timeout=_WAIT_SECONDS):
+                self._hear(cast("Connection", ready), workers)
+            if time.monotonic() - self._looked >= _LOOK_SECONDS:
+                self._look()
+        self._look()
+
+    def _assign(self, channel: Connection, worker: _Worker) -> None:
+        group = self._next_group()
+        if not group:
+            return
+        worker.ready = False
+        worker.trials = set(group)
+        channel.send(Assignment(tuple((number, self._pool.pop(number)) for number in group)))
+        self._epochs |= dict.fromkeys(group, 0)
+
+    def _next_group(self) -> list[int]:
+        """The largest group of trials in hand that make a stack; of equals the one in hand first.
+
+        Where there is nothing in hand, or too little to choose from, trials are taken first.
+        """
+        if self._is_late():
+            return []
+        self._take()
+        groups: dict[object, list[int]] = {}
+        for number in sorted(self._pool):
+            groups.setdefault(self._shapes[number], []).append(number)
+        largest = max(groups.values(), key=lambda group: min(len(group), self._stack), default=[])
+        return largest[: self._stack]
+
+    def _take(self) -> None:
+        match self._sampler:
+            case SamplerName.RANDOM:
+                self._take_freely(_RANDOM_IN_HAND)
+            case SamplerName.GRID:
+                self._take_freely(self._stack)
+            case SamplerName.TPE | SamplerName.GP if self._is_starting():
+                self._take_freely(STARTUP)
+            case SamplerName.GP:
+                self._take_freely(_GP_IN_HAND)
+            case SamplerName.TPE:
+                self._take_a_stack()
+
+    def _take_freely(self, enough: int) -> None:
+        while len(self._pool) < enough and self._take_one({}):
+            pass
+
+    def _take_a_stack(self) -> None:
+        leader = None if self._pool else self._take_one({})
+        if leader is None:
+            return
+        shape = dict(self._space.shape(leader))
+        while len(self._pool) < self._stack and self._take_one(shape):
+            pass
+
+    def _is_starting(self) -> bool:
+        """Whether trials are at random still, and their shapes too few to fix one for others."""
+        return len(self.ledger.slots()) < STARTUP
+
+    def _take_one(self, fixed: Mapping[str, Value]) -> Params | None:
+        trial = self.ledger.take(fixed)
+        if trial is None:
+            return None
+        self._pool[trial.number] = self._space.applied(self._config, trial.params)
+        self._shapes[trial.number] = self._space.shape(trial.params)
+        return dict(trial.params)
+
+    def _hear(self, channel: Connection, workers: dict[Connection, _Worker]) -> None:
+        worker = workers[channel]
+        try:
+            message = channel.recv()
+        except (EOFError, OSError):
+            worker.process.join(GRACE_SECONDS)
+            del workers[channel]
+            self.ledger.give_back(worker.trials)
+            self._look(dead=1)
+            if not workers:
+                raise IhgnnError(
+                    "All workers were killed, perhaps because memory was full. The same command "
+                    "goes on where they were; use fewer --workers if it happens again."
+                ) from None
+            return
+        match message:
+            case IhgnnError():
+                raise message
+            case Ready():
+                worker.ready = True
+            case Report():
+                channel.send(Verdict(self._judge(message)))
+            case Finished(trial, outcome, pruned):
+                self.model_epochs += outcome.model_epochs
+                self._forget(worker, trial)
+                self.ledger.finish(trial, outcome, pruned=pruned)
+            case Failed(trial, reason):
+                self._forget(worker, trial)
+                self.ledger.fail(trial, reason)
+            case Smaller(trials):
+                self._stack = max(1, min(self._stack, trials // 2))
+                self._look(smaller=trials)
+
+    def _judge(self, report: Report) -> frozenset[int]:
+        """Which trials of a report are to be given up."""
+        self._epochs |= dict.fromkeys(report.accuracies, report.epoch)
+        return frozenset(
+            number
+            for number, accuracy in report.accuracies.items()
+            if self.ledger.report(number, report.epoch, accuracy)
+        )
+
+    def _forget(self, worker: _Worker, trial: int) -> None:
+        worker.trials.discard(trial)
+        self._epochs.pop(trial, None)
+
+    def _is_late(self) -> bool:
+        return self._deadline is not None and time.monotonic() >= self._deadline
+
+    def _look(self, *, dead: int = 0, smaller: int = 0) -> None:
+        """See what others do, take what the dead have left, and tell."""
+        self._looked = time.monotonic()
+        lost = self.ledger.reclaim()
+        slots, total = self.ledger.slots(), self.ledger.total
+        epochs = dict(self._epochs)
+        self._watch(Sight(slots, total, epochs, self.model_epochs, lost, dead, smaller))

@@ -1,0 +1,84 @@
+"""The Optuna study of a search: made or found, and refused where it is about something else."""
+
+import time
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import optuna
+from optuna.exceptions import DuplicatedStudyError
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.selection.folder import _difference as difference
+from ihgnn_cli.selection.tuning.kinds import SamplerName
+from ihgnn_cli.selection.tuning.ledger import Slot, rank, slots_of
+from ihgnn_cli.selection.tuning.samplers import make_pruner, make_sampler
+from ihgnn_cli.selection.tuning.search import Search
+from ihgnn_cli.selection.tuning.storage import Address, open_storage, speaking
+
+if TYPE_CHECKING:
+    from optuna import Study
+
+_IDENTITY = "ihgnn"
+# How long a study that somebody is just making may be without what it is.
+_MAKING_SECONDS = 10.0
+
+
+def open_study(search: Search, where: Address, folder: Path, name: str) -> "Study":
+    """The study of a search, made where there is none.
+
+    Raises:
+        InputError: a study of that name is about something else.
+        IhgnnError: the storage cannot be reached.
+    """
+    storage = open_storage(where, folder)
+    with speaking(where):
+        try:
+            study = optuna.create_study(
+                storage=storage, study_name=name, direction=optuna.study.StudyDirection.MAXIMIZE
+            )
+        except DuplicatedStudyError:
+            study = optuna.load_study(storage=storage, study_name=name)
+            _check_same(study, search, name)
+        else:
+            _introduce(study, search)
+        seed = search.config.training.seed
+        study.sampler = make_sampler(search.sampler, search.space, seed, partial(rank, study))
+        study.pruner = make_pruner(search.pruner, search.config.training.epochs, search.interval)
+    return study
+
+
+def _introduce(study: "Study", search: Search) -> None:
+    """Let a new study begin with the configuration's own values, and say what it is about."""
+    defaults = search.space.defaults(search.config)
+    if defaults is not None and search.sampler is not SamplerName.GRID:
+        study.enqueue_trial(defaults)
+    study.set_user_attr(_IDENTITY, search.identity)
+
+
+def _check_same(study: "Study", search: Search, name: str) -> None:
+    deadline = time.monotonic() + _MAKING_SECONDS
+    while (found := study.user_attrs.get(_IDENTITY)) is None:
+        if time.monotonic() >= deadline:
+            if study.get_trials(deepcopy=False):
+                raise InputError(
+                    f"The study '{name}' was not made by ihgnn. Choose another name with --study."
+                )
+            _introduce(study, search)  # who made it was killed before
+        else:
+            time.sleep(0.1)
+    changed = difference(found, search.identity)
+    if changed is not None:
+        raise InputError(
+            f"The study '{name}' is another search ({changed}). Choose another name with --study."
+        )
+
+
+def slots_now(study: "Study", where: Address, trials: int) -> tuple[Slot, ...]:
+    """How far a study is.
+
+    Raises:
+        IhgnnError: the storage failed.
+    """
+    with speaking(where):
+        return tuple(slots_of(study.get_trials(deepcopy=False))[:trials])
