@@ -161,7 +161,7 @@ def show(result: Mapping[str, Any], slots: "Sequence[Slot]", folder: Path) -> No
 
 def show_best(slots: "Sequence[Slot]") -> None:
     """The best trials."""
-    shown = _trial_table("Best trials by validation", slots, "Seconds")
+    shown = _trial_table("Best trials by validation, accuracy in %", slots, "Seconds")
     for slot in _best_slots(slots):
         outcome = slot.outcome
         shown.add_row(*_cells(slot), "" if outcome is None else f"{outcome.seconds:.0f}")
@@ -226,16 +226,20 @@ def draw(
     log: Sequence[str],
 ) -> None:
     """The figures and the page."""
-    from ihgnn_cli.report.tuning import draw_history, draw_importance, draw_parallel, draw_slices
+    from ihgnn_cli.report.tuning import draw_history, draw_importance
+    from ihgnn_cli.report.tuning_curves import draw_curves
     from ihgnn_cli.report.tuning_page import write_page
+    from ihgnn_cli.report.tuning_settings import draw_parallel, draw_slices
 
     figures = {
         "History": folder / "history.png",
+        "Epoch by epoch": folder / "curves.png",
         "Parallel coordinates": folder / "parallel.png",
         "Slices": folder / "slices.png",
         "Importance": folder / "importance.png",
     }
     draw_history(rows, figures["History"])
+    draw_curves(rows, figures["Epoch by epoch"])
     draw_parallel(rows, figures["Parallel coordinates"], log)
     draw_slices(rows, figures["Slices"], log)
     draw_importance(importances, figures["Importance"])
@@ -260,7 +264,7 @@ def draw(
         ("Finished", result["finished"]),
     ]
     title = f"Search on {result['dataset']}"
-    write_page(folder / PAGE, title, facts, rows, best["trial"], figures)
+    write_page(folder / PAGE, title, facts, rows, best=best["trial"], figures=figures)
 
 
 def _shown(value: object) -> str:

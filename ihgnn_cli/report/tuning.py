@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 
 COMPLETE, PRUNED, FAILED = "complete", "pruned", "failed"
 STATES = (COMPLETE, PRUNED, FAILED, "running", "waiting")
-BEST_COLOR = "#dd8452"
+BEST_COLOR, PLAIN_COLOR = "#dd8452", "#6b6b6b"
 MANY = 100  # trials from which on marks are smaller and lines thinner
 NO_ACCURACY = "No trial came to an accuracy"
 TRAINED, GIVEN_UP = "trained to its end", "given up on the way"
-_TRIAL, _FAILED, _PLAIN = "#4c72b0", "#c44e52", "#6b6b6b"
+_TRIAL, _FAILED = "#4c72b0", "#c44e52"
 _BOTTOM = 0.04  # of the panel's height: where failed trials stand
 
 
@@ -111,7 +111,7 @@ def draw_history(rows: Sequence[TrialRow], path: Path) -> None:
         panel.plot(*_points([best]), "*", markersize=14, color=BEST_COLOR, markeredgecolor="white")
     if pruned:
         (legend[GIVEN_UP],) = panel.plot(
-            *_points(pruned), "v", markersize=size, color=_PLAIN, markerfacecolor="none"
+            *_points(pruned), "v", markersize=size, color=PLAIN_COLOR, markerfacecolor="none"
         )
     failed = [row.number for row in rows if row.state == FAILED]
     if failed:
@@ -125,7 +125,7 @@ def draw_history(rows: Sequence[TrialRow], path: Path) -> None:
         )
     if rows:
         panel.set_xlim(min(row.number for row in rows) - 0.7, max(row.number for row in rows) + 0.7)
-    panel.locator_params(axis="x", integer=True)
+    panel.locator_params(axis="x", integer=True, min_n_ticks=1)
     panel.set_xlabel("trial")
     frame_accuracy(panel, [*complete, *pruned])
     if not (complete or pruned):
@@ -143,7 +143,7 @@ def draw_importance(importances: Mapping[str, float], path: Path) -> None:
         InputError: the suffix is not one of a figure.
     """
     ranked = sorted(importances.items(), key=lambda item: item[1], reverse=True)
-    figure = new_figure((7.2, 1.5 + 0.42 * max(3, len(ranked))))
+    figure = new_figure((7.2, 1.3 + 0.42 * max(1, len(ranked))))
     panel = figure.subplots()
     panel.set_title("Importance of each setting for validation accuracy")
     panel.spines[["top", "right"]].set_visible(False)
@@ -152,7 +152,7 @@ def draw_importance(importances: Mapping[str, float], path: Path) -> None:
         bars = panel.barh(range(len(ranked)), [share for _, share in ranked], 0.7, color=_TRIAL)
         panel.bar_label(bars, fmt="%.2f", padding=4, fontsize=9)
         panel.set_yticks(range(len(ranked)), names)
-        panel.set_ylim(max(3, len(ranked)) - 0.5, -0.5)  # few bars stay slim
+        panel.set_ylim(len(ranked) - 0.5, -0.5)  # the first on top
         panel.set_xlim(0, max(1.12 * ranked[0][1], 0.01))  # room for the numbers
         panel.set_xlabel("importance, as a share of all")
         panel.grid(axis="x", alpha=0.25)
@@ -167,8 +167,8 @@ def frame_accuracy(panel: "Axes", rows: Sequence[TrialRow]) -> None:
     """Give a panel its axis of accuracies, with room around them also where all are alike."""
     if rows:
         low, high = min(row.percent for row in rows), max(row.percent for row in rows)
-        room = max(high - low, 2.0)
-        panel.set_ylim(low - 0.12 * room, high + 0.08 * room)
+        room = high - low
+        panel.set_ylim(low - max(0.12 * room, 1.0), high + max(0.08 * room, 1.0))
     panel.set_ylabel("validation accuracy in %")
     panel.grid(axis="y", alpha=0.25)
     panel.spines[["top", "right"]].set_visible(False)
@@ -189,7 +189,9 @@ def explain(figure: "Figure", legend: "Mapping[str, Artist]") -> None:
 
 def say(panel: "Axes", words: str) -> None:
     """Write in the middle of a panel why there is nothing else in it."""
-    panel.text(0.5, 0.5, words, transform=panel.transAxes, ha="center", va="center", color=_PLAIN)
+    panel.text(
+        0.5, 0.5, words, transform=panel.transAxes, ha="center", va="center", color=PLAIN_COLOR
+    )
 
 
 def _best_so_far(complete: Sequence[TrialRow], end: int) -> tuple[list[int], list[float]]:

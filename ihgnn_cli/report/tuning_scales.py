@@ -56,11 +56,11 @@ class Scale:
         return self.values.index(value) + aside if self.listed else float(value)
 
     def share(self, place: float) -> float:
-        """How far along the axis a place is: from 0 at its lowest value to 1 at its highest."""
-        if len(self.values) == 1:
-            return 0.5 + (place if self.listed else 0.0)
+        """How far along the axis a place is: numbers from 0 to 1, lists with room at both ends."""
         if self.listed:
-            return place / (len(self.values) - 1)
+            return (place + 0.5) / len(self.values)
+        if len(self.values) == 1:
+            return 0.5
         low, high = float(self.values[0]), float(self.values[-1])
         if self.log:
             return math.log(place / low) / math.log(high / low)
@@ -114,11 +114,11 @@ def _is_number(value: Value) -> bool:
 
 
 def _round_ticks(low: float, high: float, whole: bool) -> list[float]:
-    """About five round numbers."""
+    """Some five round numbers."""
     if low == high:
         return [low]
     size = 10.0 ** math.floor(math.log10((high - low) / 5))
-    step = next(size * by for by in (1, 2, 5, 10) if (high - low) / (size * by) <= 5)
+    step = next(size * by for by in (1, 2, 5, 10) if (high - low) / (size * by) <= 7)
     if whole:
         step = max(1.0, step)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)

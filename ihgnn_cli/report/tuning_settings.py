@@ -14,6 +14,7 @@ from ihgnn_cli.report.tuning import (
     GIVEN_UP,
     MANY,
     NO_ACCURACY,
+    PLAIN_COLOR,
     PRUNED,
     TRAINED,
     TrialRow,
@@ -33,10 +34,10 @@ if TYPE_CHECKING:
 
 _COLORS = "viridis_r"  # from pale to dark, so that what is worse or earlier recedes
 _GOLDEN = (math.sqrt(5) - 1) / 2
-_LINES_APART, _POINTS_APART = 0.12, 0.5  # at one value of a list, where the next is 1 away
-_AXIS_WIDTH, _PANEL_WIDTH, _LEAST_WIDTH = 1.5, 3.3, 6.4  # inches
+_LINES_APART, _POINTS_APART = 0.2, 0.5  # at one value of a list, where the next is 1 away
+_AXIS_WIDTH, _PANEL_WIDTH, _LEAST_WIDTH = 1.35, 3.3, 6.4  # inches
 _COLUMNS = 3
-_MOST_LETTERS = 26  # below a panel, side by side
+_MOST_LETTERS = 40  # below a panel, side by side
 
 
 def draw_parallel(rows: Sequence[TrialRow], path: Path, log: Collection[str]) -> None:
@@ -75,20 +76,19 @@ def draw_parallel(rows: Sequence[TrialRow], path: Path, log: Collection[str]) ->
             scale.share(scale.place(value, aside))
             for scale, value in zip(scales, values, strict=True)
         ]
-        pruned = row.state == PRUNED
-        (line,) = panel.plot(
-            range(len(heights)),
-            heights,
-            color=BEST_COLOR if row is best else colors.to_rgba(np.array(row.percent)),
-            linewidth=3.2 if row is best else 0.8 if pruned or len(shown) >= MANY else 1.4,
-            alpha=1.0 if row is best else 0.3 if pruned else 0.8,
-        )
+        told, width, alpha = TRAINED, *((1.4, 0.8) if len(shown) < MANY else (0.8, 0.5))
         if row is best:
-            legend[f"the best: {row.percent:.1f} % (trial {row.number})"] = line
-        else:
-            legend.setdefault(f"faint: {GIVEN_UP}" if pruned else TRAINED, line)
+            told = f"the best: {row.percent:.1f} % (trial {row.number})"
+            width, alpha = 3.2, 1.0
+        elif row.state == PRUNED:
+            told, width, alpha = GIVEN_UP, 0.8, 0.7 if best is None else 0.3
+        color = BEST_COLOR if row is best else colors.to_rgba(np.array(row.percent))
+        panel.plot(range(len(heights)), heights, color=color, linewidth=width, alpha=alpha)
+        if told not in legend:
+            plain = BEST_COLOR if row is best else PLAIN_COLOR
+            (legend[told],) = panel.plot([], [], color=plain, linewidth=width, alpha=alpha)
     for place, (name, scale) in enumerate(zip(names, scales, strict=False)):
-        _draw_axis(panel, place, name, scale)
+        _draw_axis(panel, place, literal(shortened(name, 16)), scale)
     _draw_axis(panel, len(names), "validation\naccuracy in %", scales[-1])
     panel.set_xlim(-0.1, len(names) + 0.1)
     panel.set_ylim(-0.03, 1.03)
@@ -117,15 +117,15 @@ def draw_slices(rows: Sequence[TrialRow], path: Path, log: Collection[str]) -> N
     panels = list(grid.ravel())
     figure.suptitle("Validation accuracy against each setting")
     legend: dict[str, Artist] = {}
-    numbers = [row.number for row in shown]
-    colors = _colors(panels[0], numbers)
+    colors = _colors(panels[0], [row.number for row in shown])
     for panel, name in zip(panels, names, strict=False):
         scale = make_scale([row.params.get(name) for row in shown], log=name in log)
         for state, marker, told in ((PRUNED, "v", GIVEN_UP), (COMPLETE, "o", TRAINED)):
             some = [row for row in shown if row.state == state]
             if not some:
                 continue
-            legend[told] = panel.scatter(
+            (legend[told],) = panel.plot([], [], marker, markersize=5, color=PLAIN_COLOR)
+            panel.scatter(
                 [scale.place(row.params.get(name), _POINTS_APART * _aside(row)) for row in some],
                 [row.percent for row in some],
                 c=[row.number for row in some],
@@ -139,13 +139,14 @@ def draw_slices(rows: Sequence[TrialRow], path: Path, log: Collection[str]) -> N
         _draw_ticks(panel, scale)
         panel.set_xlabel(literal(shortened(name, 30)))
         frame_accuracy(panel, shown)
-        panel.label_outer(remove_inner_ticks=False)
-        panel.tick_params(labelbottom=True)
+    for panel in grid[:, 1:].ravel():
+        panel.set_ylabel("")
+        panel.tick_params(labelleft=False)  # the same as on the left
     for panel in panels[len(names) :]:
         panel.set_axis_off()
     if names:
         bar = figure.colorbar(colors, ax=panels, label="trial", pad=0.02)
-        bar.ax.locator_params(axis="y", integer=True)
+        bar.ax.locator_params(axis="y", integer=True, min_n_ticks=1)
     else:
         say(panels[0], NO_ACCURACY)
     explain(figure, legend)
@@ -175,13 +176,13 @@ def _draw_axis(panel: "Axes", place: int, name: str, scale: Scale) -> None:
             zorder=4,
             bbox={"facecolor": "white", "edgecolor": "none", "alpha": 0.75, "pad": 0.8},
         )
-    panel.text(place, -0.06, literal(shortened(name, 24)), ha="center", va="top", fontsize=9)
+    panel.text(place, -0.06, name, ha="center", va="top", fontsize=9)
 
 
 def _draw_ticks(panel: "Axes", scale: Scale) -> None:
     if scale.log:
         panel.set_xscale("log")
-    slanted = sum(len(told) + 1 for _, told in scale.ticks) > _MOST_LETTERS
+    slanted = len(scale.ticks) * max(len(told) + 1 for _, told in scale.ticks) > _MOST_LETTERS
     panel.set_xticks(
         [place for place, _ in scale.ticks],
         [literal(told) for _, told in scale.ticks],
@@ -195,4 +196,4 @@ def _draw_ticks(panel: "Axes", scale: Scale) -> None:
 
 def _aside(row: TrialRow) -> float:
     """From -1/2 to 1/2, evenly spread over the trials and the same for a trial each time."""
-    return row.number * _GOLDEN % 1 - 0.5
+    return (row.number * _GOLDEN + 0.5) % 1 - 0.5

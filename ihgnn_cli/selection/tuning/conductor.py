@@ -221,6 +221,7 @@ class Conductor:
             return
         match message:
             case IhgnnError():
+                self.ledger.give_back(worker.trials)  # perhaps they are why
                 raise message
             case Ready():
                 worker.ready = True

@@ -41,9 +41,7 @@ def begin(search: Search, folder: Path, *, command: str = "") -> None:
     path = folder / JOB
     try:
         if not path.is_file():
-            if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-                what = "is not empty and holds no search" if folder.is_dir() else "is no folder"
-                raise InputError(f"{folder} {what}. Choose another --out.")
+            _refuse_other_content(folder)
             folder.mkdir(parents=True, exist_ok=True)
             write_fold_file([Fold((search.split,))], folder / SPLITS)
             _write_json(path, {"identity": search.identity, "command": command})
@@ -55,6 +53,20 @@ def begin(search: Search, folder: Path, *, command: str = "") -> None:
     changed = difference(before, search.identity)
     if changed is not None:
         raise InputError(f"{folder} holds another search ({changed}). Choose another --out.")
+
+
+def _refuse_other_content(folder: Path) -> None:
+    """Let a search begin where nothing is, or where somebody was just about to begin one."""
+    what = None
+    if folder.is_dir():
+        names = {each.name for each in folder.iterdir()}
+        begun = all(name == SPLITS or name.startswith((".splits-", ".tune-")) for name in names)
+        what = None if begun else "is not empty and holds no search"
+    elif folder.exists():
+        what = "is no folder"
+    # Somebody may have finished the beginning while this was looking.
+    if what is not None and not (folder / JOB).is_file():
+        raise InputError(f"{folder} {what}. Choose another --out.")
 
 
 def best_config(search: Search, slots: Sequence[Slot]) -> RunConfig | None:

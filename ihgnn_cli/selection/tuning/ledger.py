@@ -20,9 +20,11 @@ from ihgnn_cli.selection.tuning.presence import Presence
 from ihgnn_cli.selection.tuning.samplers import TrialSampler
 
 MOST_TRIES = 3
-"""A trial that was lost so often is given up: it may be what kills its process."""
+"""A trial that was lost so often is given up: it may be what kills its process.
+
+One that was returned, as when somebody interrupts a search, was not lost."""
 _WORKER, _RETRY_OF, _SUPERFLUOUS = "worker", "retry_of", "superfluous"
-_FAILURE, _OUTCOME = "failure", "outcome"
+_FAILURE, _OUTCOME, _RETURNED = "failure", "outcome", "returned"
 _GONE = (ValueError, optuna.exceptions.UpdateFinishedTrialError)
 """What telling a trial raises that another process took for dead."""
 
@@ -82,9 +84,15 @@ class Slot:
 
     @property
     def lost(self) -> bool:
-        """Whether its process died, and it is to be tried again."""
+        """Whether its process died or returned it, and it is to be tried again."""
         failed = self.last.state is TrialState.FAIL and _FAILURE not in self.last.user_attrs
-        return failed and len(self.tries) < MOST_TRIES
+        return failed and self._deaths < MOST_TRIES
+
+    @property
+    def _deaths(self) -> int:
+        """Tries that came to nothing because their process died."""
+        failed = [each for each in self.tries if each.state is TrialState.FAIL]
+        return sum(_RETURNED not in each.user_attrs for each in failed)
 
     @property
     def settled(self) -> bool:
@@ -96,7 +104,7 @@ class Slot:
         """Why it came to nothing."""
         if self.state is not TrialState.FAIL:
             return None
-        lost = f"its process was killed {len(self.tries)} times"
+        lost = f"its process was killed {self._deaths} times"
         return str(self.last.user_attrs.get(_FAILURE, lost))
 
     @property
@@ -142,9 +150,12 @@ def slots_of(trials: Iterable[FrozenTrial]) -> list[Slot]:
 
 
 def rank(study: Study, number: int) -> int:
-    """The slots that were there before the trial of a number."""
+    """The slots that were there before that of the trial of a number."""
     slots = slots_of(study.get_trials(deepcopy=False))
-    return sum(slot.number < number for slot in slots)
+    first = next(
+        (slot.number for slot in slots if any(each.number == number for each in slot.tries)), number
+    )
+    return sum(slot.number < first for slot in slots)
 
 
 def best_of(slots: Sequence[Slot]) -> Slot | None:
@@ -175,6 +186,8 @@ class Ledger:
         self._presence = presence
         self._distributions = dict(distributions)
         self._mine: dict[int, Trial] = {}
+        self._epochs: dict[int, int] = {}
+        """The last epoch that was reported, trial by trial."""
 
     def slots(self) -> list[Slot]:
         """As many as were asked for, or fewer where there are fewer as yet."""
@@ -214,7 +227,10 @@ class Ledger:
         if trial is None:
             return True
         try:
-            trial.report(accuracy, epoch)
+            # One that begins anew, in a smaller stack, was reported before.
+            if epoch > self._epochs.get(number, 0):
+                trial.report(accuracy, epoch)
+                self._epochs[number] = epoch
             return trial.should_prune()
         except _GONE:  # somebody took us for dead, and has it now
             del self._mine[number]
@@ -234,14 +250,16 @@ class Ledger:
         self._end(number, {_FAILURE: reason}, TrialState.FAIL)
 
     def give_back(self, numbers: Iterable[int]) -> None:
-        """Let trials of this process be tried again, by whomever."""
+        """Let trials of this process whose worker died be tried again, by whomever."""
         for number in list(numbers):
             self._end(number, {}, TrialState.FAIL)
         self._try_again()
 
     def give_all_back(self) -> None:
-        """The same for all that this process still has."""
-        self.give_back(self._mine)
+        """Return all that this process still has, because it stops; nobody has died of them."""
+        for number in list(self._mine):
+            self._end(number, {_RETURNED: True}, TrialState.FAIL)
+        self._try_again()
 
     def reclaim(self) -> int:
         """Let trials of dead processes be tried again; says how many were found."""

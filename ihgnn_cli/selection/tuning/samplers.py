@@ -123,6 +123,11 @@ class _GridSampler(BaseSampler):
     def __init__(self, points: Sequence[Params], rank: Callable[[int], int]) -> None:
         self._points = points
         self._rank = rank
+        self._point: Params = {}
+
+    def before_trial(self, _study: Study, trial: FrozenTrial) -> None:
+        # Once, so that what others do meanwhile never mixes two points.
+        self._point = self._points[self._rank(trial.number) % len(self._points)]
 
     def infer_relative_search_space(self, *_: Any) -> dict[str, BaseDistribution]:
         return {}
@@ -131,6 +136,6 @@ class _GridSampler(BaseSampler):
         return {}
 
     def sample_independent(
-        self, _study: Study, trial: FrozenTrial, param_name: str, _distribution: BaseDistribution
+        self, _study: Study, _trial: FrozenTrial, param_name: str, _distribution: BaseDistribution
     ) -> Any:
-        return self._points[self._rank(trial.number) % len(self._points)][param_name]
+        return self._point[param_name]

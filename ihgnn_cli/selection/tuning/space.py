@@ -62,7 +62,7 @@ class Range:
         return {"low": self.low, "high": self.high, "log": self.log}
 
     def __str__(self) -> str:
-        return f"{self.low:g} to {self.high:g}{', by scale' if self.log else ''}"
+        return f"{_shown(self.low)} to {_shown(self.high)}{', by scale' if self.log else ''}"
 
 
 @dataclass(frozen=True)
@@ -183,7 +183,8 @@ def make_space(
         for name, part in parts.items()
         if isinstance(part, Choice) and len(part.values) == 1
     }
-    left = {name: part for name, part in parts.items() if name not in settled}
+    # In one order, however they were given: processes of one search share the grid's.
+    left = {name: parts[name] for name in _KINDS if name in parts and name not in settled}
     if not left:
         raise InputError(
             "Nothing is left to search: every setting has one value. Give ranges (0.0001:0.01) or "
@@ -194,16 +195,13 @@ def make_space(
 
 def _from_text(name: str, text: str) -> Part:
     try:
-        if ":" not in text or _KINDS[name] in (Variant,):
+        if ":" not in text:
             return Choice(tuple(_value(name, part.strip()) for part in text.split(",")))
         low, high, scale = [*text.split(":"), "log" if name in _BY_SCALE else "linear"][:3]
-        log = {"log": True, "linear": False}[scale if text.count(":") < 3 else ""]
+        log = {"log": True, "linear": False}[scale.strip() if text.count(":") < 3 else ""]
         return Range(_number(name, low), _number(name, high), log)
     except (ValueError, KeyError) as error:
-        raise InputError(
-            f"{_option(name)} is a range as {_example_range(name)} or a list as "
-            f"{_example_list(name)}, not '{text}'."
-        ) from error
+        raise InputError(f"{_option(name)} is {_form(name)}, not '{text}'.") from error
 
 
 def _from_file(path: Path) -> dict[str, Part]:
@@ -254,7 +252,7 @@ def _check(config: RunConfig, name: str, part: Part) -> None:
         if not part.low < part.high:
             raise InputError(f"{told}: a range goes from a smaller to a larger number ({part}).")
         if part.log and part.low <= 0:
-            raise InputError(f"{told}: a range by scale begins above 0, not at {part.low:g}.")
+            raise InputError(f"{told}: a range by scale begins above 0, not at {_shown(part.low)}.")
         ends: Sequence[Value] = [_KINDS[name](part.low), _KINDS[name](part.high)]
     else:
         if not part.values:
@@ -296,7 +294,7 @@ def _number(name: str, text: str) -> float:
 def _plain_value(name: str, value: Any) -> Value:
     kind = _KINDS[name]
     if kind is float and type(value) is int:
-        value = float(value)
+        value = float(_finite(value))
     if issubclass(kind, StrEnum):
         return str(kind(value).value)
     if type(value) is not kind:
@@ -306,7 +304,7 @@ def _plain_value(name: str, value: Any) -> Value:
 
 
 def _finite(value: Any) -> Any:
-    if isinstance(value, int | float) and not (math.isfinite(value) and abs(value) < 1e15):
+    if isinstance(value, int | float) and not abs(value) < 1e15:  # also what is no number
         raise ValueError("no number to search")
     return value
 
@@ -316,16 +314,18 @@ def _option(name: str) -> str:
 
 
 def _shown(value: Value) -> str:
-    return f"{value:g}" if isinstance(value, int | float) else str(value)
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.15g}" if isinstance(value, int | float) else value
 
 
-def _example_range(name: str) -> str:
-    return {"lr": "0.0001:0.01", "dropout": "0:0.7", "variant": "(none)"}.get(name, "8:64")
-
-
-def _example_list(name: str) -> str:
-    examples = {"lr": "0.01,0.001", "dropout": "0,0.5", "variant": "full,no-concat"}
-    return examples.get(name, "32,64")
+def _form(name: str) -> str:
+    """What a text for a setting looks like, in words."""
+    if _KINDS[name] not in (int, float):
+        return f"a list, each {_kind_in_words(name)}"
+    examples = {"lr": ("0.0001:0.01", "0.01,0.001"), "dropout": ("0:0.7", "0,0.5")}
+    ends, values = examples.get(name, ("8:64", "32,64"))
+    return f"a range as {ends} or a list as {values}"
 
 
 def _kind_in_words(name: str) -> str:

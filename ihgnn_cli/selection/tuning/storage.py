@@ -5,16 +5,18 @@ The address of a server may hold a password. Nothing that is shown, written or r
 """
 
 import re
+import sqlite3
 import sys
 import time
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote
+from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import exclusive
@@ -22,19 +24,22 @@ from ihgnn_cli.paths import expanded
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
+    from sqlalchemy.exc import DBAPIError
 
 DATABASE, JOURNAL = "study.db", "journal:"
 LOCK = "study.lock"
 _HIDDEN = "***"
-# name:password@, and values in a query that are named like secrets.
-_PASSWORD = re.compile(r"(?<=://)([^/@\s:]*):(\S*)@")
-_SECRET = re.compile(r"(?i)([?&][^=&\s]*(?:pass|pwd|secret|token|key)[^=&\s]*=)([^&\s]+)")
+# name:password@ up to the last @, since nobody knows what a password may hold; and values in a
+# query that are named like secrets.
+_PASSWORD = re.compile(r"(?s)(?<=://)([^:]*):(.*)@")
+_SECRET = re.compile(r"(?i)([?&][^=&]*(?:pass|pwd|secret|token|key|cred)[^=&]*=)([^&]+)")
 # A dialect's driver where SQLAlchemy's own choice is not installed: module, name, extra.
 _DRIVERS = {
     "postgresql": (("psycopg2", ""), ("psycopg", "+psycopg")),
     "mysql": (("MySQLdb", ""), ("pymysql", "+pymysql")),
 }
 _EXTRAS = {"postgresql": "postgres", "mysql": "mysql"}
+_REMEDY = "Check the address and that the server runs; the same command goes on."
 # Processes that share a file of SQLite wait for each other for so long.
 _PATIENCE = 60
 # Two processes that make the tables of a database at the same moment get in each other's way.
@@ -46,6 +51,8 @@ class Address:
     """Where a study is kept; never shown as it is."""
 
     url: str
+    file: Path | None = None
+    """Of SQLite, by its name: in an address, some signs of a name would mean something else."""
 
     def __repr__(self) -> str:
         return f"Address({self.masked!r})"
@@ -59,14 +66,14 @@ class Address:
 
     def told(self, text: object) -> str:
         """What a database said, on one line and without the secrets of this address."""
-        line = " ".join(str(text).split())
+        line = str(text)
         for secret in _secrets(self.url):
             line = line.replace(secret, _HIDDEN)
-        return masked(line)
+        return " ".join(map(masked, line.split()))
 
 
 def masked(text: str) -> str:
-    """The text with the passwords of the addresses in it hidden."""
+    """An address, or a word of a command line that holds one, with its secrets hidden."""
     return _SECRET.sub(rf"\1{_HIDDEN}", _PASSWORD.sub(rf"\1:{_HIDDEN}@", text))
 
 
@@ -77,7 +84,7 @@ def address(given: str | None, folder: Path) -> Address:
         InputError: it is no address.
     """
     if given is None:
-        return Address(f"sqlite:///{(folder / DATABASE).absolute()}")
+        return _sqlite_file(folder / DATABASE)
     if given.startswith(JOURNAL):
         path = given.removeprefix(JOURNAL)
         path = path[2:] if path.startswith("//") else path
@@ -85,9 +92,19 @@ def address(given: str | None, folder: Path) -> Address:
             raise InputError(f"--storage {JOURNAL}FILE needs the name of a file.")
         return Address(f"{JOURNAL}{expanded(Path(path)).absolute()}")
     if not re.match(r"(sqlite|postgresql|mysql)(\+\w+)?://", given):
+        # Without a scheme nobody knows where a password begins.
+        shown = f"{re.split('[:/@?]', given)[0]}..." if re.search("[@?]", given) else given
         raise InputError(
             f"--storage is postgresql://..., mysql://..., sqlite:///FILE or {JOURNAL}FILE, not "
-            f"'{masked(given)}'."
+            f"'{shown}'."
+        )
+    if given.startswith("sqlite"):
+        return _sqlite_address(given)
+    if not _is_readable(given):
+        raise InputError(
+            f"--storage is no address that can be read ({masked(given)}): it is "
+            "postgresql://NAME:PASSWORD@HOST:PORT/DATABASE, with %40 for an @ in a name or "
+            "password, %3A for a : and %2F for a /."
         )
     return Address(given)
 
@@ -110,7 +127,7 @@ def open_storage(where: Address, folder: Path) -> "BaseStorage":
     with exclusive(folder / LOCK), speaking(where, "Cannot open the study's storage"):
         if where.url.startswith(JOURNAL):
             return _journal(Path(where.url.removeprefix(JOURNAL)))
-        return _database(_with_driver(where.url))
+        return _database(where)
 
 
 @contextmanager
@@ -118,20 +135,26 @@ def speaking(where: Address, what: str = "The study's storage failed") -> Iterat
     """Tell in a line, without secrets, what a database raises in the block."""
     try:
         yield
-        return
     except IhgnnError:
         raise
     except Exception as error:
         if not _of_database(error):
             raise
-        cause = getattr(error, "orig", None) or error.__cause__ or error
-        cause = getattr(cause, "orig", None) or cause
-        message = (
-            f"{what} ({where.masked}): {_short(where.told(cause))} "
-            "Check the address and that the server runs; the same command goes on."
-        )
-    # Outside of the block, so that no traceback leads to a text with the address in it.
-    raise IhgnnError(message)
+        message = f"{what} ({where.masked}): {_short(where.told(_cause(error)))} {_REMEDY}"
+    else:
+        return
+    told = IhgnnError(message)
+    try:
+        raise told
+    finally:
+        # No traceback leads to an exception with the address in it.
+        told.__context__ = None
+
+
+def _cause(error: Exception) -> BaseException:
+    """What the driver said, under what others made of it."""
+    cause: BaseException = getattr(error, "orig", None) or error.__cause__ or error
+    return getattr(cause, "orig", None) or cause
 
 
 def _of_database(error: Exception) -> bool:
@@ -149,27 +172,90 @@ def _journal(path: Path) -> "BaseStorage":
     path.parent.mkdir(parents=True, exist_ok=True)
     # The other kind of lock is a symbolic link, which Windows seldom allows.
     lock = JournalFileOpenLock(str(path)) if sys.platform == "win32" else None
-    return JournalStorage(JournalFileBackend(str(path), lock_obj=lock))
+    backend = JournalFileBackend(str(path), lock_obj=lock)
+    try:
+        with path.open("rb") as stream:
+            if stream.read(1) not in (b"", b"{"):
+                raise ValueError("no journal")  # noqa: TRY301  and none would be from then on
+        return JournalStorage(backend)
+    except (ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is no journal of Optuna. Choose another --storage.") from error
 
 
-def _database(url: str) -> "BaseStorage":
+def _database(where: Address) -> "BaseStorage":
     import sqlalchemy.exc  # noqa: PLC0415
     from optuna.storages import RDBStorage  # noqa: PLC0415
 
-    if url.startswith("sqlite"):
-        options: dict[str, object] = {"connect_args": {"timeout": _PATIENCE}}
-        file = Path(url.split("///", 1)[-1])
-        file.parent.mkdir(parents=True, exist_ok=True)
-    else:
-        options = {"pool_pre_ping": True}
+    url, options = _engine(where)
     for left in reversed(range(_TRIES)):
         try:
             return RDBStorage(url, engine_kwargs=options)
-        except (sqlalchemy.exc.IntegrityError, sqlalchemy.exc.ProgrammingError):
-            if not left:
+        except ImportError as error:
+            raise InputError(
+                f"The driver of {where.masked} is not installed ({error.__cause__ or error}). "
+                "Install it, or leave it out of the address."
+            ) from error
+        except RuntimeError as error:  # tables of another version
+            raise InputError(
+                f"The storage cannot be used: {where.told(error)} Or choose another --storage."
+            ) from error
+        except sqlalchemy.exc.DBAPIError as error:
+            if not left or not _is_race(error):
                 raise
         time.sleep(_PAUSE)
     raise AssertionError  # the last try returns or raises
+
+
+def _engine(where: Address) -> tuple[str, dict[str, object]]:
+    """What SQLAlchemy is given: an address, and how to connect."""
+    if where.file is not None:
+        where.file.parent.mkdir(parents=True, exist_ok=True)
+        # The threads of this process share connections, one at a time.
+        connect = partial(sqlite3.connect, where.file, timeout=_PATIENCE, check_same_thread=False)
+        return f"sqlite:///{DATABASE}", {"creator": connect}
+    url = _with_driver(where.url).replace("{", "{{").replace("}", "}}")  # Optuna formats it
+    if url.startswith("sqlite"):
+        return url, {"connect_args": {"timeout": _PATIENCE}}
+    return url, {"pool_pre_ping": True}
+
+
+def _is_race(error: "DBAPIError") -> bool:
+    """Whether another process made the tables at the same moment."""
+    import sqlalchemy.exc  # noqa: PLC0415
+
+    if isinstance(error, sqlalchemy.exc.IntegrityError | sqlalchemy.exc.ProgrammingError):
+        return True
+    return "already exists" in str(error.orig)
+
+
+def _sqlite_address(given: str) -> Address:
+    """An address of SQLite; a mere file is taken by its name, as for a journal.
+
+    Raises:
+        InputError: it names no file, and nothing would be kept.
+    """
+    name = given.partition(":///")[2]
+    if name.partition("?")[0] in ("", ":memory:"):
+        raise InputError("--storage sqlite:///FILE needs the name of a file.")
+    if "?" in name or not given.startswith("sqlite:///"):
+        return Address(given)
+    return _sqlite_file(expanded(Path(name)))
+
+
+def _sqlite_file(path: Path) -> Address:
+    file = path.absolute()
+    return Address(f"sqlite:///{file}", file)
+
+
+def _is_readable(url: str) -> bool:
+    """Whether SQLAlchemy reads an address as it is meant."""
+    from sqlalchemy import make_url  # noqa: PLC0415
+    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
+
+    try:
+        return "@" not in (make_url(url).host or "")
+    except (ArgumentError, ValueError):
+        return False
 
 
 def _with_driver(url: str) -> str:
@@ -190,10 +276,15 @@ def _with_driver(url: str) -> str:
 
 
 def _secrets(url: str) -> list[str]:
-    """The secrets of an address, as written and as meant; the longest first."""
-    found = [match[2] for match in _PASSWORD.finditer(url)]
-    found += [match[2] for match in _SECRET.finditer(url)]
-    forms = {form for each in found for form in (each, unquote(each)) if form}
+    """The secrets of an address, as written, as meant and as others may write it; longest first."""
+    found = [match[2] for match in _SECRET.finditer(url)]
+    for match in _PASSWORD.finditer(url):
+        # Any @ may be its end: a later one may belong to the query.
+        parts = match[2].split("@")
+        found += ["@".join(parts[:end]) for end in range(1, len(parts) + 1)]
+    meant = {form for each in found for form in (unquote(each), unquote_plus(each))}
+    written = {quote(each, safe) for each in meant for safe in ("", "/", " +")}
+    forms = {*found, *meant, *written, *map(quote_plus, meant)} - {""}
     return sorted(forms, key=len, reverse=True)
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import optuna
 from optuna.exceptions import DuplicatedStudyError
+from optuna.trial import TrialState
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.selection.folder import _difference as difference
@@ -52,7 +53,7 @@ def _introduce(study: "Study", search: Search) -> None:
     """Let a new study begin with the configuration's own values, and say what it is about."""
     defaults = search.space.defaults(search.config)
     if defaults is not None and search.sampler is not SamplerName.GRID:
-        study.enqueue_trial(defaults)
+        study.enqueue_trial(defaults, skip_if_exists=True)
     study.set_user_attr(_IDENTITY, search.identity)
 
 
@@ -60,7 +61,7 @@ def _check_same(study: "Study", search: Search, name: str) -> None:
     deadline = time.monotonic() + _MAKING_SECONDS
     while (found := study.user_attrs.get(_IDENTITY)) is None:
         if time.monotonic() >= deadline:
-            if study.get_trials(deepcopy=False):
+            if not _is_new(study):
                 raise InputError(
                     f"The study '{name}' was not made by ihgnn. Choose another name with --study."
                 )
@@ -72,6 +73,12 @@ def _check_same(study: "Study", search: Search, name: str) -> None:
         raise InputError(
             f"The study '{name}' is another search ({changed}). Choose another name with --study."
         )
+
+
+def _is_new(study: "Study") -> bool:
+    """Whether a study may be one of ihgnn's that nobody has worked on."""
+    waiting = (each.state is TrialState.WAITING for each in study.get_trials(deepcopy=False))
+    return study.directions == [optuna.study.StudyDirection.MAXIMIZE] and all(waiting)
 
 
 def slots_now(study: "Study", where: Address, trials: int) -> tuple[Slot, ...]:

@@ -102,9 +102,8 @@ def live(task: Task, device: str, channel: Connection) -> None:
     try:
         while True:
             tell(channel, Ready())
+            trainer.catch_up(answer)  # on a stack that has ended before it came
             heard = channel.recv()
-            while isinstance(heard, Verdict):  # on a stack that has ended before it came
-                heard = channel.recv()
             trainer.train(heard, answer)
     except EOFError:
         return
@@ -123,6 +122,8 @@ class Trainer:
         self.task = task
         self.device = device
         self.send = send
+        self.unanswered = 0
+        """Reports whose verdict was not heard yet."""
         self._store: tuple[int, GraphStore] | None = None
 
     def train(self, assignment: Assignment, answer: Callable[[], Verdict] | None) -> None:
@@ -153,7 +154,17 @@ class Trainer:
             return
         middle = len(trials) // 2
         for half in (trials[:middle], trials[middle:]):
+            if answer is not None:
+                self.catch_up(answer)  # on what the larger stack reported
             self.train(Assignment(half), answer)
+
+    def catch_up(self, answer: Callable[[], Verdict]) -> frozenset[int]:
+        """Hear the verdicts that are still to come: which trials are to be given up."""
+        pruned: frozenset[int] = frozenset()
+        while self.unanswered:
+            pruned |= answer().pruned
+            self.unanswered -= 1
+        return pruned
 
     def store(self, config: RunConfig) -> GraphStore:
         """The graphs for models of K layers; one store at a time is kept."""
@@ -247,7 +258,6 @@ class _Sitting:
         self.left = dict(enumerate(self.numbers))
         """The trials that are not concluded, by their place."""
         self.seconds = [0.0] * len(trials)
-        self.asked = False
 
     def run(self) -> None:
         epoch = 0
@@ -285,10 +295,7 @@ class _Sitting:
 
     def _take_note(self, answer: Callable[[], Verdict]) -> None:
         """Give up what the answer to the last report says."""
-        if not self.asked:
-            return
-        self.asked = False
-        pruned = answer().pruned
+        pruned = self.trainer.catch_up(answer)
         for place, number in list(self.left.items()):
             if number in pruned:
                 for course in self._courses(place):
@@ -304,4 +311,4 @@ class _Sitting:
                 accuracies[number] = sum(found) / len(found)
         if accuracies:
             self.trainer.send(Report(epoch, accuracies))
-            self.asked = True
+            self.trainer.unanswered += 1

@@ -1,0 +1,266 @@
+"""`ihgnn tune` as a user meets it: tables, files, mistakes, kills, company, the dashboard."""
+
+import csv
+import json
+import re
+import signal
+import sqlite3
+import tomllib
+import urllib.request
+from pathlib import Path
+
+import pytest
+from refusals import assert_refused
+from started import start, wait_for
+
+SMALL = ("--width", "4", "--hidden", "8", "--batch-size", "64,128", "--layers", "1,2")
+TINY = (*SMALL, "--epochs", "4", "--workers", "1", "--device", "cpu")
+SLOW = (*TINY[:-6], "--epochs", "150", "--workers", "1", "--device", "cpu", "--pruner", "none")
+
+
+def finished(folder: Path) -> int:
+    """The trials that are done, as the study's own file says."""
+    try:
+        with sqlite3.connect(f"file:{folder / 'study.db'}?mode=ro", uri=True) as study:
+            return study.execute("select count(*) from trials where state = 'COMPLETE'").fetchone()[
+                0
+            ]
+    except sqlite3.Error:
+        return 0
+
+
+def rows(folder: Path) -> list[dict[str, str]]:
+    with (folder / "trials.csv").open(encoding="utf-8", newline="") as stream:
+        return list(csv.DictReader(stream))
+
+
+def test_a_search_ends_with_a_tested_model_and_all_its_files(ihgnn, tmp_path) -> None:
+    result = ihgnn("tune", *TINY, "--trials", "6", "--workers", "2")
+    assert result.returncode == 0, result.stderr
+    assert re.search(r"^Test accuracy \d+\.\d%$", result.stdout, re.MULTILINE)
+    assert "no trial saw test" in result.stdout
+    assert "\x1b" not in result.stdout + result.stderr
+    (folder,) = (tmp_path / "runs").iterdir()
+    assert folder.name.startswith("MUTAG-tune-")
+    told = json.loads((folder / "result.json").read_text())
+    for name in ("history", "curves", "parallel", "slices", "importance"):
+        assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    page = (folder / "report.html").read_text(encoding="utf-8")
+    assert "data:image/png;base64," in page
+    assert "http" not in re.sub(r"data:[^\"]*", "", page)
+    assert len(rows(folder)) == 6
+    assert told["trials"]["complete"] + told["trials"]["pruned"] == 6
+    # The best by the rule: accuracy, then loss, then the earlier.
+    complete = [row for row in rows(folder) if row["state"] == "complete"]
+    best = max(
+        complete,
+        key=lambda row: (float(row["validation_accuracy"]), -float(row["validation_loss"])),
+    )
+    assert told["best"]["trial"] == int(best["trial"])
+    # The paper's defaults are the first trial where they are in the space, and here they are not.
+    assert float(rows(folder)[0]["lr"]) != 0.001
+    checkpoint = folder / told["final"]["folder"] / "ckpt.pt"
+    evaluated = ihgnn("evaluate", checkpoint, "--json")
+    accuracy = json.loads(evaluated.stdout)["metrics"]["accuracy"]
+    assert accuracy == pytest.approx(told["final"]["test"]["accuracy"])
+
+
+def test_best_toml_trains_what_was_tested(ihgnn, tmp_path) -> None:
+    args = ("tune", *TINY, "--trials", "3", "--out", "search", "--json", "--quiet")
+    told = json.loads(ihgnn(*args).stdout)
+    best = tomllib.loads((tmp_path / "search" / "best.toml").read_text())
+    assert best["training"]["lr"] == told["best"]["params"]["lr"]
+    assert best["model"]["width"] == 4  # one value, which stays
+    trained = ihgnn("train", "--config", "search/best.toml", "--json", "--quiet", "--out", "again")
+    again = json.loads(trained.stdout)
+    assert again["test"]["accuracy"] == told["final"]["test"]["accuracy"]
+    assert again["best_epoch"] == told["final"]["best_epoch"]
+
+
+def test_the_defaults_are_tried_first(ihgnn, tmp_path) -> None:
+    args = ("--epochs", "1", "--trials", "2", "--batch-size", "32,64", "--layers", "2,3")
+    assert ihgnn("tune", *args, "--workers", "1", "-q", "--out", "search").returncode == 0
+    first = rows(tmp_path / "search")[0]
+    assert (first["lr"], first["batch_size"], first["layers"]) == ("0.001", "32", "3")
+
+
+def test_trials_is_the_total_and_more_can_be_asked_for(ihgnn, tmp_path) -> None:
+    args = ("tune", *TINY, "--out", "search", "--quiet", "--json")
+    first = json.loads(ihgnn(*args, "--trials", "3").stdout)
+    again = json.loads(ihgnn(*args, "--trials", "3").stdout)
+    assert again["trained_now"] == 0
+    assert again["best"] == first["best"]
+    assert again["final"] == first["final"]
+    more = json.loads(ihgnn(*args, "--trials", "5").stdout)
+    assert 0 < more["trained_now"] < more["model_epochs"]
+    assert [row["trial"] for row in rows(tmp_path / "search")] == list("01234")
+    if more["best"]["trial"] != first["best"]["trial"]:
+        assert more["final"]["tested_before"] == [first["best"]["trial"]]
+
+
+def test_one_worker_and_one_seed_repeat_a_search(ihgnn, tmp_path) -> None:
+    args = ("tune", *TINY, "--trials", "12", "--report-every", "1", "--quiet", "--out")
+    for name in ("one", "two"):
+        assert ihgnn(*args, name).returncode == 0
+
+    def known(row: dict[str, str]) -> dict[str, str]:
+        return {name: value for name, value in row.items() if name != "seconds"}
+
+    assert [*map(known, rows(tmp_path / "one"))] == [*map(known, rows(tmp_path / "two"))]
+
+
+def test_a_grid_tries_every_point_once(ihgnn, tmp_path) -> None:
+    args = (*TINY, "--lr", "0.01,0.001", "--sampler", "grid", "--pruner", "hyperband")
+    result = ihgnn("tune", *args, "--trials", "99", "--out", "search")
+    assert result.returncode == 0, result.stderr
+    assert "The grid has 8 points" in result.stderr
+    points = {(row["lr"], row["batch_size"], row["layers"]) for row in rows(tmp_path / "search")}
+    assert len(points) == len(rows(tmp_path / "search")) == 8
+    ranged = ihgnn("tune", *TINY, "--lr", "0.001:0.01", "--sampler", "grid")
+    assert_refused(ranged, 2, "A grid needs lists", "--lr")
+
+
+@pytest.mark.parametrize("sampler", ["random", "gp"])
+def test_other_samplers_and_inner_folds_and_a_file_of_the_space(ihgnn, tmp_path, sampler) -> None:
+    space = '[dropout]\nlow = 0.0\nhigh = 0.5\n[variant]\nvalues = ["full", "no-concat"]\n'
+    (tmp_path / "space.toml").write_text(space)
+    args = (*TINY, "--sampler", sampler, "--inner-folds", "2", "--search-space", "space.toml")
+    result = ihgnn("tune", *args, "--trials", "12", "--epochs", "2", "--json", "--out", "search")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["validation_graphs"] == [85, 84]
+    assert len(told["best"]["best_epochs"]) == 2
+    assert {row["variant"] for row in rows(tmp_path / "search")} == {"full", "no-concat"}
+    assert len({row["dropout"] for row in rows(tmp_path / "search")}) > 6
+
+
+def test_a_split_of_a_file_goes_with_the_best_settings(ihgnn, tmp_path) -> None:
+    drawn = ihgnn("train", "--epochs", "1", "--width", "4", "-q", "--out", "run", "--seed", "9")
+    assert drawn.returncode == 0
+    args = (*TINY, "--split", "run/splits.json", "--trials", "2", "--out", "search", "--json", "-q")
+    told = json.loads(ihgnn("tune", *args).stdout)
+    again = ihgnn("train", "--config", "search/best.toml", "--json", "-q", "--out", "again")
+    assert json.loads(again.stdout)["test"] == told["final"]["test"]
+
+
+def test_mistakes_are_told_in_a_line(ihgnn, tmp_path) -> None:
+    for args, words in {
+        ("--lr", "fast"): ("--lr is a range", "not 'fast'"),
+        ("--lr", "0.01:0.001"): ("--lr", "from a smaller to a larger"),
+        ("--layers", "3,3"): ("--layers names 3 twice",),
+        ("--layers", "-1,3"): ("layers must be at least 0",),
+        ("--dropout", "0:2"): ("dropout must be at least 0 and below 1",),
+        ("--variant", "best"): ("--variant", "best"),
+        ("--trials", "0"): ("--trials must be from 1",),
+        ("--timeout", "soon"): ("--timeout is a time", "1h30m"),
+        ("--inner-folds", "0"): ("inner fold",),
+        ("--inner-folds", "999"): ("169 graphs", "inner folds"),
+        ("--report-every", "0"): ("--report-every",),
+        ("--storage", "redis://x"): ("--storage is postgresql",),
+        ("--search-space", "none.toml"): ("Cannot read none.toml",),
+        ("--workers", "0"): ("--workers is auto or",),
+        ("--device", "cuda"): ("There is no GPU",),
+        ("--out", ""): ("--out needs the name",),
+        ("--sampler", "best"): ("sampler",),
+        ("--lr", "0.1", "--layers", "3", "--batch-size", "32"): ("Nothing is left to search",),
+    }.items():
+        assert_refused(ihgnn("tune", *args), 2, *words)
+    assert not (tmp_path / "runs").exists()
+
+
+def test_another_search_in_the_same_folder_or_study_is_refused(ihgnn, tmp_path) -> None:
+    args = ("tune", *TINY, "--trials", "1", "-q")
+    assert ihgnn(*args, "--out", "search").returncode == 0
+    other = ihgnn(*args, "--lr", "0.01,0.02", "--out", "search")
+    assert_refused(other, 2, "search holds another search", "lr", "Choose another --out")
+    shared = ("--storage", "journal:shared.log", "--study", "mine")
+    assert ihgnn(*args, *shared, "--out", "a").returncode == 0
+    other = ihgnn(*args, *shared, "--epochs", "5", "--out", "b")
+    assert_refused(other, 2, "The study 'mine' is another search", "epochs", "--study")
+    (tmp_path / "foreign").mkdir()
+    (tmp_path / "foreign" / "thesis.tex").touch()
+    assert_refused(ihgnn(*args, "--out", "foreign"), 2, "foreign is not empty")
+
+
+def test_settings_that_cannot_be_trained_fail_alone(ihgnn, tmp_path) -> None:
+    args = (*TINY, "--lr", "0.01,1e30", "--sampler", "grid", "--out", "search", "--json", "-q")
+    told = json.loads(ihgnn("tune", *args).stdout)
+    assert told["trials"]["failed"] == 4
+    assert told["best"]["params"]["lr"] == 0.01
+    failures = {row["failure"] for row in rows(tmp_path / "search") if row["state"] == "failed"}
+    assert failures == {"the loss was no number from the first epoch on"}
+    alone = ihgnn("tune", *TINY, "--lr", "1e30,2e30", "--sampler", "grid", "-q", "--out", "alone")
+    assert_refused(alone, 1, "No trial was trained to its end", "8 failed")
+
+
+def test_a_timeout_ends_with_what_there_is(ihgnn) -> None:
+    result = ihgnn("tune", *SLOW, "--trials", "5000", "--timeout", "3s", "--json", "-q")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert 0 < told["trials"]["complete"] < 5000
+    assert told["final"]["test"]["graphs"] == 19
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT"])
+def test_a_killed_search_goes_on_and_loses_and_repeats_nothing(
+    command, ihgnn, tmp_path, name
+) -> None:
+    args = ("tune", *SLOW, "--stack", "2", "--trials", "8", "--out", str(tmp_path / "search"))
+    process = start([command, *args])
+    wait_for(lambda: finished(tmp_path / "search") >= 2, process)
+    process.send_signal(getattr(signal, name))
+    shown, said = process.communicate(timeout=60)
+    assert process.returncode == {"SIGKILL": -9, "SIGINT": 130}[name]
+    if name == "SIGINT":
+        assert "Best trials by validation" in shown
+        assert "the same command goes on" in said
+        assert (tmp_path / "search" / "best.toml").is_file()
+    kept = finished(tmp_path / "search")
+    assert kept < 8
+    result = ihgnn(*args, "--json", "-q")
+    assert result.returncode == 0, result.stderr
+    told = json.loads(result.stdout)
+    assert told["trials"]["complete"] == 8
+    assert told["trials"]["failed"] == 0
+    assert told["trained_now"] == (8 - kept) * 150
+    assert [row["trial"] for row in rows(tmp_path / "search") if row["state"] == "complete"]
+    assert len(rows(tmp_path / "search")) == 8
+
+
+def test_two_commands_on_one_folder_share_the_trials(command, tmp_path) -> None:
+    args = ("tune", *SLOW, "--trials", "10", "--out", str(tmp_path / "search"), "--json", "-q")
+    both = [start([command, *args]) for _ in range(2)]
+    told = []
+    for process in both:
+        shown, said = process.communicate(timeout=200)
+        assert process.returncode == 0, said
+        told.append(json.loads(shown))
+    assert [each["trials"]["complete"] for each in told] == [10, 10]
+    assert sum(each["trained_now"] for each in told) == 10 * 150
+    assert told[0]["best"] == told[1]["best"]
+    assert told[0]["final"]["test"] == told[1]["final"]["test"]
+    assert len(rows(tmp_path / "search")) == 10
+
+
+def test_the_live_table_fits_a_terminal(in_terminal) -> None:
+    shown = in_terminal("tune", *TINY, "--trials", "3", "--out", "search")
+    assert "trial-epochs" in shown
+    assert "Best trials by validation" in shown
+
+
+def test_the_dashboard_shows_the_study(command, ihgnn, tmp_path) -> None:
+    pytest.importorskip("optuna_dashboard", reason="an optional extra")
+    args = ("tune", *TINY, "--trials", "1", "--out", str(tmp_path / "search"))
+    assert ihgnn(*args, "-q").returncode == 0
+    process = start([command, *args, "--dashboard", "--port", "0"])
+    try:
+        line = process.stdout.readline()
+        page = re.search(r"http://127\.0\.0\.1:\d+", line)[0]
+        with urllib.request.urlopen(f"{page}/api/studies", timeout=30) as answer:
+            studies = json.load(answer)["study_summaries"]
+        assert [each["study_name"] for each in studies] == [line.split()[0]]
+    finally:
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=30)
+    assert process.returncode == 130
