@@ -142,7 +142,7 @@ class Units:
         record = self.read(unit)
         if record is None:
             return False
-        if curves and (record.tested is None or not record.tested.hits) and record.validated.hits:
+        if curves and not record.has_curve:
             del self._known[unit]  # somebody may write it anew
             return False
         return True

@@ -108,6 +108,15 @@ class Record:
     validated: Validated
     tested: Tested | None
 
+    @property
+    def has_curve(self) -> bool:
+        """Whether the test accuracy of every epoch is there.
+
+        A training that diverged in its first epoch has none, recorded or not.
+        """
+        hits = () if self.tested is None else self.tested.hits
+        return len(hits) == len(self.validated.hits)
+
     def line(self) -> str:
         """The file's content."""
         plain = asdict(self.validated)

@@ -240,6 +240,26 @@ def test_other_versions_are_told(job: Job, tmp_path: Path) -> None:
     assert told.startswith("torch 1.0, now 2.")
 
 
+def test_rules_are_added_to_a_job_where_a_whole_stack_diverged_at_once(
+    job: Job, tmp_path: Path
+) -> None:
+    wild = replace(job, protocol=replace(job.protocol, grid=(Configuration(1e30, 64, 1), GRID[0])))
+    assert crossval.begin(wild, tmp_path / "job", HERE, stack=3) == 3  # a stack a learning rate
+    plain = finished(wild, tmp_path / "job")
+    assert plain["diverged"] == 3
+    ruled = finished(replace(wild, curves=True), tmp_path / "job")
+    assert ruled["folds"] == plain["folds"]
+    assert ruled["trained_now"] == 3 * 2  # those that did not diverge
+    assert [rule["key"] for rule in ruled["rules"]] == [
+        "nested",
+        "common-validation",
+        "authors",
+        "common-test-epoch",
+    ]
+    for rule in ruled["rules"][1:]:
+        assert rule["configuration"]["lr"] == 0.01
+
+
 @pytest.mark.parametrize("content", ["", "{}", "[]", "[" * 100_000])
 def test_a_damaged_result_is_made_anew(job: Job, tmp_path: Path, content: str) -> None:
     result = finished(job, tmp_path / "job")

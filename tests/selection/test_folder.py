@@ -354,7 +354,7 @@ def test_a_finished_unit_is_read_back_by_anybody(begun: Path) -> None:
 
 def test_a_unit_counts_with_curves_only_if_it_has_them(begun: Path) -> None:
     mine, other = units_of(begun), units_of(begun)
-    for lacking in (PLAIN, Record(KNOWN, OnTest(20, 0.5))):
+    for lacking in (PLAIN, Record(KNOWN, OnTest(20, 0.5)), Record(KNOWN, OnTest(20, hits=(1,)))):
         mine.write(lacking)
         assert mine.has(UNIT, curves=False)
         assert not mine.has(UNIT, curves=True)
