@@ -85,8 +85,14 @@ def read_job(path: Path) -> dict[str, Any]:
         InputError: the folder holds none, or a damaged one.
     """
     try:
-        content = json.loads((path / JOB).read_text(encoding="utf-8"))
-        content = {**content, "identity": dict(content["identity"]), "stack": int(content["stack"])}
+        content: dict[str, Any] = json.loads((path / JOB).read_text(encoding="utf-8"))
+        stack = int(content["stack"])
+        content |= {
+            "identity": dict(content["identity"]),
+            "stack": stack,
+            # Folders of before final runs had a size of their own have one for both.
+            "final_stack": int(content.get("final_stack", stack)),
+        }
     except OSError as error:
         raise InputError(f"Cannot read {path / JOB}: {error.strerror or error}.") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:

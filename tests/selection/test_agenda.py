@@ -34,10 +34,10 @@ GRAPHS = build(
 )
 
 
-def job(*, curves: bool = False) -> Job:
+def job(*, curves: bool = False, final_stack: int | None = None) -> Job:
     """Two configurations of different K, two folds, two final runs."""
     folds = tuple(draw_folds(GRAPHS.graph_class, 0, 2))
-    return Job(Protocol(RunConfig(), (A, B), runs=2), GRAPHS, folds, curves)
+    return Job(Protocol(RunConfig(), (A, B), runs=2), GRAPHS, folds, curves, final_stack)
 
 
 def agenda(folder: Path, *, stack: int = 2, curves: bool = False) -> Agenda:
@@ -157,6 +157,23 @@ def test_stacks_are_of_the_size_given(tmp_path: Path) -> None:
         bundle = made.take(claims)
         assert bundle is not None
         assert len(bundle.units) == 1
+
+
+def test_final_runs_may_be_in_smaller_stacks_and_those_follow_from_what_was_asked(
+    tmp_path: Path,
+) -> None:
+    made = Agenda(job(final_stack=1), tmp_path, 2)
+    assert taken(made, tmp_path) == "select-k4-batch32-0"
+    finish(tmp_path, *made.selection)
+    first, *others = made.final()
+    with Claims(tmp_path / "claims") as claims:
+        bundle = made.take(claims)
+        assert bundle is not None
+        assert (bundle.name, bundle.units) == ("final-k4-batch32-0", (first,))
+    finish(tmp_path, first)
+    again = Agenda(job(final_stack=1), tmp_path, 2)
+    assert taken(again, tmp_path) == "final-k4-batch32-1"
+    assert again.final() == [first, *others]
 
 
 def test_with_rules_a_selection_without_curves_is_done_again_and_final_runs_are_not(

@@ -58,7 +58,12 @@ RESULT = {
 
 def job(**identity: object) -> dict[str, Any]:
     known = {"protocol": {"training": {"epochs": 5}, "grid": [1, 2]}, "folds": 2}
-    return {"identity": {**known, **identity}, "stack": 4, "command": "ihgnn crossval --folds 2"}
+    return {
+        "identity": {**known, **identity},
+        "stack": 4,
+        "final_stack": 2,
+        "command": "ihgnn crossval --folds 2",
+    }
 
 
 def content_of(folder: Path) -> dict[str, bytes]:
@@ -336,6 +341,17 @@ def test_of_two_jobs_that_begin_at_once_in_one_place_one_is_refused(tmp_path: Pa
         assert isinstance(failure, InputError)
         assert "holds another job (folds was" in str(failure)
         assert [each.name for each in path.parent.iterdir()] == ["job"]
+
+
+def test_a_folder_of_before_final_runs_had_a_size_of_their_own_has_one_for_both(
+    begun: Path,
+) -> None:
+    content = job()
+    del content["final_stack"]
+    (begun / "crossval.json").write_text(json.dumps(content))
+    assert read_job(begun)["final_stack"] == 4
+    begin(begun, job(), FOLDS)  # which changes nothing
+    assert read_job(begun)["final_stack"] == 4
 
 
 # Units
