@@ -115,6 +115,8 @@ def _percent(mean: float, std: float) -> str:
 def _timing(result: dict[str, Any]) -> str:
     models = counted(result["models"], "model")
     text = f"Trained     {models}, {result['model_epochs']:,} model-epochs"
+    if "stack" in result:  # not in those of before it was told
+        text += f", stacks of {result['stack']}"
     if result["trained_now"] == result["model_epochs"]:
         text += f", in {_duration(result['seconds'])}: "
     else:

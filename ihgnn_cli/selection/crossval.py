@@ -108,7 +108,7 @@ def begin(
 
 
 def other_versions(folder: Path, executor: Executor) -> str | None:
-    """What has changed since a job began, where that may change the last digits of the rest."""
+    """What has changed since a job began, where the rest may then end with other numbers."""
     before, now = folders.read_job(folder), machine_facts(executor.device)
     told = []
     for name in ("ihgnn", "torch"):

@@ -18,7 +18,7 @@ from ihgnn_cli.training.stack import Epoch
 
 Score = tuple[Fraction, float]
 """Validation accuracy, exact so that equals are equal, and minus the loss: larger is better."""
-_SEED_BYTES = 4  # short enough to be typed: `ihgnn train --seed` repeats a unit
+_SEED_BYTES = 4  # short enough to be typed: `ihgnn train --seed` trains a unit alone
 
 
 class Stage(StrEnum):
