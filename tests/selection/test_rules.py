@@ -87,6 +87,8 @@ def test_titles_say_what_looks_at_test() -> None:
     found = rules(FOUR, (A, B), 2)
     assert ["TEST" in rule.title for rule in found] == [False, False, True, True]
     assert [rule.honest for rule in found] == [True, True, False, False]
+    # A fold's test graphs are validation graphs of other folds, by which the second chooses, too.
+    assert [rule.note is None for rule in found] == [True, False, True, True]
 
 
 def test_the_order_of_the_records_does_not_matter() -> None:
