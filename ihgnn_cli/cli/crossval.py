@@ -235,7 +235,7 @@ def crossval(
         console.note(f"{folder} was begun with stacks of {size}; they stay.")
     changed = jobs.other_versions(folder, executor)
     if changed is not None:
-        console.warn(f"{folder} was begun with {changed}: the rest may differ in the last digits.")
+        console.warn(f"{folder} was begun with {changed}: the rest may end with other numbers.")
     result = _finish(job, folder, executor, size, quiet=quiet, command=command)
     if plot is not None:
         from ihgnn_cli.report.crossval import draw_folds

@@ -96,16 +96,23 @@ def _show_rules(found: list[dict[str, Any]], paper: dict[str, float] | None) -> 
     shown = console.table(
         "\nThe selection's trainings under other rules", "", "Looks at test", "Test"
     )
+    notes = []
     for rule in found:
         chosen, title = rule["configuration"], rule["title"]
         if chosen is not None:
             title += f" (lr {chosen['lr']:g}, batch {chosen['batch_size']}, K {chosen['layers']}"
             title += f", epoch {rule['epoch']})" if rule["epoch"] else ")"
         looks = "no" if rule["honest"] else "YES"
+        if rule.get("note"):
+            looks += "*"
+            notes.append(f"* {rule['note']}")
         shown.add_row(title, looks, _percent(rule["mean"], rule["std"]))
     if paper is not None:
-        shown.add_row("The paper's table", "YES", f"{paper['mean']:.1f} ± {paper['std']:.1f}")
+        told = f"{paper['mean']:.1f} ± {paper['std']:.1f}"
+        shown.add_row("The paper's table", "by their script", told)
     console.show(shown)
+    for note in notes:
+        console.show(note)
 
 
 def _percent(mean: float, std: float) -> str:
@@ -115,6 +122,8 @@ def _percent(mean: float, std: float) -> str:
 def _timing(result: dict[str, Any]) -> str:
     models = counted(result["models"], "model")
     text = f"Trained     {models}, {result['model_epochs']:,} model-epochs"
+    if "stack" in result:  # not in those of before it was told
+        text += f", stacks of {result['stack']}"
     if result["trained_now"] == result["model_epochs"]:
         text += f", in {_duration(result['seconds'])}: "
     else:

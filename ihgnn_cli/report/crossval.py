@@ -19,13 +19,17 @@ _LONGEST_NAME = 37  # of a data set, in the title; longer ones lose their middle
 _FOLD_WIDTH, _MOST_WIDTH = 0.5, 14.0  # inches
 _RULES_WIDTH = 4.6
 _MOST_TICKS = 20  # with more folds, not each has its number
+_NOTED = "*"
 _RULE_NAMES = {
     "nested": "trainings of the selection,\na configuration a fold",
-    "common-validation": "one configuration\nfor all folds",
+    "common-validation": f"one configuration\nfor all folds{_NOTED}",
     "authors": "the authors' script",
     "common-test-epoch": "one configuration and\nepoch for all folds",
 }
 """Short for the titles of `selection.rules`."""
+_NOTE = f"{_NOTED} the choice has seen test graphs of a fold\nas validation graphs of others"
+"""Short for the note of `selection.rules`."""
+_ON_TEST_TOLD = "\n(chosen on test)"
 
 # Where things stand beside the number of their fold.
 _VALIDATION_AT, _RUNS_AT, _RUNS_SPREAD, _MEAN_HALF = -0.3, 0.1, 0.15, 0.24
@@ -140,9 +144,13 @@ def _rows(result: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> list
     ]
     for rule in rules:
         name = _RULE_NAMES.get(rule["key"], rule["key"])
+        name += "" if rule["honest"] else _ON_TEST_TOLD
         rows.append(_Row(name, rule["honest"], 100 * rule["mean"], 100 * rule["std"]))
     if result["paper"] is not None:
-        rows.append(_Row("the paper", False, result["paper"]["mean"], result["paper"]["std"]))
+        paper = result["paper"]
+        rows.append(
+            _Row("the paper (chosen on\ntest, by their script)", False, paper["mean"], paper["std"])
+        )
     return rows
 
 
@@ -159,12 +167,12 @@ def _draw_rules(panel: "Axes", rows: Sequence[_Row]) -> None:
             fontsize=8,
             color=color,
         )
-    names = [row.name + ("" if row.honest else "\n(chosen on test)") for row in rows]
-    panel.set_yticks(range(len(rows)), names, fontsize=8)
+    panel.set_yticks(range(len(rows)), [row.name for row in rows], fontsize=8)
     for label, row in zip(panel.get_yticklabels(), rows, strict=True):
         label.set_color("black" if row.honest else _ON_TEST)
     panel.set_ylim(len(rows) - 0.5, -0.7)  # the first on top
-    panel.set_xlabel("test accuracy in %")
+    noted = any(row.name.endswith(_NOTED) for row in rows)
+    panel.set_xlabel("test accuracy in %" + (f"\n{_NOTE}" if noted else ""))
     panel.set_title("under other rules, mean ± std over folds", fontsize=10)
     panel.grid(axis="x", alpha=0.25)
     panel.spines[["top", "right"]].set_visible(False)

@@ -18,21 +18,22 @@ class Agenda:
     Args:
         job: what is to be done.
         folder: where it is done.
-        stack: models a bundle.
+        stack: models a bundle; of final runs the job may have a smaller number.
     """
 
     def __init__(self, job: Job, folder: Path, stack: int) -> None:
         self.job = job
         self.units = folders.Units(folder, self._is_ours)
         self.selection: Sequence[Unit] = selection_units(job.protocol, job.folds)
-        self._stack = stack
+        self.stack = stack
+        self.final_stack = job.final_stack or stack
         self._select = bundles(self.selection, stack)
         self._final: list[Bundle] | None = None
 
     @property
     def total(self) -> int:
         """The units that there will be."""
-        return len(self.selection) + self.job.protocol.runs * len(self.job.folds)
+        return len(self.selection) + self.job.final_count
 
     def take(self, claims: Claims) -> Bundle | None:
         """Claim a bundle that is not done and that nobody works on; `None` where there is none.
@@ -41,7 +42,7 @@ class Agenda:
         """
         for stage in filter(None, self._stages()):
             by_name = {bundle.name: bundle for bundle in stage}
-            taken = claims.take(by_name, lambda name: self._done(by_name[name]))  # noqa: B023
+            taken = claims.take(by_name, lambda name: self._surely(by_name[name]))  # noqa: B023
             if taken is not None:
                 return by_name[taken]
         return None
@@ -76,13 +77,19 @@ class Agenda:
         """`None` while the selection is not finished: what is chosen depends on all of it."""
         if self._final is None and all(map(self._done, self._select)):
             units = final_units(self.job.protocol, self.job.folds, self.chosen())
-            self._final = bundles(units, self._stack)
+            self._final = bundles(units, self.final_stack)
         return self._final
 
     def _is_ours(self, record: Validated) -> bool:
         """Whether a record is of this job's seeds and splits."""
         seed = self.job.config(record.unit).training.seed
         return (record.seed, record.split_sha256) == (seed, self.job.split(record.unit).digest)
+
+    def _surely(self, bundle: Bundle) -> bool:
+        """Whether a bundle is done, also where a network's file system remembers that it is not."""
+        if not self._done(bundle):
+            self.units.look_anew()
+        return self._done(bundle)
 
     def _done(self, bundle: Bundle) -> bool:
         return all(map(self._has, bundle.units))

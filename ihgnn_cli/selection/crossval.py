@@ -8,9 +8,10 @@ best epoch by validation, are averaged.
 
 import hashlib
 import json
+import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,8 @@ def begin(
 ) -> int:
     """Make the job's folder, or find it begun, and give the size of stacks that it has.
 
-    The size is the first command's, so that those who go on end with the same numbers.
+    The size is the first command's, so that those who go on end with the same numbers. So is that
+    of final runs, which are few: it is smaller where else some workers would have none.
 
     Raises:
         InputError: the folder holds something else.
@@ -95,6 +97,7 @@ def begin(
     content = {
         "identity": identity(job),
         "stack": stack,
+        "final_stack": min(stack, math.ceil(job.final_count / executor.workers)),
         "command": command,
         "begun": datetime.now(UTC).isoformat(timespec="seconds"),
         **machine_facts(executor.device),
@@ -105,7 +108,7 @@ def begin(
 
 
 def other_versions(folder: Path, executor: Executor) -> str | None:
-    """What has changed since a job began, where that may change the last digits of the rest."""
+    """What has changed since a job began, where the rest may then end with other numbers."""
     before, now = folders.read_job(folder), machine_facts(executor.device)
     told = []
     for name in ("ihgnn", "torch"):
@@ -131,6 +134,7 @@ def finish(
     Raises:
         IhgnnError: a training failed, or a worker did.
     """
+    job = replace(job, final_stack=folders.read_job(folder)["final_stack"])
     agenda = Agenda(job, folder, stack)
     before = folders.read_result(folder)
     complete = agenda.finished()

@@ -14,7 +14,7 @@ from typing import Any
 
 from ihgnn_cli.data.folds import Fold, fold_file, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.files import cannot_write, exclusive, remove_parts, written_whole
+from ihgnn_cli.files import cannot_write, clock_of, exclusive, remove_parts, written_whole
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.selection.claims import LOCK, Claims
 from ihgnn_cli.selection.units import Record, Unit, Validated, parsed
@@ -85,8 +85,14 @@ def read_job(path: Path) -> dict[str, Any]:
         InputError: the folder holds none, or a damaged one.
     """
     try:
-        content = json.loads((path / JOB).read_text(encoding="utf-8"))
-        content = {**content, "identity": dict(content["identity"]), "stack": int(content["stack"])}
+        content: dict[str, Any] = json.loads((path / JOB).read_text(encoding="utf-8"))
+        stack = int(content["stack"])
+        content |= {
+            "identity": dict(content["identity"]),
+            "stack": stack,
+            # Folders of before final runs had a size of their own have one for both.
+            "final_stack": int(content.get("final_stack", stack)),
+        }
     except OSError as error:
         raise InputError(f"Cannot read {path / JOB}: {error.strerror or error}.") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -142,10 +148,19 @@ class Units:
         record = self.read(unit)
         if record is None:
             return False
-        if curves and (record.tested is None or not record.tested.hits) and record.validated.hits:
+        if curves and not record.has_curve:
             del self._known[unit]  # somebody may write it anew
             return False
         return True
+
+    def look_anew(self) -> None:
+        """Have the file system ask for the files again that it remembers as missing.
+
+        A client of NFS does so for up to a minute, unless it changes the folder itself and learns
+        that others have changed it, too.
+        """
+        with suppress(IhgnnError):  # nothing can be written: whoever has to will tell
+            clock_of(self.folder / UNITS)
 
     def validated(self, units: Sequence[Unit]) -> list[Validated]:
         """What is known of these units without their test graphs; missing ones are left out."""

@@ -1,9 +1,9 @@
 """What the protocol trains, and which of it together.
 
 Units that share K and batch size are trained as one stack, a bundle. Bundles follow from the
-protocol and the size of stacks alone, never from what is left to do: in single precision a model's
-rounding depends on its neighbours in the stack, and an interrupted job has to end with the same
-numbers.
+protocol and the sizes of stacks alone, which are fixed when a job begins, never from what is left
+to do: in single precision a model's rounding depends on its neighbours in the stack, and an
+interrupted job has to end with the same numbers.
 """
 
 import math

@@ -78,6 +78,8 @@ def make_result(
         "chosen_by": CHOSEN_BY,
         "models": len(everything),
         "diverged": sum(each.diverged for each in everything),
+        "stack": agenda.stack,
+        "final_stack": agenda.final_stack,
         "model_epochs": sum(each.epochs for each in everything),
         "worker_seconds": sum(each.seconds for each in everything),
         "trained_now": work.model_epochs,

@@ -16,6 +16,7 @@ from ihgnn_cli.selection.units import Record, Validated
 
 Runs = Mapping[int, Mapping[Configuration, Sequence[Record]]]
 """The trainings of each fold and configuration, one a split."""
+_SEEN = "its choice has seen some of a fold's test graphs, as validation graphs of other folds"
 
 
 @dataclass(frozen=True)
@@ -25,13 +26,15 @@ class Rule:
     key: str
     title: str
     honest: bool
-    """Whether nothing is chosen by looking at test graphs."""
+    """Whether nothing is chosen by a test accuracy."""
     mean: float
     std: float
     configuration: Configuration | None
     """`None` where each fold has its own."""
     epoch: int | None
     """`None` where each training has its own."""
+    note: str | None = None
+    """What of test an honest choice has seen all the same."""
 
 
 def rules(records: Sequence[Record], grid: Sequence[Configuration], folds: int) -> list[Rule]:
@@ -41,7 +44,7 @@ def rules(records: Sequence[Record], grid: Sequence[Configuration], folds: int) 
         IhgnnError: trainings are missing, or were done without recording test accuracies.
     """
     for record in records:
-        if record.tested is None or len(record.tested.hits) != len(record.validated.hits):
+        if not record.has_curve:
             raise IhgnnError(f"{record.validated.unit.name} has no test accuracy of each epoch.")
     validated = [record.validated for record in records]
     chosen = choose(validated, grid, folds)  # refuses where something is missing
@@ -65,6 +68,7 @@ def rules(records: Sequence[Record], grid: Sequence[Configuration], folds: int) 
             "One configuration for all folds by mean validation accuracy",
             [_at(runs[fold][one], _best) for fold in sorted(runs)],
             configuration=one,
+            note=_SEEN,
         ),
         _by_test(runs, usable),
         _common_epoch(runs, usable),
@@ -113,9 +117,10 @@ def _rule(
     honest: bool = True,
     configuration: Configuration | None = None,
     epoch: int | None = None,
+    note: str | None = None,
 ) -> Rule:
     mean, std = float(_mean(folds)), pstdev(map(float, folds))
-    return Rule(key, title, honest, mean, std, configuration, epoch)
+    return Rule(key, title, honest, mean, std, configuration, epoch, note)
 
 
 def _by_fold(records: Sequence[Record]) -> dict[int, dict[Configuration, list[Record]]]:
@@ -154,6 +159,5 @@ def _mean(values: Sequence[Fraction]) -> Fraction:
 
 
 def _accuracies(record: Record) -> list[Fraction]:
-    if record.tested is None:
-        raise IhgnnError(f"{record.validated.unit.name} has no test accuracy of each epoch.")
-    return [Fraction(hits, record.tested.graphs) for hits in record.tested.hits]
+    tested = record.tested
+    return [] if tested is None else [Fraction(hits, tested.graphs) for hits in tested.hits]

@@ -18,7 +18,7 @@ from ihgnn_cli.training.stack import Epoch
 
 Score = tuple[Fraction, float]
 """Validation accuracy, exact so that equals are equal, and minus the loss: larger is better."""
-_SEED_BYTES = 4  # short enough to be typed: `ihgnn train --seed` repeats a unit
+_SEED_BYTES = 4  # short enough to be typed: `ihgnn train --seed` trains a unit alone
 
 
 class Stage(StrEnum):
@@ -107,6 +107,15 @@ class Record:
 
     validated: Validated
     tested: Tested | None
+
+    @property
+    def has_curve(self) -> bool:
+        """Whether the test accuracy of every epoch is there.
+
+        A training that diverged in its first epoch has none, recorded or not.
+        """
+        hits = () if self.tested is None else self.tested.hits
+        return len(hits) == len(self.validated.hits)
 
     def line(self) -> str:
         """The file's content."""

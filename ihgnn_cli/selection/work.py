@@ -45,6 +45,13 @@ class Job:
     folds: tuple[Fold, ...]
     curves: bool = False
     """Whether the test accuracy of every epoch is recorded, for the rules of the literature."""
+    final_stack: int | None = None
+    """Models that are trained together in final runs; `None` for as many as in the selection."""
+
+    @property
+    def final_count(self) -> int:
+        """The final runs of all folds."""
+        return self.protocol.runs * len(self.folds)
 
     def split(self, unit: Unit) -> Split:
         """The graphs of a unit."""

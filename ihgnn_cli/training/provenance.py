@@ -1,6 +1,8 @@
 """Where a result came from, for every file that holds one."""
 
 import platform
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -8,6 +10,8 @@ import torch
 from ihgnn_cli import __version__
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.versions import package_versions
+
+_CPUINFO = Path("/proc/cpuinfo")
 
 
 def provenance(card: ModelCard, device: torch.device, command: str) -> dict[str, Any]:
@@ -25,7 +29,7 @@ def provenance(card: ModelCard, device: torch.device, command: str) -> dict[str,
 def machine_facts(device: torch.device) -> dict[str, Any]:
     """Versions, system and device, as plain values."""
     if device.type != "cuda":
-        name = platform.processor() or platform.machine()
+        name = _processor()
     elif torch.cuda.is_available():
         name = torch.cuda.get_device_name(device)
     else:
@@ -38,3 +42,13 @@ def machine_facts(device: torch.device) -> dict[str, Any]:
         "device": str(device),
         "device_name": name,
     }
+
+
+def _processor() -> str:
+    """The model of the processor, on which rounding depends, as far as the system tells."""
+    with suppress(OSError):  # only Linux has the file, and Python does not read it
+        for line in _CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines():
+            name, _, value = line.partition(":")
+            if name.strip() == "model name" and value.strip():
+                return value.strip()
+    return platform.processor() or platform.machine()

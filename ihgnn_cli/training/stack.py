@@ -1,7 +1,10 @@
 """The one training loop: a stack of models that take each step together.
 
-A member of a stack has its own seed, learning rate and graphs, and becomes what it would become
-alone. A single training is a stack of one.
+A member of a stack has its own seed, learning rate and graphs. Its first weights, the order of its
+graphs and its dropout are those that it would have alone, bit for bit; only the rounding depends on
+its neighbours. For the first epochs, about ten to some tens, its curve is the same to rounding.
+Then rounding, which training amplifies, makes the two part like two seeds. A single training is a
+stack of one.
 """
 
 import math
@@ -143,7 +146,7 @@ class Stack:
         return tally.means()
 
     def keep(self, positions: Sequence[int]) -> None:
-        """Go on with these members only; they do not notice."""
+        """Go on with these members only; but for rounding they do not notice."""
         state = self._optimizer.state()
         index = torch.tensor(positions, device=self.store.device)
         for module in self.model.modules():

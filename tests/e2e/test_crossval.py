@@ -41,7 +41,7 @@ def test_the_table_tells_folds_runs_and_what_was_chosen_by_what(ihgnn, tmp_path)
     assert re.search(r"^Test accuracy \d+\.\d ± \d+\.\d %$", result.stdout, re.MULTILINE)
     assert "over folds, each the mean of 2 runs at their best validation epoch" in result.stdout
     assert "The paper: 89.9 ± 6.0 %" in result.stdout
-    assert "12 models, 24 model-epochs" in result.stdout
+    assert "12 models, 24 model-epochs, stacks of 3, in " in result.stdout  # one for each worker
     assert "\x1b" not in result.stdout + result.stderr
     assert (tmp_path / "folds.png").read_bytes().startswith(b"\x89PNG")
     (folder,) = (tmp_path / "runs").iterdir()
@@ -53,7 +53,7 @@ def test_the_table_tells_folds_runs_and_what_was_chosen_by_what(ihgnn, tmp_path)
     assert told["trained_now"] == 24  # of the command that trained them
 
 
-def test_every_unit_tells_its_split_and_can_be_repeated_alone(ihgnn, tmp_path) -> None:
+def test_every_unit_tells_its_split_and_has_the_same_first_epochs_alone(ihgnn, tmp_path) -> None:
     assert ihgnn("crossval", *TINY, "--epochs", "3", "-q", "--out", "job").returncode == 0
     units = unit_files(tmp_path / "job")
     unit = units["final-fold1-split0-lr" + final_lr(units, 1) + "-batch64-k1-run0.json"]
@@ -165,6 +165,19 @@ def test_a_folder_that_somebody_has_broken_is_told_and_can_be_mended(ihgnn, tmp_
     assert_refused(ihgnn(*args), 1, "A worker cannot go on", "Not a directory")
     (tmp_path / "job" / "partial").unlink()
     assert ihgnn(*args).returncode == 0
+
+
+def test_other_versions_are_warned_about(ihgnn, tmp_path) -> None:
+    args = ("crossval", *TINY, "--epochs", "1", "-q", "--out", "job")
+    assert ihgnn(*args).returncode == 0
+    asked = tmp_path / "job" / "crossval.json"
+    content = json.loads(asked.read_text())
+    content["packages"]["torch"] = "1.0"
+    asked.write_text(json.dumps(content))
+    again = ihgnn(*args)
+    assert again.returncode == 0
+    assert "job was begun with torch 1.0, now 2." in again.stderr
+    assert "the rest may end with other numbers" in " ".join(again.stderr.split())
 
 
 def test_divergence_is_a_result_and_not_a_failure(ihgnn) -> None:

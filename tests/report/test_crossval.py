@@ -143,11 +143,22 @@ def test_rules_have_a_panel_of_their_own_with_the_result_first_and_the_paper_las
 
 def test_what_is_chosen_on_test_is_told_apart(monkeypatch: pytest.MonkeyPatch) -> None:
     panel = drawn(monkeypatch, paper=PAPER, rules=RULES).axes[1]
-    on_test = ["(chosen on test)" in label.get_text() for label in panel.get_yticklabels()]
-    assert on_test == [False, False, False, True, True, True]
+    shown = [" ".join(label.get_text().split()) for label in panel.get_yticklabels()]
+    assert ["(chosen on test" in name for name in shown] == [False, False, False, True, True, True]
+    assert shown[-1] == "the paper (chosen on test, by their script)"
     colors = [text.get_color() for text in panel.texts]
     assert len(set(colors[:3])) == len(set(colors[3:])) == 1
     assert colors[0] != colors[3]
+
+
+def test_a_choice_that_has_seen_test_graphs_as_validation_graphs_has_a_note(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    panel = drawn(monkeypatch, rules=RULES).axes[1]
+    noted = [label.get_text().endswith("*") for label in panel.get_yticklabels()]
+    assert noted == [False, False, True, False, False]
+    assert "* the choice has seen test graphs of a fold" in panel.get_xlabel()
+    assert "*" not in drawn(monkeypatch, rules=RULES[:1]).axes[1].get_xlabel()
 
 
 def test_a_rule_without_a_short_name_is_shown_by_its_key(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,6 +10,7 @@ import pytest
 from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.folds import draw_folds
 from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.selection import folder as folders
 from ihgnn_cli.selection.agenda import Agenda
 from ihgnn_cli.selection.claims import Claims
 from ihgnn_cli.selection.grid import Configuration
@@ -34,10 +35,10 @@ GRAPHS = build(
 )
 
 
-def job(*, curves: bool = False) -> Job:
+def job(*, curves: bool = False, final_stack: int | None = None) -> Job:
     """Two configurations of different K, two folds, two final runs."""
     folds = tuple(draw_folds(GRAPHS.graph_class, 0, 2))
-    return Job(Protocol(RunConfig(), (A, B), runs=2), GRAPHS, folds, curves)
+    return Job(Protocol(RunConfig(), (A, B), runs=2), GRAPHS, folds, curves, final_stack)
 
 
 def agenda(folder: Path, *, stack: int = 2, curves: bool = False) -> Agenda:
@@ -107,6 +108,32 @@ def test_what_is_done_is_passed_by_and_a_bundle_is_done_when_all_of_it_is(tmp_pa
     assert taken(made, tmp_path) == "select-k3-batch32-0"
 
 
+def test_files_that_are_remembered_as_missing_are_asked_for_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on NFS, where those of another machine appear when this one has changed the folder."""
+    made = agenda(tmp_path)
+    changed = []
+
+    def appear(folder: Path) -> float:
+        changed.append(folder)
+        finish(tmp_path, *(unit for unit in made.selection if unit.configuration == B))
+        return 0.0
+
+    monkeypatch.setattr(folders, "clock_of", appear)
+    assert taken(made, tmp_path) == "select-k3-batch32-0"
+    assert set(changed) == {tmp_path / "units"}
+
+
+def test_looking_anew_leaves_nothing(tmp_path: Path) -> None:
+    made = agenda(tmp_path)
+    made.units.look_anew()  # where there is no folder yet
+    assert not any(tmp_path.iterdir())
+    finish(tmp_path, made.selection[0])
+    made.units.look_anew()
+    assert [path.suffix for path in (tmp_path / "units").iterdir()] == [".json"]
+
+
 def test_final_runs_appear_when_the_selection_is_complete(tmp_path: Path) -> None:
     made = agenda(tmp_path)
     finish(tmp_path, *made.selection[:-1])
@@ -157,6 +184,23 @@ def test_stacks_are_of_the_size_given(tmp_path: Path) -> None:
         bundle = made.take(claims)
         assert bundle is not None
         assert len(bundle.units) == 1
+
+
+def test_final_runs_may_be_in_smaller_stacks_and_those_follow_from_what_was_asked(
+    tmp_path: Path,
+) -> None:
+    made = Agenda(job(final_stack=1), tmp_path, 2)
+    assert taken(made, tmp_path) == "select-k4-batch32-0"
+    finish(tmp_path, *made.selection)
+    first, *others = made.final()
+    with Claims(tmp_path / "claims") as claims:
+        bundle = made.take(claims)
+        assert bundle is not None
+        assert (bundle.name, bundle.units) == ("final-k4-batch32-0", (first,))
+    finish(tmp_path, first)
+    again = Agenda(job(final_stack=1), tmp_path, 2)
+    assert taken(again, tmp_path) == "final-k4-batch32-1"
+    assert again.final() == [first, *others]
 
 
 def test_with_rules_a_selection_without_curves_is_done_again_and_final_runs_are_not(

@@ -14,6 +14,7 @@ from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.selection import crossval, workers
 from ihgnn_cli.selection.claims import Claims
 from ihgnn_cli.selection.executor import Executor, Step
+from ihgnn_cli.selection.folder import read_job
 from ihgnn_cli.selection.grid import Configuration
 from ihgnn_cli.selection.plan import Protocol
 from ihgnn_cli.selection.result import identity
@@ -139,6 +140,35 @@ def test_the_size_of_stacks_stays_what_it_was(job: Job, tmp_path: Path) -> None:
     assert crossval.begin(job, tmp_path / "other", HERE) == 6  # all six fit and pay
 
 
+@pytest.mark.parametrize(
+    ("stack", "workers", "final"),
+    [(4, 1, 4), (4, 2, 3), (4, 4, 2), (4, 100, 1), (2, 2, 2), (15, 1, 6)],
+)
+def test_final_runs_are_spread_over_the_workers(
+    job: Job, tmp_path: Path, stack: int, workers: int, final: int
+) -> None:
+    """Six final runs, three folds by two: with two workers each has three."""
+    folder = tmp_path / "job"
+    crossval.begin(job, folder, replace(HERE, workers=workers), stack=stack)
+    assert read_job(folder)["final_stack"] == final
+    crossval.begin(job, folder, HERE, stack=15)  # goes on with what was begun
+    assert read_job(folder)["final_stack"] == final
+
+
+def test_the_sizes_of_the_folder_are_those_of_the_trainings_and_of_the_result(
+    job: Job, tmp_path: Path
+) -> None:
+    one = replace(job, protocol=replace(job.protocol, grid=GRID[:1]))
+    crossval.begin(one, tmp_path / "job", replace(HERE, workers=3), stack=6)
+    result = finished(one, tmp_path / "job")
+    assert (result["stack"], result["final_stack"]) == (6, 2)
+    members: dict[str, set[int]] = {"select": set(), "final": set()}
+    for path in (tmp_path / "job" / "units").iterdir():
+        known = parsed(path.read_text(encoding="utf-8")).validated
+        members[known.unit.stage].add(known.members)
+    assert members == {"select": {3}, "final": {2}}
+
+
 def test_equal_jobs_have_the_same_folder_and_others_another(job: Job) -> None:
     place = crossval.default_folder(Path("runs"), job, "MUTAG")
     assert place.parent == Path("runs")
@@ -238,6 +268,26 @@ def test_other_versions_are_told(job: Job, tmp_path: Path) -> None:
     told = crossval.other_versions(tmp_path / "job", HERE)
     assert told is not None
     assert told.startswith("torch 1.0, now 2.")
+
+
+def test_rules_are_added_to_a_job_where_a_whole_stack_diverged_at_once(
+    job: Job, tmp_path: Path
+) -> None:
+    wild = replace(job, protocol=replace(job.protocol, grid=(Configuration(1e30, 64, 1), GRID[0])))
+    assert crossval.begin(wild, tmp_path / "job", HERE, stack=3) == 3  # a stack a learning rate
+    plain = finished(wild, tmp_path / "job")
+    assert plain["diverged"] == 3
+    ruled = finished(replace(wild, curves=True), tmp_path / "job")
+    assert ruled["folds"] == plain["folds"]
+    assert ruled["trained_now"] == 3 * 2  # those that did not diverge
+    assert [rule["key"] for rule in ruled["rules"]] == [
+        "nested",
+        "common-validation",
+        "authors",
+        "common-test-epoch",
+    ]
+    for rule in ruled["rules"][1:]:
+        assert rule["configuration"]["lr"] == 0.01
 
 
 @pytest.mark.parametrize("content", ["", "{}", "[]", "[" * 100_000])

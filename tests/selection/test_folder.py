@@ -58,7 +58,12 @@ RESULT = {
 
 def job(**identity: object) -> dict[str, Any]:
     known = {"protocol": {"training": {"epochs": 5}, "grid": [1, 2]}, "folds": 2}
-    return {"identity": {**known, **identity}, "stack": 4, "command": "ihgnn crossval --folds 2"}
+    return {
+        "identity": {**known, **identity},
+        "stack": 4,
+        "final_stack": 2,
+        "command": "ihgnn crossval --folds 2",
+    }
 
 
 def content_of(folder: Path) -> dict[str, bytes]:
@@ -338,6 +343,17 @@ def test_of_two_jobs_that_begin_at_once_in_one_place_one_is_refused(tmp_path: Pa
         assert [each.name for each in path.parent.iterdir()] == ["job"]
 
 
+def test_a_folder_of_before_final_runs_had_a_size_of_their_own_has_one_for_both(
+    begun: Path,
+) -> None:
+    content = job()
+    del content["final_stack"]
+    (begun / "crossval.json").write_text(json.dumps(content))
+    assert read_job(begun)["final_stack"] == 4
+    begin(begun, job(), FOLDS)  # which changes nothing
+    assert read_job(begun)["final_stack"] == 4
+
+
 # Units
 
 
@@ -354,7 +370,7 @@ def test_a_finished_unit_is_read_back_by_anybody(begun: Path) -> None:
 
 def test_a_unit_counts_with_curves_only_if_it_has_them(begun: Path) -> None:
     mine, other = units_of(begun), units_of(begun)
-    for lacking in (PLAIN, Record(KNOWN, OnTest(20, 0.5))):
+    for lacking in (PLAIN, Record(KNOWN, OnTest(20, 0.5)), Record(KNOWN, OnTest(20, hits=(1,)))):
         mine.write(lacking)
         assert mine.has(UNIT, curves=False)
         assert not mine.has(UNIT, curves=True)

@@ -87,6 +87,8 @@ def test_titles_say_what_looks_at_test() -> None:
     found = rules(FOUR, (A, B), 2)
     assert ["TEST" in rule.title for rule in found] == [False, False, True, True]
     assert [rule.honest for rule in found] == [True, True, False, False]
+    # A fold's test graphs are validation graphs of other folds, by which the second chooses, too.
+    assert [rule.note is None for rule in found] == [True, False, True, True]
 
 
 def test_the_order_of_the_records_does_not_matter() -> None:
@@ -161,6 +163,23 @@ def test_one_that_diverged_in_a_fold_is_no_common_choice() -> None:
     for rule in found[1:]:
         assert rule.configuration == B
         assert (rule.mean, rule.std) == approx(0.5, 0.1)
+
+
+def test_one_that_diverged_at_once_needs_no_test_accuracies() -> None:
+    """As in a job that was trained without them: nothing of it can be trained again."""
+    wild = trained(A, 0, hits=[], losses=[], test=[])
+    found = rules(
+        [
+            Record(wild.validated, None),
+            trained(B, 0, hits=[5], losses=[0.9], test=[4]),
+            trained(A, 1, hits=[10], losses=[0.1], test=[10]),
+            trained(B, 1, hits=[5], losses=[0.9], test=[6]),
+        ],
+        (A, B),
+        2,
+    )
+    assert by_key(found)["nested"] == approx(0.7, 0.3)
+    assert [rule.configuration for rule in found[1:]] == [B] * 3
 
 
 def test_of_equals_on_test_the_earlier_in_the_grid_is_told() -> None:
