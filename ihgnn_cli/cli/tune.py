@@ -4,7 +4,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -20,14 +20,6 @@ from ihgnn_cli.cli.options import (
 )
 from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
 from ihgnn_cli.training.kinds import Recipe
-
-if TYPE_CHECKING:
-    from optuna import Study
-
-    from ihgnn_cli.selection.tuning.ledger import Slot
-    from ihgnn_cli.selection.tuning.search import Conducted, Search
-    from ihgnn_cli.selection.tuning.storage import Address
-    from ihgnn_cli.selection.workers import Places
 
 _RUNS = Path("runs")
 _SPACE, _SEARCH, _TRAINING, _WORK = "Search space", "Search", "Training", "Work"
@@ -279,6 +271,7 @@ def tune(
     settings = configure(recipe, config, given)
 
     from ihgnn_cli.cli import console, tune_display
+    from ihgnn_cli.cli.tune_work import TuneWork
     from ihgnn_cli.selection.tuning import folder as folders
     from ihgnn_cli.selection.tuning import search as searches
     from ihgnn_cli.selection.tuning.space import make_space
@@ -321,133 +314,21 @@ def tune(
     if dashboard:
         tune_display.serve(made, where, port)
         return
-    work = _Work(search, made, where, folder, places, command, data_root, offline)
+    work = TuneWork(search, made, where, folder, places, command, data_root, offline)
     size = together or searches.trials_together(search, places)
-    done = work.conduct(total, size, seconds, quiet=quiet)
+    try:
+        done = work.conduct(total, size, seconds, quiet=quiet)
+    except (KeyboardInterrupt, SystemExit):
+        slots = work.keep(total)
+        if not as_json:
+            tune_display.show_best(slots)
+        console.note("Finished trials are kept: the same command goes on with the rest.")
+        raise
     result = work.conclude(done, quiet=quiet)
     if as_json:
         console.show_json({**result, "folder": folder})
     else:
         tune_display.show(result, done.slots, folder)
-
-
-class _Work:
-    """The parts of a search that the steps of the command share."""
-
-    def __init__(
-        self,
-        search: "Search",
-        study: "Study",
-        where: "Address",
-        folder: Path,
-        places: "Places",
-        command: str,
-        data_root: Path | None,
-        offline: bool,
-    ) -> None:
-        self.search = search
-        self.study = study
-        self.where = where
-        self.folder = folder
-        self.places = places
-        self.command = command
-        self.data_root = data_root
-        self.offline = offline
-
-    def conduct(self, total: int, stack: int, timeout: float | None, *, quiet: bool) -> "Conducted":
-        """Do the trials; what is finished is shown and kept also if this is interrupted."""
-        from ihgnn_cli.cli import console, tune_display
-        from ihgnn_cli.selection.tuning.search import conduct
-        from ihgnn_cli.selection.tuning.study import slots_now
-
-        if not quiet:
-            tune_display.tell_begin(self.search, self.places, total, stack, self.folder)
-        epochs = self.search.config.training.epochs
-        try:
-            with tune_display.progress(epochs, quiet=quiet) as watch:
-                return conduct(
-                    self.search,
-                    self.study,
-                    self.where,
-                    self.places,
-                    trials=total,
-                    stack=stack,
-                    timeout=timeout,
-                    watch=watch,
-                )
-        except (KeyboardInterrupt, SystemExit):
-            slots = slots_now(self.study, self.where, total)
-            if self._write(slots):
-                tune_display.show_best(slots)
-            console.note("Finished trials are kept: the same command goes on with the rest.")
-            raise
-
-    def conclude(self, done: "Conducted", *, quiet: bool) -> dict[str, Any]:
-        """Train the best settings, test them, and write all there is to know."""
-        from ihgnn_cli.cli import console, tune_display
-        from ihgnn_cli.errors import IhgnnError
-        from ihgnn_cli.selection.tuning import folder as folders
-        from ihgnn_cli.selection.tuning.final import earlier_runs, run_folder, train_best
-
-        about = {
-            "study": self.study.study_name,
-            "storage": self.where.masked,
-            "command": self.command,
-        }
-        result = folders.make_result(self.search, done, self.places.first, about)
-        best = folders.best_config(self.search, done.slots)
-        self._write(done.slots)
-        if best is None:
-            raise IhgnnError(
-                f"No trial was trained to its end: {tune_display.states_in_words(done.slots)}. "
-                "See trials.csv in the folder; try more --trials, a longer --timeout, or other "
-                f"ranges. ({self.folder})"
-            )
-        trial = result["best"]["trial"]
-        target = run_folder(self.folder, trial)
-        try:
-            with tune_display.final_progress(best.training.epochs, trial, quiet=quiet) as watch:
-                tested = train_best(
-                    best,
-                    target,
-                    watch,
-                    data_root=self.data_root,
-                    offline=self.offline,
-                    command=self.command,
-                )
-        except (KeyboardInterrupt, SystemExit):
-            console.note("All trials are kept: the same command goes on with the last training.")
-            raise
-        result["final"] = {
-            "folder": target.name,
-            **{name: tested[name] for name in ("best_epoch", "validation", "test", "seeds")},
-            "tested_before": earlier_runs(self.folder, trial),
-        }
-        self._draw(done.slots, result)
-        folders.write_result(self.folder, result)
-        return result
-
-    def _write(self, slots: "tuple[Slot, ...]") -> bool:
-        """The table of the trials, and the best settings where there are some."""
-        from ihgnn_cli.report.tuning import TrialRow, write_trials
-        from ihgnn_cli.selection.tuning import folder as folders
-        from ihgnn_cli.selection.tuning.rows import trial_rows
-
-        rows = [TrialRow(**each) for each in trial_rows(slots)]
-        write_trials(self.folder / folders.TRIALS, rows)
-        best = folders.best_config(self.search, slots)
-        if best is not None:
-            folders.write_best(best, self.folder)
-        return best is not None
-
-    def _draw(self, slots: "tuple[Slot, ...]", result: dict[str, Any]) -> None:
-        from ihgnn_cli.cli import tune_display
-        from ihgnn_cli.report.tuning import TrialRow
-        from ihgnn_cli.selection.tuning.rows import importances, trial_rows
-
-        rows = [TrialRow(**each) for each in trial_rows(slots)]
-        log = [name for name, part in result["search"]["space"].items() if part.get("log")]
-        tune_display.draw(rows, importances(self.study, slots), result, self.folder, log)
 
 
 def _total(trials: int | None, points: int | None) -> int:

@@ -165,7 +165,8 @@ def show_best(slots: "Sequence[Slot]") -> None:
     for slot in _best_slots(slots):
         outcome = slot.outcome
         shown.add_row(*_cells(slot), "" if outcome is None else f"{outcome.seconds:.0f}")
-    console.show(shown)
+    if shown.row_count:
+        console.show(shown)
     console.show(f"Trials      {states_in_words(slots)}")
 
 

@@ -9,6 +9,7 @@ they gave is trained first.
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from multiprocessing import connection
@@ -150,7 +151,7 @@ class Conductor:
             return
         worker.ready = False
         worker.trials = set(group)
-        channel.send(Assignment(tuple((number, self._pool.pop(number)) for number in group)))
+        _send(channel, Assignment(tuple((number, self._pool.pop(number)) for number in group)))
         self._epochs |= dict.fromkeys(group, 0)
 
     def _next_group(self) -> list[int]:
@@ -226,7 +227,7 @@ class Conductor:
             case Ready():
                 worker.ready = True
             case Report():
-                channel.send(Verdict(self._judge(message)))
+                _send(channel, Verdict(self._judge(message)))
             case Finished(trial, outcome, pruned):
                 self.model_epochs += outcome.model_epochs
                 self._forget(worker, trial)
@@ -261,3 +262,9 @@ class Conductor:
         slots, total = self.ledger.slots(), self.ledger.total
         epochs = dict(self._epochs)
         self._watch(Sight(slots, total, epochs, self.model_epochs, lost, dead, smaller))
+
+
+def _send(channel: Connection, message: Assignment | Verdict) -> None:
+    """Tell a worker something; that it was killed is seen where it is listened to."""
+    with suppress(OSError):
+        channel.send(message)

@@ -25,6 +25,8 @@ MOST_TRIES = 3
 One that was returned, as when somebody interrupts a search, was not lost."""
 _WORKER, _RETRY_OF, _SUPERFLUOUS = "worker", "retry_of", "superfluous"
 _FAILURE, _OUTCOME, _RETURNED = "failure", "outcome", "returned"
+_QUEUED = "fixed_params"
+"""What Optuna calls the settings of a trial that waits."""
 _GONE = (ValueError, optuna.exceptions.UpdateFinishedTrialError)
 """What telling a trial raises that another process took for dead."""
 
@@ -76,6 +78,14 @@ class Slot:
     def last(self) -> FrozenTrial:
         """The try that counts."""
         return self.tries[-1]
+
+    @property
+    def params(self) -> dict[str, Any]:
+        """Its settings; where no try has come so far as to have them, those it was queued with."""
+        found: dict[str, Any] = {}
+        for each in self.tries:
+            found |= {**each.system_attrs.get(_QUEUED, {}), **each.params}
+        return found
 
     @property
     def state(self) -> TrialState:
@@ -280,7 +290,7 @@ class Ledger:
         for slot in self.slots():
             if slot.lost:
                 attrs = {_RETRY_OF: slot.last.number}
-                self.study.enqueue_trial(dict(slot.last.params), user_attrs=attrs)
+                self.study.enqueue_trial(slot.params, user_attrs=attrs)
 
     def _end(
         self,

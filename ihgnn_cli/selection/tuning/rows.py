@@ -51,7 +51,7 @@ def _row(slot: Slot) -> dict[str, Any]:
     row: dict[str, Any] = {
         "number": slot.number,
         "state": _WORDS[slot.state],
-        "params": dict(slot.last.params),
+        "params": slot.params,
         "tries": len(slot.tries),
         "failure": slot.failure,
     }

@@ -304,7 +304,9 @@ def _plain_value(name: str, value: Any) -> Value:
 
 
 def _finite(value: Any) -> Any:
-    if isinstance(value, int | float) and not abs(value) < 1e15:  # also what is no number
+    # Whole numbers stay exact as floating ones, which is how ranges keep their ends.
+    beyond = math.inf if isinstance(value, float) else 1e15
+    if isinstance(value, int | float) and not abs(value) < beyond:  # also what is no number
         raise ValueError("no number to search")
     return value
 

@@ -162,7 +162,8 @@ def _of_database(error: Exception) -> bool:
     from optuna.exceptions import StorageInternalError  # noqa: PLC0415
 
     kinds = (sqlalchemy.exc.SQLAlchemyError, StorageInternalError, OSError)
-    return isinstance(error, kinds)
+    # A reader of our own output who has left is no matter of the storage.
+    return isinstance(error, kinds) and not isinstance(error, BrokenPipeError)
 
 
 def _journal(path: Path) -> "BaseStorage":

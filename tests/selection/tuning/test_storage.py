@@ -344,7 +344,7 @@ def test_a_missing_driver_that_the_address_names_is_told(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pg8000", None)
     where = address(f"postgresql+pg8000://me:hunter2@{CLOSED}/db", tmp_path)
-    with pytest.raises(InputError, match="The driver of .* is not installed") as caught:
+    with pytest.raises(InputError, match=r"The driver of .* is not installed") as caught:
         open_storage(where, tmp_path)
     assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
@@ -388,7 +388,7 @@ def test_a_file_that_is_no_journal_is_refused_and_left_alone(
 ) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
-    with pytest.raises(InputError, match="is no journal of Optuna. Choose another --storage"):
+    with pytest.raises(InputError, match=r"is no journal of Optuna. Choose another --storage"):
         open_storage(address(f"journal:{path}", tmp_path), tmp_path)
     assert path.read_bytes() == content
 
@@ -407,7 +407,7 @@ def test_tables_of_another_version_of_optuna_are_told(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "study.db") as connection:
         connection.execute("UPDATE alembic_version SET version_num = 'v99.0.0'")
     connection.close()
-    with pytest.raises(InputError, match="The storage cannot be used: .*--storage"):
+    with pytest.raises(InputError, match=r"The storage cannot be used: .*--storage"):
         open_storage(where, tmp_path)
 
 
