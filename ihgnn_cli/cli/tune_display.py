@@ -15,8 +15,8 @@ if TYPE_CHECKING:
 
     from ihgnn_cli.report.tuning import TrialRow
     from ihgnn_cli.selection.tuning.conductor import Sight
-    from ihgnn_cli.selection.tuning.ledger import Slot
     from ihgnn_cli.selection.tuning.search import Search
+    from ihgnn_cli.selection.tuning.slots import Slot
     from ihgnn_cli.selection.tuning.storage import Address
     from ihgnn_cli.selection.workers import Places
     from ihgnn_cli.training.stack import Epoch
@@ -80,7 +80,7 @@ def _warn(sight: "Sight") -> None:
 
 
 def _line(sight: "Sight") -> str:
-    from ihgnn_cli.selection.tuning.ledger import best_of
+    from ihgnn_cli.selection.tuning.slots import best_of
 
     best = best_of(sight.slots)
     told = states_in_words(sight.slots)

@@ -9,9 +9,9 @@ from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.report.tuning import TrialRow, write_trials
 from ihgnn_cli.selection.tuning import folder as folders
 from ihgnn_cli.selection.tuning.final import earlier_runs, run_folder, train_best
-from ihgnn_cli.selection.tuning.ledger import Slot
 from ihgnn_cli.selection.tuning.rows import importances, trial_rows
 from ihgnn_cli.selection.tuning.search import Conducted, Search, conduct
+from ihgnn_cli.selection.tuning.slots import Slot
 from ihgnn_cli.selection.tuning.storage import Address
 from ihgnn_cli.selection.tuning.study import slots_now
 from ihgnn_cli.selection.workers import Places

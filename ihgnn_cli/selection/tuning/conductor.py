@@ -20,8 +20,9 @@ from typing import cast
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.selection.processes import GRACE_SECONDS, started
 from ihgnn_cli.selection.tuning.kinds import SamplerName
-from ihgnn_cli.selection.tuning.ledger import Ledger, Slot
+from ihgnn_cli.selection.tuning.ledger import Ledger
 from ihgnn_cli.selection.tuning.samplers import STARTUP
+from ihgnn_cli.selection.tuning.slots import Slot
 from ihgnn_cli.selection.tuning.space import Params, SearchSpace, Value
 from ihgnn_cli.selection.tuning.trainer import (
     Assignment,
@@ -85,7 +86,7 @@ class Conductor:
         config: of every trial, but for what is searched.
         sampler: whose trials they are.
         stack: trials that a worker trains together, at most.
-        deadline: by `time.monotonic`, after which no trial begins.
+        timeout: seconds from when a worker is ready, after which no trial begins.
         watch: is told how things are.
     """
 
@@ -97,7 +98,7 @@ class Conductor:
         sampler: SamplerName,
         *,
         stack: int,
-        deadline: float | None = None,
+        timeout: float | None = None,
         watch: Watch = lambda _sight: None,
     ) -> None:
         self.ledger = ledger
@@ -107,7 +108,11 @@ class Conductor:
         self._config = config
         self._sampler = sampler
         self._stack = stack
-        self._deadline = deadline
+        self._timeout = timeout
+        self._began: float | None = None
+        """When the first worker was ready."""
+        self._limits: dict[object, int] = {}
+        """Of shapes whose stacks memory was too small for: how many trials may be together."""
         self._watch = watch
         self._pool: dict[int, RunConfig] = {}
         """Trials in hand that nobody trains yet."""
@@ -164,9 +169,11 @@ class Conductor:
         self._take()
         groups: dict[object, list[int]] = {}
         for number in sorted(self._pool):
-            groups.setdefault(self._shapes[number], []).append(number)
-        largest = max(groups.values(), key=lambda group: min(len(group), self._stack), default=[])
-        return largest[: self._stack]
+            shape = self._shapes[number]
+            group = groups.setdefault(shape, [])
+            if len(group) < self._limits.get(shape, self._stack):
+                group.append(number)
+        return max(groups.values(), key=len, default=[])
 
     def _take(self) -> None:
         match self._sampler:
@@ -226,6 +233,7 @@ class Conductor:
                 raise message
             case Ready():
                 worker.ready = True
+                self._began = self._began or time.monotonic()
             case Report():
                 _send(channel, Verdict(self._judge(message)))
             case Finished(trial, outcome, pruned):
@@ -236,7 +244,9 @@ class Conductor:
                 self._forget(worker, trial)
                 self.ledger.fail(trial, reason)
             case Smaller(trials):
-                self._stack = max(1, min(self._stack, trials // 2))
+                shape = self._shapes[next(iter(worker.trials))]
+                before = self._limits.get(shape, self._stack)
+                self._limits[shape] = max(1, min(before, trials // 2))
                 self._look(smaller=trials)
 
     def _judge(self, report: Report) -> frozenset[int]:
@@ -253,7 +263,9 @@ class Conductor:
         self._epochs.pop(trial, None)
 
     def _is_late(self) -> bool:
-        return self._deadline is not None and time.monotonic() >= self._deadline
+        if self._timeout is None or self._began is None:
+            return False
+        return time.monotonic() >= self._began + self._timeout
 
     def _look(self, *, dead: int = 0, smaller: int = 0) -> None:
         """See what others do, take what the dead have left, and tell."""

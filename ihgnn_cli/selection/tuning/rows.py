@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from optuna.trial import TrialState
 
-from ihgnn_cli.selection.tuning.ledger import Outcome, Slot
+from ihgnn_cli.selection.tuning.slots import Outcome, Slot
 
 if TYPE_CHECKING:
     from optuna import Study

@@ -20,8 +20,9 @@ from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.selection.memory import fitting, model_bytes, paying
 from ihgnn_cli.selection.tuning.conductor import Conductor, Watch
 from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
-from ihgnn_cli.selection.tuning.ledger import Ledger, Slot
+from ihgnn_cli.selection.tuning.ledger import Ledger
 from ihgnn_cli.selection.tuning.presence import Presence
+from ihgnn_cli.selection.tuning.slots import Slot
 from ihgnn_cli.selection.tuning.space import SearchSpace
 from ihgnn_cli.selection.tuning.storage import Address, speaking
 from ihgnn_cli.selection.tuning.trainer import Task
@@ -168,7 +169,6 @@ def conduct(
         IhgnnError: the storage or a worker failed.
     """
     began = time.monotonic()
-    deadline = None if timeout is None else began + timeout
     with speaking(where), Presence(study) as presence:
         ledger = Ledger(study, presence, search.space.distributions(), trials)
         conductor = Conductor(
@@ -177,7 +177,7 @@ def conduct(
             search.config,
             search.sampler,
             stack=stack,
-            deadline=deadline,
+            timeout=timeout,
             watch=watch,
         )
         conductor.run(search.task(), places.devices)

@@ -12,9 +12,9 @@ from optuna.trial import TrialState
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.selection.folder import _difference as difference
 from ihgnn_cli.selection.tuning.kinds import SamplerName
-from ihgnn_cli.selection.tuning.ledger import Slot, rank, slots_of
 from ihgnn_cli.selection.tuning.samplers import make_pruner, make_sampler
 from ihgnn_cli.selection.tuning.search import Search
+from ihgnn_cli.selection.tuning.slots import Slot, rank, slots_of
 from ihgnn_cli.selection.tuning.storage import Address, open_storage, speaking
 
 if TYPE_CHECKING:

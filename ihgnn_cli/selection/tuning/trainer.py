@@ -16,7 +16,7 @@ from ihgnn_cli.data.batches import GraphStore, Positions
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.selection.processes import tell
-from ihgnn_cli.selection.tuning.ledger import Outcome
+from ihgnn_cli.selection.tuning.slots import Outcome
 from ihgnn_cli.training.cohort import Cohort, new_cohort
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.course import Course

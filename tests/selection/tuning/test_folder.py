@@ -24,8 +24,8 @@ from ihgnn_cli.selection.tuning.folder import (
     write_best,
     write_result,
 )
-from ihgnn_cli.selection.tuning.ledger import Outcome, Slot
 from ihgnn_cli.selection.tuning.search import Conducted, Search, prepare
+from ihgnn_cli.selection.tuning.slots import Outcome, Slot
 from ihgnn_cli.selection.tuning.space import make_space
 from ihgnn_cli.selection.tuning.storage import Address, masked
 from ihgnn_cli.training.config import configure, read_config

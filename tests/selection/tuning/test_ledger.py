@@ -13,9 +13,10 @@ from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import TrialState
 
 from ihgnn_cli.selection.tuning.kinds import SamplerName
-from ihgnn_cli.selection.tuning.ledger import MOST_TRIES, Ledger, Outcome, Slot, best_of, slots_of
+from ihgnn_cli.selection.tuning.ledger import Ledger
 from ihgnn_cli.selection.tuning.presence import STALE, Presence
 from ihgnn_cli.selection.tuning.samplers import make_sampler
+from ihgnn_cli.selection.tuning.slots import MOST_TRIES, Outcome, Slot, best_of, slots_of
 from ihgnn_cli.selection.tuning.space import Choice, Range, SearchSpace
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")

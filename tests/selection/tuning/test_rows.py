@@ -7,8 +7,8 @@ import pytest
 from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
-from ihgnn_cli.selection.tuning.ledger import MOST_TRIES, Outcome, Slot
 from ihgnn_cli.selection.tuning.rows import importances, trial_rows
+from ihgnn_cli.selection.tuning.slots import MOST_TRIES, Outcome, Slot
 
 DISTRIBUTIONS = {"lr": FloatDistribution(0, 1), "layers": IntDistribution(1, 9)}
 WHOLE = Outcome(0.5, (2, 1), ((1, 3, 2), (1, 0)), (4, 2), 1.5, 3)

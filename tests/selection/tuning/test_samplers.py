@@ -10,9 +10,10 @@ from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
 from optuna.trial import TrialState
 
 from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
-from ihgnn_cli.selection.tuning.ledger import Ledger, Outcome, rank
+from ihgnn_cli.selection.tuning.ledger import Ledger
 from ihgnn_cli.selection.tuning.presence import Presence
 from ihgnn_cli.selection.tuning.samplers import TrialSampler, make_pruner, make_sampler
+from ihgnn_cli.selection.tuning.slots import Outcome, rank
 from ihgnn_cli.selection.tuning.space import Choice, Range, SearchSpace
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
