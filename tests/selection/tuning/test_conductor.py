@@ -1,0 +1,224 @@
+"""Trials are put together to stacks, and none is lost: with workers that are threads here."""
+
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from multiprocessing import Pipe
+from multiprocessing.connection import Connection
+from pathlib import Path
+
+import optuna
+import pytest
+import torch
+from optuna.trial import TrialState
+
+from ihgnn_cli.data import load_dataset
+from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.selection.tuning import conductor
+from ihgnn_cli.selection.tuning.conductor import Conductor, Sight
+from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
+from ihgnn_cli.selection.tuning.ledger import Ledger
+from ihgnn_cli.selection.tuning.presence import Presence
+from ihgnn_cli.selection.tuning.samplers import make_pruner, make_sampler
+from ihgnn_cli.selection.tuning.search import Search, prepare
+from ihgnn_cli.selection.tuning.slots import Slot, rank
+from ihgnn_cli.selection.tuning.space import make_space
+from ihgnn_cli.training import cohort
+from ihgnn_cli.training.config import configure
+
+
+class Process:
+    """As much of a process as the conductor asks of one."""
+
+    def join(self, timeout: float) -> None:
+        pass
+
+
+@pytest.fixture(autouse=True)
+def workers_are_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    @contextmanager
+    def started(devices: Sequence[str], life: Callable) -> Iterator[dict[Connection, Process]]:
+        ends = {}
+        for device in devices:
+            ours, theirs = Pipe()
+            threading.Thread(target=life, args=(device, theirs), daemon=True).start()
+            ends[ours] = Process()
+        yield ends
+        for end in ends:
+            end.close()
+
+    monkeypatch.setattr(conductor, "started", started)
+
+
+def search(sampler: SamplerName, pruner: PrunerName = PrunerName.NONE, epochs: int = 1) -> Search:
+    config = configure(overrides={"width": 4, "hidden": 8, "epochs": epochs, "device": "cpu"})
+    given = {"layers": "1,2", "batch_size": "64,128"}
+    grid = sampler is SamplerName.GRID
+    space, config = make_space(config, given, None, grid=grid)
+    return prepare(config, space, load_dataset("MUTAG"), sampler=sampler, pruner=pruner)
+
+
+def conducted(
+    asked: Search,
+    trials: int,
+    *,
+    stack: int = 5,
+    workers: int = 1,
+    timeout: float | None = None,
+    watch: Callable[[Sight], None] = lambda _: None,
+) -> list[Slot]:
+    study = optuna.create_study(direction="maximize")
+    study.sampler = make_sampler(asked.sampler, asked.space, 0, lambda number: rank(study, number))
+    study.pruner = make_pruner(asked.pruner, asked.config.training.epochs, asked.interval)
+    with Presence(study) as presence:
+        ledger = Ledger(study, presence, asked.space.distributions(), trials)
+        made = Conductor(
+            ledger,
+            asked.space,
+            asked.config,
+            asked.sampler,
+            stack=stack,
+            timeout=timeout,
+            watch=watch,
+        )
+        made.run(asked.task(), ["cpu"] * workers)
+        return ledger.slots()
+
+
+def shape(slot: Slot) -> tuple[object, object]:
+    return slot.params["layers"], slot.params["batch_size"]
+
+
+def test_random_trials_are_trained_with_others_of_their_shape() -> None:
+    slots = conducted(search(SamplerName.RANDOM), 20)
+    assert [slot.state for slot in slots] == [TrialState.COMPLETE] * 20
+    assert len({shape(slot) for slot in slots}) == 4
+    together = [slot.outcome.members for slot in slots]
+    assert max(together) == 5
+    assert sum(1 / members for members in together) < 12  # stacks, of 20 trials
+
+
+def test_after_its_first_trials_tpe_fills_a_stack_with_one_shape() -> None:
+    slots = conducted(search(SamplerName.TPE), 20)
+    assert len({shape(slot) for slot in slots[:10]}) == 4  # at random
+    for stack in (slots[10:15], slots[15:20]):
+        assert len({shape(slot) for slot in stack}) == 1
+        assert len({slot.params["lr"] for slot in stack}) == 5
+        assert {slot.outcome.members for slot in stack} == {5}
+
+
+def test_a_grid_is_walked_along_shapes() -> None:
+    slots = conducted(search(SamplerName.GRID), 12)
+    assert [slot.outcome.members for slot in slots] == [3] * 12
+    assert len({(*shape(slot), slot.params["lr"]) for slot in slots}) == 12
+
+
+def test_several_workers_do_every_trial_once() -> None:
+    slots = conducted(search(SamplerName.RANDOM), 12, workers=2)
+    assert [slot.number for slot in slots] == list(range(12))
+    assert {slot.state for slot in slots} == {TrialState.COMPLETE}
+    assert {len(slot.tries) for slot in slots} == {1}
+
+
+def test_trials_below_the_median_are_given_up() -> None:
+    slots = conducted(search(SamplerName.RANDOM, PrunerName.MEDIAN, epochs=20), 16, stack=2)
+    pruned = [slot for slot in slots if slot.state is TrialState.PRUNED]
+    assert pruned
+    assert all(len(slot.outcome.hits[0]) < 20 for slot in pruned)
+
+
+def test_where_memory_is_too_small_stacks_of_that_shape_become_smaller(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    real = cohort.Cohort.advance
+
+    def full(self: cohort.Cohort) -> None:
+        if len(self.present) > 2 and self.stack.batch_size == 128:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        real(self)
+
+    monkeypatch.setattr(cohort.Cohort, "advance", full)
+    told: list[int] = []
+
+    def watch(sight: Sight) -> None:
+        told.extend([sight.smaller] if sight.smaller else [])
+
+    slots = conducted(search(SamplerName.RANDOM), 40, stack=4, watch=watch)
+    assert {slot.state for slot in slots} == {TrialState.COMPLETE}
+    assert max(slot.outcome.members for slot in slots if shape(slot)[1] == 128) == 2
+    assert max(slot.outcome.members for slot in slots if shape(slot)[1] == 64) == 4
+    assert 1 <= len(told) <= 4  # once or twice a shape, and then it is known
+
+
+def test_a_trial_that_does_not_fit_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = cohort.Cohort.advance
+
+    def full(self: cohort.Cohort) -> None:
+        if self.stack.batch_size == 128:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        real(self)
+
+    monkeypatch.setattr(cohort.Cohort, "advance", full)
+    slots = conducted(search(SamplerName.RANDOM), 12)
+    for slot in slots:
+        fits = shape(slot)[1] == 64
+        assert slot.state is (TrialState.COMPLETE if fits else TrialState.FAIL)
+        assert slot.failure == (None if fits else "out of memory")
+
+
+def test_no_trial_begins_after_the_time_and_none_is_left_half_done() -> None:
+    slots = conducted(search(SamplerName.RANDOM), 12, timeout=1e-9)
+    assert all(slot.state is not TrialState.RUNNING for slot in slots)
+    assert sum(slot.state is TrialState.COMPLETE for slot in slots) < 12
+
+
+def test_what_a_killed_worker_had_is_done_by_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    real, first = conductor.live, threading.Lock()
+
+    def live(task, device: str, channel: Connection) -> None:
+        if first.acquire(blocking=False):
+            channel.send(conductor.Ready())
+            channel.recv()
+            channel.close()  # as a process that is killed does
+        else:
+            real(task, device, channel)
+
+    monkeypatch.setattr(conductor, "live", live)
+    deaths: list[int] = []
+    slots = conducted(
+        search(SamplerName.RANDOM), 8, workers=2, watch=lambda sight: deaths.append(sight.dead)
+    )
+    assert sum(deaths) == 1
+    assert {slot.state for slot in slots} == {TrialState.COMPLETE}
+    assert any(len(slot.tries) == 2 for slot in slots)
+
+
+def test_when_all_workers_are_killed_the_search_fails_and_gives_its_trials_back(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def live(task, device: str, channel: Connection) -> None:
+        channel.send(conductor.Ready())
+        channel.recv()
+        channel.close()
+
+    monkeypatch.setattr(conductor, "live", live)
+    with pytest.raises(IhgnnError, match="All workers were killed"):
+        conducted(search(SamplerName.RANDOM), 4)
+
+
+def test_a_mistake_in_a_worker_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    def live(task, device: str, channel: Connection) -> None:
+        channel.send(conductor.Ready())
+        channel.recv()
+        channel.send(IhgnnError("A worker failed"))
+
+    monkeypatch.setattr(conductor, "live", live)
+    with pytest.raises(IhgnnError, match="A worker failed"):
+        conducted(search(SamplerName.RANDOM), 4)
+
+
+def test_test_graphs_are_out_of_reach(tmp_path: Path) -> None:
+    asked = search(SamplerName.RANDOM)
+    for train, validation in asked.task().splits:
+        used = {*train.tolist(), *validation.tolist()}
+        assert not used & set(asked.split.test.tolist())
