@@ -49,8 +49,7 @@ def export(
         bool,
         typer.Option(
             "--small",
-            help="Store the classifier's first matrix in half precision: about half the file, "
-            "and differences up to a thousandth.",
+            help="Store the classifier's first matrix, nearly all of the file, in half precision.",
         ),
     ] = False,
     verify: Annotated[

@@ -13,7 +13,7 @@ from ihgnn_cli.deploy.form import Form
 from ihgnn_cli.deploy.metadata import KEY, metadata
 from ihgnn_cli.deploy.network import as_onnx, check
 from ihgnn_cli.deploy.onnx_model import check_target, load_onnx
-from ihgnn_cli.deploy.verification import SMALL_TOLERANCE, TOLERANCE, Parity, compare
+from ihgnn_cli.deploy.verification import Parity, compare
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.training.checkpoint import Checkpoint
@@ -66,7 +66,6 @@ def export_onnx(
         temporary_json.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
         parity = None
         if cases:
-            tolerance = SMALL_TOLERANCE if form.small else TOLERANCE
-            parity = compare(checkpoint, load_onnx(temporary, "cpu"), cases, tolerance)
+            parity = compare(checkpoint, load_onnx(temporary, "cpu"), cases, small=form.small)
         size = temporary.stat().st_size
     return Export(model, beside, size, form, about["inputs"], parity)

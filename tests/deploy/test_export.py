@@ -314,7 +314,7 @@ def test_nothing_is_left_where_verification_is_interrupted(
     checkpoint, done = padded
     monkeypatch.setattr(module, "as_onnx", lambda *_: without_metadata(done.path))
 
-    def interrupted(*_: object) -> None:
+    def interrupted(*_: object, small: bool) -> None:
         assert len(list(tmp_path.iterdir())) == 2
         raise KeyboardInterrupt
 
