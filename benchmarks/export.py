@@ -91,14 +91,13 @@ def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[
     from functools import cache
 
     import numpy as np
-    import onnxruntime
     import torch
 
     from ihgnn_cli.data.features import Features
     from ihgnn_cli.deploy.export import export_onnx
     from ihgnn_cli.deploy.form import Form, Layout
     from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
-    from ihgnn_cli.deploy.onnx_model import OUTPUTS
+    from ihgnn_cli.deploy.onnx_model import OUTPUTS, load_onnx
     from ihgnn_cli.deploy.padded import PaddedIHGNN
     from ihgnn_cli.models.card import describe
     from ihgnn_cli.training.checkpoint import Checkpoint, build
@@ -111,14 +110,10 @@ def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[
     weights = build(settings, card.inputs, [0]).state_dict()
     checkpoint = Checkpoint(RunConfig(model=settings), card, weights, 1, None)
     model = PaddedIHGNN(checkpoint)
-    one_thread = onnxruntime.SessionOptions()
-    one_thread.intra_op_num_threads = one_thread.inter_op_num_threads = 1
-    sessions = {}
+    exported = {}
     for layout in Layout:
         path = export_onnx(checkpoint, folder / f"{layout}.onnx", Form(layout)).path
-        sessions[layout] = onnxruntime.InferenceSession(
-            str(path), one_thread, providers=["CPUExecutionProvider"]
-        )
+        exported[layout] = load_onnx(path, "cpu", threads=1).session
 
     @cache
     def sides(size: int, number: int) -> dict[str, Callable[[], Any]]:
@@ -127,7 +122,6 @@ def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[
         padded = padded_inputs(card, dataset, graphs, card.max_nodes)
         sparse = sparse_inputs(card, dataset, graphs)
         tensors = {key: torch.from_numpy(value) for key, value in padded.items()}
-        run = {layout: sessions[layout].run for layout in Layout}
 
         @torch.no_grad()
         def eager() -> Any:
@@ -135,8 +129,8 @@ def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[
 
         return {
             TORCH: eager,
-            PADDED: lambda: run[Layout.PADDED](OUTPUTS, padded),
-            SPARSE: lambda: run[Layout.SPARSE](OUTPUTS, sparse),
+            PADDED: lambda: exported[Layout.PADDED].run(OUTPUTS, padded),
+            SPARSE: lambda: exported[Layout.SPARSE].run(OUTPUTS, sparse),
         }
 
     return sides

@@ -96,26 +96,22 @@ class OnnxClassifier:
         """Places in `graphs`, those of similar size together, in batches of bounded memory."""
         sizes = np.diff(dataset.node_ptr)[graphs]
         order = np.argsort(sizes, kind="stable")
-        columns = self.described.columns
-        if self.described.layout is Layout.SPARSE:
-            edges = np.diff(dataset.edge_ptr)[graphs]
-            # The readout pads a graph to less than twice its size, and all to one small block.
-            cells = ((2 * sizes + FIRST_BLOCK + edges) * columns)[order]
-            padded = False
+        columns, padded = self.described.columns, self.described.layout is Layout.PADDED
+        if padded:
+            sizes = np.maximum(sizes, self.described.nodes or 0)
+            cells = np.maximum(sizes * sizes, (sizes + self.card.max_nodes) * columns)
         else:
-            sizes = (
-                sizes if self.described.nodes is None else np.full_like(sizes, self.described.nodes)
-            )
-            cells = np.maximum(sizes * sizes, (sizes + self.card.max_nodes) * columns)[order]
-            padded = True
+            # The readout pads a graph to less than twice its size, or to the first block.
+            edges = np.diff(dataset.edge_ptr)[graphs]
+            cells = (2 * sizes + FIRST_BLOCK + edges) * columns
         start = 0
         while start < len(order):
-            # Everything is padded to the last and largest graph of a batch.
-            count = np.arange(1, len(order) - start + 1)
-            needed = cells[start:] * count if padded else np.cumsum(cells[start:])
-            taken = max(1, int(np.searchsorted(needed, _BATCH_CELLS, side="right")))
-            yield order[start : start + taken]
-            start += taken
+            rest = cells[order[start:]]
+            # All are padded to the last and largest graph of a batch, or none is.
+            needed = rest * np.arange(1, len(rest) + 1) if padded else np.cumsum(rest)
+            count = max(1, int(np.searchsorted(needed, _BATCH_CELLS, side="right")))
+            yield order[start : start + count]
+            start += count
 
     def _refuse_too_large(self, sizes: NDArray[np.int64]) -> None:
         limit, largest = self.described.nodes, int(sizes.max(initial=0))
@@ -128,7 +124,10 @@ class OnnxClassifier:
 
 
 def load_onnx(
-    path: Path, device: str = "auto", providers: Sequence[str] | None = None
+    path: Path,
+    device: str = "auto",
+    providers: Sequence[str] | None = None,
+    threads: int | None = None,
 ) -> OnnxClassifier:
     """The classifier of an exported file.
 
@@ -136,12 +135,13 @@ def load_onnx(
         path: the .onnx file.
         device: auto (a GPU where onnxruntime can use one), cpu, cuda or cuda:N.
         providers: those of onnxruntime by name instead of a device, the best first.
+        threads: that the CPU works with; `None` leaves it to onnxruntime.
 
     Raises:
         InputError: the file is no model that 'export' wrote, or the device or provider does not
             start.
     """
-    session = _session(path, device, providers)
+    session = _session(path, device, providers, threads)
     text = session.get_modelmeta().custom_metadata_map.get(KEY)
     if text is None:
         raise InputError(f"{path} is an ONNX file, but not one of ihgnn. {_GIVE_ANOTHER}")
@@ -174,7 +174,7 @@ def check_target(path: Path) -> list[Path]:
 
 
 def _session(
-    path: Path, device: str, providers: Sequence[str] | None
+    path: Path, device: str, providers: Sequence[str] | None, threads: int | None
 ) -> "onnxruntime.InferenceSession":
     import onnxruntime
 
@@ -186,6 +186,7 @@ def _session(
     if missing and asked is not None:
         raise InputError(f"No provider '{missing[0]}'. There are {', '.join(present)}.")
     options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or 0
     options.log_severity_level = 4  # a provider that is missing is told by `runs_on`
     onnxruntime.set_default_logger_severity(4)
     try:
