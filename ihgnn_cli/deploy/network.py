@@ -35,18 +35,24 @@ def as_onnx(checkpoint: Checkpoint, form: Form) -> onnx.ModelProto:
     else:
         model = PaddedIHGNN(checkpoint, form.nodes)
         given, sizes = _padded_example(checkpoint.card.attributes, form.nodes)
-    with _quiet(), torch.no_grad():
-        program = torch.onnx.export(
-            model,
-            kwargs=given,
-            dynamo=True,
-            opset_version=form.opset,
-            input_names=list(given),
-            output_names=list(OUTPUTS),
-            dynamic_shapes=sizes,
-            external_data=False,
-            verbose=False,
-        )
+    try:
+        with _quiet(), torch.no_grad():
+            program = torch.onnx.export(
+                model,
+                kwargs=given,
+                dynamo=True,
+                opset_version=form.opset,
+                input_names=list(given),
+                output_names=list(OUTPUTS),
+                dynamic_shapes=sizes,
+                external_data=False,
+                verbose=False,
+            )
+    except torch.onnx.OnnxExporterError as error:
+        raise IhgnnError(
+            f"This torch ({torch.__version__}) cannot export the model. Please report this with "
+            "'ihgnn env'."
+        ) from error
     if program is None:
         raise IhgnnError("torch exported nothing. Please report this with 'ihgnn env'.")
     proto: onnx.ModelProto = program.model_proto

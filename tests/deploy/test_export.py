@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+import torch
 from google.protobuf.json_format import MessageToDict
 from tiny_models import (
     ALL,
@@ -335,6 +336,18 @@ def test_an_invalid_export_is_never_written(
     del proto.graph.node[5]
     with pytest.raises(IhgnnError, match="not valid ONNX"):
         export_onnx(checkpoint, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_torch_that_cannot_export_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise torch.onnx.OnnxExporterError("many lines")
+
+    monkeypatch.setattr(torch.onnx, "export", failing)
+    with pytest.raises(IhgnnError, match="cannot export the model"):
+        export_onnx(untrained(dataset(*ALL)), tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
 
