@@ -78,8 +78,16 @@ def newest(session: nox.Session) -> None:
 
 
 @nox.session
+def oldest_onnxruntime(session: nox.Session) -> None:
+    """Run exported files in the oldest onnxruntime, which gets an environment of its own."""
+    install(session, "test")
+    session.run("pytest", "-m", "long", "tests/deploy/test_oldest_onnxruntime.py", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Run the benchmarks; data sets that are not at hand are skipped."""
     install(session, "test")
-    for script in ("startup", "reading", "homophily", "training", "crossval", "tune"):
+    scripts = ("startup", "reading", "homophily", "training", "crossval", "tune", "export", "predict")
+    for script in scripts:
         session.run("python", f"benchmarks/{script}.py", *session.posargs)

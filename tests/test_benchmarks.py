@@ -23,6 +23,12 @@ def crossval(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
 
 
 @pytest.fixture
+def export(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    return import_module("export")
+
+
+@pytest.fixture
 def stack_costs(crossval: ModuleType) -> ModuleType:
     return import_module("_stack")
 
@@ -150,6 +156,21 @@ def test_the_claims_of_crossval_are_ratios_of_medians(crossval: ModuleType) -> N
     assert (one.target, one.measured, one.met) == (7, 12, True)
     assert (several.target, several.measured, several.met) == (3, 3, True)
     assert (growth.target, growth.measured, growth.met) == (0.8, 0.5, False)
+
+
+def test_the_claims_of_export_are_ratios_to_torch_by_batch_size(export: ModuleType) -> None:
+    def sides(torch: float, padded: float, sparse: float) -> dict[str, object]:
+        names = (export.TORCH, export.PADDED, export.SPARSE)
+        values = zip(names, (torch, padded, sparse), strict=True)
+        return {name: export.Timing((value, value, 9.0)) for name, value in values}
+
+    times = {"MUTAG": {1: sides(4, 2, 1), 32: sides(8, 4, 2), 256: sides(9, 3, 3)}}
+    found = export.claims(times)
+    assert [(each.target, each.measured) for each in found] == [
+        *((2.5, 2), (1.2, 2), (1.2, 3)),
+        *((4, 4), (2, 4), (1.8, 3)),
+    ]
+    assert [each.met for each in found] == [False, True, True, True, True, True]
 
 
 def test_a_process_that_fails_ends_the_measurement(

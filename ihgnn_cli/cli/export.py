@@ -7,9 +7,12 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, OtherData
+from ihgnn_cli.deploy.form import OPSET, Form, Layout, is_absurd, padded_bytes
 
 if TYPE_CHECKING:
-    from ihgnn_cli.deploy.export import Export, Parity, Sample
+    from ihgnn_cli.deploy.cases import Case
+    from ihgnn_cli.deploy.export import Export
+    from ihgnn_cli.deploy.verification import Parity
     from ihgnn_cli.training.checkpoint import Checkpoint
 
 
@@ -23,6 +26,32 @@ def export(
             metavar="MODEL", help="The .onnx file to write; a .json beside it tells what it takes."
         ),
     ],
+    layout: Annotated[
+        Layout,
+        typer.Option(
+            help="What callers give: padded, matrices of one size; sparse, lists of nodes and "
+            "edges, for large graphs and for speed."
+        ),
+    ] = Layout.PADDED,
+    max_nodes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Fix the padded size, for engines that want fixed shapes. Default: any size; a "
+            "graph above the model's m keeps its first m nodes in sorted order.",
+        ),
+    ] = None,
+    opset: Annotated[
+        int,
+        typer.Option(metavar="N", help="ONNX operator set. 18 runs in onnxruntime from 1.17."),
+    ] = OPSET,
+    small: Annotated[
+        bool,
+        typer.Option(
+            "--small",
+            help="Store the classifier's first matrix, nearly all of the file, in half precision.",
+        ),
+    ] = False,
     verify: Annotated[
         bool,
         typer.Option(
@@ -44,6 +73,7 @@ def export(
     from ihgnn_cli.deploy.onnx_model import check_target
     from ihgnn_cli.errors import InputError
 
+    form = Form(layout, max_nodes, opset, small)
     outputs = check_target(model)
     existing = [each for each in outputs if each.exists()]
     if existing and not force:
@@ -55,34 +85,34 @@ def export(
     from ihgnn_cli.training.checkpoint import load_checkpoint
 
     loaded = load_checkpoint(checkpoint)
-    samples = (
-        _samples(loaded, dataset or loaded.card.dataset, outputs, data_root, offline)
-        if verify
-        else []
-    )
-    done = export_onnx(loaded, model, samples)
+    cases = _cases(loaded, form, dataset, outputs, data_root, offline) if verify else []
+    cost = _cost(loaded, form)
+    done = export_onnx(loaded, model, form, cases)
     if as_json:
-        console.show_json({"checkpoint": str(checkpoint), **asdict(done)})
+        console.show_json(
+            {"checkpoint": str(checkpoint), "adjacency_bytes_per_graph": cost, **asdict(done)}
+        )
         return
     _show(done)
 
 
-def _samples(
+def _cases(
     checkpoint: "Checkpoint",
-    given: str,
+    form: Form,
+    given: str | None,
     outputs: list[Path],
     data_root: Path | None,
     offline: bool,
-) -> "list[Sample]":
+) -> "list[Case]":
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.sources import locate, read, refuse_overwriting
-    from ihgnn_cli.deploy.export import samples_of
+    from ihgnn_cli.deploy.cases import cases_of
     from ihgnn_cli.errors import IhgnnError
-    from ihgnn_cli.training.evaluation import in_words_of
 
     progress = console.ProgressDisplay()
+    name = given or checkpoint.card.dataset
     try:
-        source = locate(given, data_root=data_root, offline=offline, progress=progress)
+        source = locate(name, data_root=data_root, offline=offline, progress=progress)
         graphs = read(source, progress)
     except IhgnnError as error:
         raise type(error)(
@@ -90,13 +120,36 @@ def _samples(
             "Name it with --dataset, or export without comparing (--no-verify)."
         ) from error
     refuse_overwriting(outputs, [source])
-    return samples_of(checkpoint.card, in_words_of(checkpoint.card, graphs).dataset)
+    return cases_of(checkpoint.card, graphs, form.nodes)
+
+
+def _cost(checkpoint: "Checkpoint", form: Form) -> int | None:
+    """The bytes that padding costs for each graph, told where they are absurd."""
+    from ihgnn_cli.cli import console
+
+    if form.layout is not Layout.PADDED:
+        return None
+    nodes = form.nodes or checkpoint.card.max_nodes
+    cost = padded_bytes(nodes)
+    if is_absurd(cost):
+        console.warn(
+            f"padded to {nodes:,} nodes, the adjacency matrix of each graph takes "
+            f"{cost / 1e6:,.0f} MB while the model runs. --layout sparse takes only what the "
+            "nodes and edges take."
+        )
+    return cost
 
 
 def _show(done: "Export") -> None:
     from ihgnn_cli.cli import console
 
-    inputs = console.table(f"{done.path} ({done.size / 1e6:.2f} MB)", "", "Type", "Shape")
+    form = done.form
+    weights = ", first matrix in half precision" if form.small else ""
+    console.show(
+        f"{done.path}: {done.size / 1e6:.2f} MB, {form.layout}, opset {form.opset}{weights}",
+        style="bold",
+    )
+    inputs = console.table(None, "", "Type", "Shape")
     for name, what in done.inputs.items():
         shape = ", ".join(str(each) for each in what["shape"])
         inputs.add_row(name, what["type"], f"[{shape}]")
@@ -113,14 +166,17 @@ def _show_parity(parity: "Parity") -> None:
     from ihgnn_cli.words import counted
 
     compared = console.table(
-        "Beside the checkpoint", "", "Largest difference", "Graphs", "Largest value"
+        "Largest differences from the checkpoint", "", "Graphs", "Logits", "Probabilities"
     )
-    certain = f"{parity.graphs - parity.swapped:,}"
-    compared.add_row("logits", f"{parity.logits:.1e}", certain, f"{parity.scale:.1f}")
-    compared.add_row("probabilities", f"{parity.probabilities:.1e}", certain, "1.0")
+    for each in parity.cases:
+        certain = each.graphs > each.swapped
+        shown = [f"{value:.1e}" for value in (each.logits, each.probabilities)]
+        compared.add_row(each.case, f"{each.graphs:,}", *(shown if certain else ["-", "-"]))
     console.show(compared)
+    allowed = parity.tolerance * max(1.0, parity.scale)
+    console.show(f"Logits reach {parity.scale:.3g}; {allowed:.1e} would have been an error.")
     if parity.swapped:
         console.show(
-            f"- In {counted(parity.swapped, 'more graph')} nodes are so close in the sort key "
-            f"that their order is chance; {parity.swapped_changed:,} of them change class."
+            f"In {counted(parity.swapped, 'graph')} nodes are so close in the sort key that their "
+            f"order is chance: not counted above; {parity.swapped_changed:,} of them change class."
         )

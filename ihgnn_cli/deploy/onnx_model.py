@@ -1,33 +1,26 @@
-"""An exported model that answers for graphs, without torch.
-
-The file takes padded graphs: `node_labels` [batch, nodes], `adjacency` [batch, nodes, nodes] and,
-where the model reads them, `attributes` [batch, nodes, columns]. Its metadata holds the card.
-"""
+"""An exported model that answers for graphs, without torch."""
 
 import json
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.dataset import GraphDataset, ranges
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.deploy.form import Layout
+from ihgnn_cli.deploy.inputs import FIRST_BLOCK, Arrays, padded_inputs, sparse_inputs
+from ihgnn_cli.deploy.metadata import FORMAT, KEY, Described, described, inputs_of
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.card import ModelCard, card_from_plain
+from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     import onnxruntime
 
-PADDING = -1
-"""In `node_labels`: here is no node."""
-UNKNOWN = -2
-"""In `node_labels`: a node with a label that the model does not know."""
-METADATA_KEY = "ihgnn"
-FORMAT = 1
-LAYOUT = "padded"
 SUFFIX = ".onnx"
 OUTPUTS = ("logits", "probabilities", "graph_embedding")
 
@@ -54,10 +47,13 @@ class Answers:
 class OnnxClassifier:
     """An exported model in a session of onnxruntime."""
 
-    card: ModelCard
+    described: Described
     session: "onnxruntime.InferenceSession"
-    columns: int
-    """Numbers that the model keeps of a node."""
+
+    @property
+    def card(self) -> ModelCard:
+        """What the model takes and answers."""
+        return self.described.card
 
     @property
     def runs_on(self) -> str:
@@ -74,30 +70,64 @@ class OnnxClassifier:
         return found
 
     def answers(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> Answers:
-        """Everything that the model says, graph by graph in the order asked for."""
+        """Everything that the model says, graph by graph in the order asked for.
+
+        Raises:
+            InputError: a graph is larger than the size that the model's inputs are fixed to.
+        """
+        self._refuse_too_large(np.diff(dataset.node_ptr)[graphs])
         shapes = {each.name: each.shape[1] for each in self.session.get_outputs()}
         found = {name: np.empty((len(graphs), shapes[name]), np.float32) for name in OUTPUTS}
-        for chosen in self._batches(np.diff(dataset.node_ptr)[graphs]):
-            inputs = padded_inputs(self.card, dataset, graphs[chosen])
+        for chosen in self._batches(dataset, graphs):
+            inputs = self.inputs(dataset, graphs[chosen])
             for name, values in zip(OUTPUTS, self.session.run(OUTPUTS, inputs), strict=True):
                 found[name][chosen] = values
         return Answers(**found)
 
-    def _batches(self, sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
-        """Places in `sizes`, similar ones together, in batches of bounded memory."""
+    def inputs(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> Arrays:
+        """The arrays of one batch, in the layout of the file."""
+        if self.described.layout is Layout.SPARSE:
+            return sparse_inputs(self.card, dataset, graphs)
+        return padded_inputs(self.card, dataset, graphs, self.described.nodes)
+
+    def _batches(
+        self, dataset: GraphDataset, graphs: NDArray[np.int64]
+    ) -> Iterator[NDArray[np.int64]]:
+        """Places in `graphs`, those of similar size together, in batches of bounded memory."""
+        sizes = np.diff(dataset.node_ptr)[graphs]
         order = np.argsort(sizes, kind="stable")
-        cells = np.maximum(sizes * sizes, (sizes + self.card.max_nodes) * self.columns)[order]
+        columns, padded = self.described.columns, self.described.layout is Layout.PADDED
+        if padded:
+            sizes = np.maximum(sizes, self.described.nodes or 0)
+            cells = np.maximum(sizes * sizes, (sizes + self.card.max_nodes) * columns)
+        else:
+            # The readout pads a graph to less than twice its size, or to the first block.
+            edges = np.diff(dataset.edge_ptr)[graphs]
+            cells = (2 * sizes + FIRST_BLOCK + edges) * columns
         start = 0
         while start < len(order):
-            # Everything is padded to the last and largest graph of a batch.
-            needed = cells[start:] * np.arange(1, len(order) - start + 1)
+            rest = cells[order[start:]]
+            # All are padded to the last and largest graph of a batch, or none is.
+            needed = rest * np.arange(1, len(rest) + 1) if padded else np.cumsum(rest)
             count = max(1, int(np.searchsorted(needed, _BATCH_CELLS, side="right")))
             yield order[start : start + count]
             start += count
 
+    def _refuse_too_large(self, sizes: NDArray[np.int64]) -> None:
+        limit, largest = self.described.nodes, int(sizes.max(initial=0))
+        if limit is not None and largest > limit:
+            raise InputError(
+                f"A graph has {counted(largest, 'node')}, and the model was exported for up to "
+                f"{limit:,} (--max-nodes). Export it with a larger --max-nodes, without one, or "
+                "with --layout sparse."
+            )
+
 
 def load_onnx(
-    path: Path, device: str = "auto", providers: Sequence[str] | None = None
+    path: Path,
+    device: str = "auto",
+    providers: Sequence[str] | None = None,
+    threads: int | None = None,
 ) -> OnnxClassifier:
     """The classifier of an exported file.
 
@@ -105,22 +135,23 @@ def load_onnx(
         path: the .onnx file.
         device: auto (a GPU where onnxruntime can use one), cpu, cuda or cuda:N.
         providers: those of onnxruntime by name instead of a device, the best first.
+        threads: that the CPU works with; `None` leaves it to onnxruntime.
 
     Raises:
         InputError: the file is no model that 'export' wrote, or the device or provider does not
             start.
     """
-    session = _session(path, device, providers)
-    text = session.get_modelmeta().custom_metadata_map.get(METADATA_KEY)
+    session = _session(path, device, providers, threads)
+    text = session.get_modelmeta().custom_metadata_map.get(KEY)
     if text is None:
         raise InputError(f"{path} is an ONNX file, but not one of ihgnn. {_GIVE_ANOTHER}")
     try:
         metadata = json.loads(text)
         version = int(metadata["format"])
         if version <= FORMAT:
-            card = card_from_plain(metadata["card"])
-            _check_shapes(session, card)
-            return OnnxClassifier(card, session, _columns(metadata["model"]))
+            told = described(metadata)
+            _check_shapes(session, told)
+            return OnnxClassifier(told, session)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
     except InputError as error:
@@ -142,37 +173,8 @@ def check_target(path: Path) -> list[Path]:
     return [path, path.with_suffix(".json")]
 
 
-def padded_inputs(
-    card: ModelCard, dataset: GraphDataset, graphs: NDArray[np.int64]
-) -> dict[str, NDArray[Any]]:
-    """The arrays that the file takes for these graphs of a data set in the card's words."""
-    nodes, ptr = ranges(dataset.node_ptr, graphs)
-    edges, edge_ptr = ranges(dataset.edge_ptr, graphs)
-    sizes = np.diff(ptr)
-    shape = len(graphs), int(sizes.max(initial=1))
-    graph = np.repeat(np.arange(len(graphs)), sizes)
-    place = np.arange(len(nodes)) - np.repeat(ptr[:-1], sizes)
-    label = dataset.node_label[nodes].astype(np.int64)
-    known = (label >= 0) & (label < card.inputs.labels)
-
-    node_labels = np.full(shape, PADDING, dtype=np.int64)
-    node_labels[graph, place] = np.where(known, label, UNKNOWN)
-    adjacency = np.zeros((*shape, shape[1]), dtype=np.uint8)
-    source = np.repeat(place, dataset.degree[nodes])
-    edge_graph = np.repeat(np.arange(len(graphs)), np.diff(edge_ptr))
-    target = dataset.neighbors[edges] - dataset.node_ptr[graphs][edge_graph]
-    adjacency[edge_graph, source, target] = 1
-    inputs: dict[str, NDArray[Any]] = {"node_labels": node_labels, "adjacency": adjacency}
-    if card.attributes:
-        if dataset.node_attributes is None:
-            raise ValueError("the data set has no node attributes")
-        inputs["attributes"] = np.zeros((*shape, card.attributes), dtype=np.float32)
-        inputs["attributes"][graph, place] = dataset.node_attributes[nodes]
-    return inputs
-
-
 def _session(
-    path: Path, device: str, providers: Sequence[str] | None
+    path: Path, device: str, providers: Sequence[str] | None, threads: int | None
 ) -> "onnxruntime.InferenceSession":
     import onnxruntime
 
@@ -184,6 +186,7 @@ def _session(
     if missing and asked is not None:
         raise InputError(f"No provider '{missing[0]}'. There are {', '.join(present)}.")
     options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or 0
     options.log_severity_level = 4  # a provider that is missing is told by `runs_on`
     onnxruntime.set_default_logger_severity(4)
     try:
@@ -223,25 +226,24 @@ def _check_readable(path: Path) -> None:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
-def _columns(settings: Mapping[str, Any]) -> int:
-    """Numbers that a model of these settings keeps of a node: all its layers."""
-    return int(settings["width"]) * (int(settings["layers"]) + 1)
-
-
-def _check_shapes(session: "onnxruntime.InferenceSession", card: ModelCard) -> None:
-    """Make sure that the network is the card's; axes of any size have a name in place of a number.
+def _check_shapes(session: "onnxruntime.InferenceSession", told: Described) -> None:
+    """Make sure that the network is the one described; axes of any size have a name for a number.
 
     Raises:
         ValueError: it is not.
     """
+    card = told.card
     inputs = {each.name: each.shape for each in session.get_inputs()}
     outputs = {each.name: each.shape for each in session.get_outputs()}
-    names = {"node_labels", "adjacency"} | ({"attributes"} if card.attributes else set())
+    names = inputs_of(card, told.layout).keys()
     if inputs.keys() != names or not set(OUTPUTS) <= outputs.keys():
-        raise ValueError("its inputs and outputs are not those of a padded model")
-    read = inputs["attributes"][2] if card.attributes else 0
+        raise ValueError(f"its inputs and outputs are not those of a {told.layout} model")
+    read = inputs["attributes"][-1] if card.attributes else 0
     if read != card.attributes or outputs["probabilities"][1] != len(card.class_values):
         raise ValueError("network and card do not belong together")
+    size = inputs["node_labels"][-1]
+    if (size if isinstance(size, int) else None) != told.nodes:
+        raise ValueError("the size that graphs are padded to is another one")
 
 
 def _damaged(path: Path, reason: str) -> InputError:

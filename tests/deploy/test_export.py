@@ -1,283 +1,232 @@
-"""Exported models say what their checkpoints say, and files that do not are never written."""
+"""Exported files say what their checkpoints say, and files that do not are never written."""
 
 import json
-from collections.abc import Sequence
+import re
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnx
 import pytest
 import torch
-from numpy.typing import NDArray
+from google.protobuf.json_format import MessageToDict
+from tiny_models import (
+    ALL,
+    AUTHORS,
+    KITE,
+    LARGE_STAR,
+    LARGER_THAN_M,
+    NO_EDGES,
+    PATH,
+    SINGLE,
+    SMALL,
+    STAR,
+    TRIANGLE,
+    dataset,
+    torch_logits,
+    untrained,
+)
 
 from ihgnn_cli.cli.export import export as command
-from ihgnn_cli.data.batches import GraphStore
-from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.jsonl_write import write_jsonl
-from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy import export as module
-from ihgnn_cli.deploy.export import Export, Sample, compare, export_onnx, samples_of
-from ihgnn_cli.deploy.onnx_model import METADATA_KEY, Answers, load_onnx, padded_inputs
-from ihgnn_cli.deploy.padded import PaddedIHGNN
+from ihgnn_cli.deploy import network
+from ihgnn_cli.deploy.cases import Case, cases_of
+from ihgnn_cli.deploy.export import Export, export_onnx
+from ihgnn_cli.deploy.form import IR_VERSIONS, Form, Layout
+from ihgnn_cli.deploy.metadata import KEY
+from ihgnn_cli.deploy.onnx_model import load_onnx
+from ihgnn_cli.deploy.verification import compare
 from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.models.card import describe
-from ihgnn_cli.models.settings import IHGNNSettings, SortKey, SortOrder, Variant
-from ihgnn_cli.training import checkpoint as checkpoints
+from ihgnn_cli.models.settings import IHGNNSettings, Variant
 from ihgnn_cli.training.checkpoint import Checkpoint, save_checkpoint
-from ihgnn_cli.training.config import RunConfig
-from ihgnn_cli.training.metrics import mean_probabilities
-from ihgnn_cli.training.stack import predict
+from ihgnn_cli.training.evaluation import in_words_of
 
-Graph = tuple[Sequence[int], Sequence[tuple[int, int]]]
-"""Labels of the nodes, edges between them."""
+Exported = tuple[Checkpoint, Export]
 
-TRIANGLE: Graph = ([0, 1, 2], [(0, 1), (1, 2), (0, 2)])
-PATH: Graph = ([0, 0, 1, 2, 0], [(0, 1), (1, 2), (2, 3), (3, 4)])
-STAR: Graph = ([1, 0, 0, 0, 2], [(0, 1), (0, 2), (0, 3), (0, 4)])
-NO_EDGES: Graph = ([0, 1, 1], [])
-SINGLE: Graph = ([2], [])
-UNKNOWN_LABELS: Graph = ([-1, 0, -1], [(0, 1), (1, 2)])
-LARGER_THAN_M: Graph = ([0, 1, 2, 0, 1, 2, 0], [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (2, 6)])
-ALL = (TRIANGLE, PATH, STAR, NO_EDGES, SINGLE, UNKNOWN_LABELS, LARGER_THAN_M)
-M = 6
-
-PAPER: dict[str, Any] = {}
-AUTHORS: dict[str, Any] = {
-    "sort_key": SortKey.LAST_LAYER,
-    "sort_order": SortOrder.DESCENDING,
-    "readout_relu": True,
-}
-SMALL = IHGNNSettings(layers=2, width=16, hidden=8)
-CPU = torch.device("cpu")
+SPARSE = Form(Layout.SPARSE)
+ONE_LAYER = replace(SMALL, layers=1)
 
 
-def dataset(*graphs: Graph) -> GraphDataset:
-    """Graphs of the classes x and y with labels a, b, c, or -1 for unknown; two attributes."""
-    sizes = np.array([len(labels) for labels, _ in graphs])
-    starts = np.cumsum(sizes) - sizes
-    edges = [
-        (start + one, start + other)
-        for start, (_, listed) in zip(starts, graphs, strict=True)
-        for one, other in listed
-    ]
-    source, target = np.array(edges, dtype=np.int32).reshape(-1, 2).T
-    labels = np.concatenate([np.array(labels, dtype=np.int32) for labels, _ in graphs])
-    drawn = np.random.default_rng(0)
-    return build(
-        ListedGraphs(
-            name="tiny",
-            sizes=sizes,
-            source=source,
-            target=target,
-            classes=((np.arange(len(graphs)) % 2).astype(np.int32), ("x", "y")),
-            node_labels=(labels, ("a", "b", "c")),
-            node_attributes=drawn.normal(size=(len(labels), 2)).astype(np.float32),
-            undirected=True,
-        )
-    )
+def all_of(data: GraphDataset) -> list[Case]:
+    return [Case("all", data)]
 
 
-def untrained(
-    data: GraphDataset,
-    settings: IHGNNSettings = SMALL,
-    features: Features = Features.LABELS,
-    members: int = 1,
-) -> Checkpoint:
-    """A checkpoint with weights and running statistics as good as any."""
-    config = RunConfig(model=settings)
-    card = replace(describe("tiny", data, features, Split([0], [1], [2])), max_nodes=M)
-    model = checkpoints.build(config.model, card.inputs, list(range(members)))
-    drawn = torch.Generator().manual_seed(0)
-    weights = {
-        name: value
-        if name.endswith(("weight", "bias"))
-        else value + 0.5 * torch.rand(value.shape, generator=drawn)
-        for name, value in model.state_dict().items()
-    }
-    return Checkpoint(config, card, weights, members, None)
-
-
-def torch_logits(checkpoint: Checkpoint, data: GraphDataset) -> NDArray[np.float32]:
-    """[S, G, C] node by node."""
-    card = checkpoint.card
-    store = GraphStore(data, card.features, card.max_nodes, None, CPU)
-    return predict(checkpoint.model(CPU), store, np.arange(len(data)))
-
-
-class Eager:
-    """What an exported file would say, by the torch module that it is exported from."""
-
-    def __init__(self, checkpoint: Checkpoint) -> None:
-        self.card = checkpoint.card
-        self.model = PaddedIHGNN(checkpoint)
-
-    def answers(self, data: GraphDataset, graphs: NDArray[np.int64]) -> Answers:
-        inputs = padded_inputs(self.card, data, graphs)
-        found = self.model(**{name: torch.from_numpy(each) for name, each in inputs.items()})
-        return Answers(*(each.numpy() for each in found))
-
-
-def all_of(data: GraphDataset) -> list[Sample]:
-    return [Sample(data, np.arange(len(data)))]
-
-
-@pytest.mark.parametrize("members", [1, 3])
-@pytest.mark.parametrize("variant", Variant)
-@pytest.mark.parametrize("options", [PAPER, AUTHORS], ids=["paper", "authors"])
-def test_the_padded_model_is_the_model(
-    variant: Variant, options: dict[str, Any], members: int
-) -> None:
-    if variant is Variant.NO_SEPARATION and options is AUTHORS:
-        pytest.skip("nodes of a triangle are equal in the last layer: their order is anybody's")
+def labels(folder: Path, form: Form) -> Exported:
+    """One model of labels."""
     data = dataset(*ALL)
-    checkpoint = untrained(data, replace(SMALL, variant=variant, **options), members=members)
-    logits = torch_logits(checkpoint, data)
-    found = Eager(checkpoint).answers(data, np.arange(len(data)))
-    p = mean_probabilities(logits)
-    expected = logits[0] if members == 1 else np.log(p)
-    np.testing.assert_allclose(found.logits, expected, rtol=1e-5, atol=1e-5)
-    np.testing.assert_allclose(found.probabilities, p, atol=1e-6)
-    assert found.graph_embedding.shape == (len(data), SMALL.hidden)
-    assert (found.graph_embedding >= 0).all()
+    checkpoint = untrained(data, ONE_LAYER)
+    cases = [*all_of(data), *cases_of(checkpoint.card, data, form.nodes)]
+    return checkpoint, export_onnx(checkpoint, folder / "model.onnx", form, cases)
 
 
-@pytest.mark.parametrize("features", Features)
-@pytest.mark.parametrize("layers", [0, 1])
-def test_the_padded_model_reads_what_the_model_reads(features: Features, layers: int) -> None:
-    data = dataset(*ALL)
-    checkpoint = untrained(data, replace(SMALL, layers=layers), features)
-    found = Eager(checkpoint).answers(data, np.arange(len(data)))
-    expected = torch_logits(checkpoint, data)[0]
-    np.testing.assert_allclose(found.logits, expected, rtol=1e-5, atol=1e-5)
-
-
-def test_answers_do_not_depend_on_the_other_graphs_of_a_batch() -> None:
-    data = dataset(*ALL)
-    exported = Eager(untrained(data))
-    together = exported.answers(data, np.arange(len(data))).logits
-    for graph in range(len(data)):
-        alone = exported.answers(data, np.array([graph])).logits[0]
-        np.testing.assert_allclose(alone, together[graph], rtol=1e-5, atol=1e-5)
-
-
-def test_another_model_is_told_apart() -> None:
-    data = dataset(*ALL)
-    with pytest.raises(IhgnnError, match=r"does not answer .* of 7 differ"):
-        compare(untrained(data), Eager(untrained(data, members=2)), all_of(data))
-
-
-def test_a_model_that_answers_nothing_is_told_apart() -> None:
-    data = dataset(*ALL)
-    checkpoint = untrained(data)
-    exported = Eager(checkpoint)
-    exported.model.members[0].classifier.bias.fill_(torch.nan)
-    with pytest.raises(IhgnnError, match="does not answer"):
-        compare(checkpoint, exported, all_of(data))
-
-
-def test_graphs_whose_order_is_chance_are_counted_and_not_held_against_the_file() -> None:
-    # Without separation the nodes of a complete graph are equal in the last layer, and only there.
-    complete = ([0, 1, 2, 0, 1], [(i, j) for i in range(5) for j in range(i)])
-    turned = ([1, 0, 2, 1, 0], complete[1])
-    settings = replace(SMALL, variant=Variant.NO_SEPARATION, **AUTHORS)
-    data = dataset(complete, PATH, SINGLE)
-    checkpoint = untrained(data, settings)
-
-    class Turned(Eager):
-        def answers(self, data: GraphDataset, graphs: NDArray[np.int64]) -> Answers:
-            return super().answers(dataset(turned, PATH, SINGLE), graphs)
-
-    found = compare(checkpoint, Turned(checkpoint), all_of(data))
-    assert found.swapped == 1
-    assert found.logits < 1e-5
-    # Sorted by the aggregate, their order is certain.
-    checkpoint = untrained(data, replace(settings, sort_key=SortKey.AGGREGATED))
-    assert compare(checkpoint, Turned(checkpoint), all_of(data)).swapped == 0
-
-
-def test_samples_hold_the_extremes_and_a_graph_larger_than_m() -> None:
-    data = dataset(*[PATH, STAR] * 40, SINGLE, NO_EDGES, TRIANGLE)
-    card = untrained(data).card
-    real, beyond = samples_of(card, data)
-    assert {80, 0} <= set(real.graphs.tolist())
-    assert len(real.graphs) <= 36
-    assert np.diff(beyond.dataset.node_ptr).tolist() == [10]
-    assert card.max_nodes < 10
-
-
-@pytest.fixture(scope="module")
-def one_member(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkpoint, Export]:
-    """A checkpoint of one model of labels, and its export."""
-    data = dataset(*ALL)
-    checkpoint = untrained(data, replace(SMALL, layers=1))
-    path = tmp_path_factory.mktemp("one") / "model.onnx"
-    return checkpoint, export_onnx(
-        checkpoint, path, [*all_of(data), *samples_of(checkpoint.card, data)]
-    )
-
-
-@pytest.fixture(scope="module")
-def three_members(tmp_path_factory: pytest.TempPathFactory) -> tuple[Checkpoint, Export]:
+def both(folder: Path, form: Form) -> Exported:
     """Three models that read labels and attributes and do most things the other way."""
     data = dataset(*ALL)
-    settings = replace(SMALL, layers=1, variant=Variant.NO_ADAPTIVE, **AUTHORS)
+    settings = replace(ONE_LAYER, variant=Variant.NO_ADAPTIVE, **AUTHORS)
     checkpoint = untrained(data, settings, Features.BOTH, members=3)
     checkpoint = replace(checkpoint, card=replace(checkpoint.card, dataset="/home/me/tiny.jsonl"))
-    path = tmp_path_factory.mktemp("three") / "model.onnx"
-    return checkpoint, export_onnx(checkpoint, path, all_of(data))
+    return checkpoint, export_onnx(checkpoint, folder / "model.onnx", form, all_of(data))
 
 
-@pytest.fixture(params=["one_member", "three_members"])
-def exported(request: pytest.FixtureRequest) -> tuple[Checkpoint, Export]:
-    found: tuple[Checkpoint, Export] = request.getfixturevalue(request.param)
+@pytest.fixture(scope="module")
+def padded(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    return labels(tmp_path_factory.mktemp("padded"), Form())
+
+
+@pytest.fixture(scope="module")
+def padded_three(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    return both(tmp_path_factory.mktemp("padded-three"), Form())
+
+
+@pytest.fixture(scope="module")
+def sparse(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    return labels(tmp_path_factory.mktemp("sparse"), SPARSE)
+
+
+@pytest.fixture(scope="module")
+def sparse_three(tmp_path_factory: pytest.TempPathFactory) -> Exported:
+    return both(tmp_path_factory.mktemp("sparse-three"), SPARSE)
+
+
+@pytest.fixture(params=["padded", "padded_three", "sparse", "sparse_three"])
+def exported(request: pytest.FixtureRequest) -> Exported:
+    found: Exported = request.getfixturevalue(request.param)
     return found
 
 
-def test_the_file_answers_as_the_checkpoint_does(exported: tuple[Checkpoint, Export]) -> None:
+def test_the_file_answers_as_the_checkpoint_does(exported: Exported) -> None:
     _, done = exported
     assert done.parity is not None
-    assert done.parity.graphs >= len(ALL)
-    assert done.parity.logits < 1e-5
-    assert done.parity.probabilities < 1e-6
+    assert sum(each.graphs for each in done.parity.cases) >= len(ALL)
+    assert max(each.logits for each in done.parity.cases) < 1e-5
+    assert max(each.probabilities for each in done.parity.cases) < 1e-6
     assert done.parity.swapped == 0
 
 
-def test_the_file_takes_any_batch(exported: tuple[Checkpoint, Export]) -> None:
+def test_the_file_takes_any_batch(exported: Exported) -> None:
     checkpoint, done = exported
     classifier = load_onnx(done.path)
     for graphs in [(SINGLE,), (SINGLE, SINGLE), (LARGER_THAN_M,), (NO_EDGES, NO_EDGES, PATH)]:
         compare(checkpoint, classifier, all_of(dataset(*graphs)))
-    inputs = padded_inputs(checkpoint.card, dataset(*ALL), np.array([], dtype=np.int64))
+    inputs = classifier.inputs(dataset(*ALL), np.array([], dtype=np.int64))
     assert classifier.session.run(["logits"], inputs)[0].shape == (0, 2)
 
 
-def test_every_value_but_0_is_an_edge(exported: tuple[Checkpoint, Export]) -> None:
-    checkpoint, done = exported
-    session = load_onnx(done.path).session
-    inputs = padded_inputs(checkpoint.card, dataset(*ALL), np.arange(len(ALL)))
-    expected = session.run(["logits"], inputs)[0]
+@pytest.mark.parametrize("name", ["padded", "padded_three"])
+def test_every_value_but_0_is_an_edge(name: str, request: pytest.FixtureRequest) -> None:
+    _, done = request.getfixturevalue(name)
+    classifier = load_onnx(done.path)
+    inputs = classifier.inputs(dataset(*ALL), np.arange(len(ALL)))
+    expected = classifier.session.run(["logits"], inputs)[0]
     inputs["adjacency"] *= 255
-    np.testing.assert_array_equal(session.run(["logits"], inputs)[0], expected)
+    np.testing.assert_array_equal(classifier.session.run(["logits"], inputs)[0], expected)
 
 
-def test_every_label_beyond_the_vocabulary_is_unknown(exported: tuple[Checkpoint, Export]) -> None:
-    checkpoint, done = exported
-    session = load_onnx(done.path).session
-    inputs = padded_inputs(checkpoint.card, dataset(*ALL), np.array([5]))
-    expected = session.run(["logits"], inputs)[0]
-    for other in (-3, 3, 2**62):
-        labels = np.where(inputs["node_labels"] == -2, other, inputs["node_labels"])
-        found = session.run(["logits"], {**inputs, "node_labels": labels})[0]
+def test_every_label_beyond_the_vocabulary_is_unknown(exported: Exported) -> None:
+    _, done = exported
+    classifier = load_onnx(done.path)
+    inputs = classifier.inputs(dataset(*ALL), np.array([5]))
+    assert -2 in inputs["node_labels"]
+    expected = classifier.session.run(["logits"], inputs)[0]
+    others = (-3, 3, 2**62) if done.form.layout is Layout.PADDED else (-1, -3, 3, 2**62)
+    for other in others:
+        changed = np.where(inputs["node_labels"] == -2, other, inputs["node_labels"])
+        found = classifier.session.run(["logits"], {**inputs, "node_labels": changed})[0]
         np.testing.assert_array_equal(found, expected)
 
 
-def test_the_file_is_valid_old_enough_and_names_its_axes(
-    exported: tuple[Checkpoint, Export],
+@pytest.mark.parametrize("layout", Layout)
+def test_degrees_are_counted_inside(layout: Layout, tmp_path: Path) -> None:
+    seen = dataset(TRIANGLE, PATH, STAR, NO_EDGES, SINGLE, labelled=False)
+    checkpoint = untrained(seen, ONE_LAYER)
+    cases = cases_of(checkpoint.card, seen)
+    done = export_onnx(checkpoint, tmp_path / "model.onnx", Form(layout), cases)
+    assert done.parity is not None
+    assert "degree above all seen" in {each.case for each in done.parity.cases}
+    assert "counts the neighbours itself" in done.inputs["node_labels"]["meaning"]
+    other = dataset(KITE, LARGE_STAR, STAR, labelled=False)
+    words = in_words_of(checkpoint.card, other).dataset
+    classifier = load_onnx(done.path)
+    expected = torch_logits(checkpoint, words)[0]
+    np.testing.assert_allclose(classifier.answers(words, np.arange(3)).logits, expected, atol=1e-5)
+    inputs = classifier.inputs(words, np.arange(3))
+    inputs["node_labels"] = np.where(inputs["node_labels"] == -1, -1, 0)  # 0: here is a node
+    found = classifier.session.run(["logits"], inputs)[0]
+    np.testing.assert_allclose(found, expected, atol=1e-5)
+
+
+def test_a_fixed_size_is_the_size_and_larger_graphs_are_refused(tmp_path: Path) -> None:
+    checkpoint, done = labels_up_to(4, tmp_path)
+    assert done.inputs["adjacency"]["shape"] == ["batch", 4, 4]
+    assert done.parity is not None
+    assert "graph larger than m" not in {each.case for each in done.parity.cases}
+    proto = onnx.load(done.path)
+    # Places that no graph can reach are left out.
+    readout = {tuple(each.dims) for each in proto.graph.initializer if "readout" in each.name}
+    assert readout == {(4 * SMALL.width, SMALL.hidden), (SMALL.hidden,)}
+    classifier = load_onnx(done.path)
+    small = dataset(TRIANGLE, NO_EDGES, SINGLE)
+    compare(checkpoint, classifier, all_of(small))
+    assert classifier.inputs(small, np.array([2]))["node_labels"].tolist() == [[2, -1, -1, -1]]
+    with pytest.raises(InputError, match=r"A graph has 5 nodes.* up to 4 .*--layout sparse"):
+        classifier.answers(dataset(SINGLE, PATH), np.arange(2))
+
+
+def labels_up_to(nodes: int, folder: Path) -> Exported:
+    data = dataset(TRIANGLE, PATH, STAR, NO_EDGES, SINGLE)
+    checkpoint = untrained(data, ONE_LAYER)
+    form = Form(nodes=nodes)
+    cases = cases_of(checkpoint.card, data, nodes)
+    return checkpoint, export_onnx(checkpoint, folder / "model.onnx", form, cases)
+
+
+def test_small_files_hold_the_first_matrix_in_half_precision(
+    padded: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    checkpoint, done = padded
+    proto = without_metadata(done.path)
+    network._halve(proto)
+    monkeypatch.setattr(module, "as_onnx", lambda *_: proto)
+    form = Form(small=True)
+    small = export_onnx(checkpoint, tmp_path / "small.onnx", form, all_of(dataset(*ALL)))
+    kinds = {each.name: each.data_type for each in proto.graph.initializer}
+    halved = [name for name, kind in kinds.items() if kind == onnx.TensorProto.FLOAT16]
+    assert halved == ["members.0.readout.weight.half"]
+    matrix = checkpoint.weights["readout.weight"].numel()
+    assert small.size == pytest.approx(done.size - 2 * matrix, abs=500)
+    assert small.parity is not None
+    assert 0 < small.parity.cases[0].logits < 1e-3
+    assert json.loads(small.metadata_path.read_text(encoding="utf-8"))["small"] is True
+
+
+def test_weights_beyond_half_precision_are_refused(padded: Exported) -> None:
+    proto = without_metadata(padded[1].path)
+    for tensor in proto.graph.initializer:
+        if tensor.name == "members.0.readout.weight":
+            tensor.CopyFrom(
+                onnx.numpy_helper.from_array(
+                    np.full(tuple(tensor.dims), 1e5, np.float32), tensor.name
+                )
+            )
+    with pytest.raises(IhgnnError, match="without --small"):
+        network._halve(proto)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("layout", Layout)
+@pytest.mark.parametrize("opset", IR_VERSIONS)
+def test_every_opset_gives_a_file_that_answers(opset: int, layout: Layout, tmp_path: Path) -> None:
+    _, done = labels(tmp_path, Form(layout, opset=opset))
+    proto = onnx.load(done.path)
+    assert [(each.domain, each.version) for each in proto.opset_import] == [("", opset)]
+    assert proto.ir_version == IR_VERSIONS[opset]
+
+
+def test_the_file_is_valid_old_enough_and_names_its_axes(exported: Exported) -> None:
     _, done = exported
     proto = onnx.load(done.path)
     onnx.checker.check_model(proto, full_check=True)
@@ -287,27 +236,47 @@ def test_the_file_is_valid_old_enough_and_names_its_axes(
         each.name: [dim.dim_param or dim.dim_value for dim in each.type.tensor_type.shape.dim]
         for each in (*proto.graph.input, *proto.graph.output)
     }
-    assert {name: shapes[name] for name in done.inputs} == {
-        name: what["shape"] for name, what in done.inputs.items()
+    about = json.loads(done.metadata_path.read_text(encoding="utf-8"))
+    assert shapes == {
+        name: what["shape"] for name, what in (about["inputs"] | about["outputs"]).items()
     }
-    assert shapes["probabilities"] == ["batch", 2]
     assert shapes["graph_embedding"] == ["batch", SMALL.hidden]
+    kinds = {each.name: each.type.tensor_type.elem_type for each in proto.graph.input}
+    assert {
+        name: onnx.helper.tensor_dtype_to_np_dtype(kind).name for name, kind in kinds.items()
+    } == {name: what["type"] for name, what in done.inputs.items()}
 
 
-def test_nothing_in_the_files_tells_of_this_machine(exported: tuple[Checkpoint, Export]) -> None:
+def test_nothing_in_the_files_tells_of_this_machine(exported: Exported) -> None:
     _, done = exported
     content = done.path.read_bytes() + done.metadata_path.read_bytes()
     for place in (Path.cwd(), Path.home(), Path(module.__file__).parent, Path("/home/me")):
         assert str(place).encode() not in content
     for sign in (b"site-packages", b".py", b"Traceback", b"stack_trace"):
         assert sign not in content
+    # Nor any other place: a slash or backslash that does not stand inside of a name.
+    for text in strings(MessageToDict(onnx.load(done.path))):
+        assert not re.search(r"(?<![\w/])/\w|[A-Za-z]:\\\\", text), text
 
 
-def test_the_metadata_is_in_the_file_and_beside_it(exported: tuple[Checkpoint, Export]) -> None:
+def strings(value: object) -> Iterator[str]:
+    """All text in a file but the weights."""
+    if isinstance(value, str):
+        yield value
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            if key not in {"rawData", "t"}:
+                yield from strings(each)
+    elif isinstance(value, list):
+        for each in value:
+            yield from strings(each)
+
+
+def test_the_metadata_is_in_the_file_and_beside_it(exported: Exported) -> None:
     checkpoint, done = exported
     beside = json.loads(done.metadata_path.read_text(encoding="utf-8"))
     inside = {each.key: each.value for each in onnx.load(done.path).metadata_props}
-    assert beside == json.loads(inside[METADATA_KEY])
+    assert beside == json.loads(inside[KEY])
     assert beside["members"] == checkpoint.members
     assert beside["card"]["label_values"] == ["a", "b", "c"]
     # A path says nothing elsewhere; a name does.
@@ -326,29 +295,59 @@ def without_metadata(path: Path) -> onnx.ModelProto:
 
 
 def test_a_file_that_answers_otherwise_is_never_written(
-    one_member: tuple[Checkpoint, Export], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    padded: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checkpoint, done = one_member
-    monkeypatch.setattr(module, "_as_onnx", lambda _: without_metadata(done.path))
+    checkpoint, done = padded
+    monkeypatch.setattr(module, "as_onnx", lambda *_: without_metadata(done.path))
     other = replace(checkpoint, weights={k: v * 1.5 for k, v in checkpoint.weights.items()})
     data = dataset(*ALL)
     (tmp_path / "old.onnx").write_text("mine")
     for name in ("new.onnx", "old.onnx"):
         with pytest.raises(IhgnnError, match="No file was written"):
-            export_onnx(other, tmp_path / name, all_of(data))
+            export_onnx(other, tmp_path / name, cases=all_of(data))
     assert [each.name for each in tmp_path.iterdir()] == ["old.onnx"]
     assert (tmp_path / "old.onnx").read_text() == "mine"
 
 
-def test_an_invalid_export_is_never_written(
-    one_member: tuple[Checkpoint, Export], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_nothing_is_left_where_verification_is_interrupted(
+    padded: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    checkpoint, done = one_member
+    checkpoint, done = padded
+    monkeypatch.setattr(module, "as_onnx", lambda *_: without_metadata(done.path))
+
+    def interrupted(*_: object, small: bool) -> None:
+        assert len(list(tmp_path.iterdir())) == 2
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "compare", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        export_onnx(checkpoint, tmp_path / "model.onnx", cases=all_of(dataset(*ALL)))
+    assert not list(tmp_path.iterdir())
+
+
+def test_an_invalid_export_is_never_written(
+    padded: Exported, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    checkpoint, done = padded
     proto = without_metadata(done.path)
+    monkeypatch.setattr(module, "as_onnx", lambda *_: proto)
+    with pytest.raises(IhgnnError, match="does not export to opset 20"):
+        export_onnx(checkpoint, tmp_path / "model.onnx", Form(opset=20))
     del proto.graph.node[5]
-    monkeypatch.setattr(module, "_as_onnx", lambda _: proto)
     with pytest.raises(IhgnnError, match="not valid ONNX"):
         export_onnx(checkpoint, tmp_path / "model.onnx")
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_torch_that_cannot_export_is_told_in_a_line(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def failing(*_: object, **__: object) -> None:
+        raise torch.onnx.OnnxExporterError("many lines")
+
+    monkeypatch.setattr(torch.onnx, "export", failing)
+    with pytest.raises(IhgnnError, match="cannot export the model"):
+        export_onnx(untrained(dataset(*ALL)), tmp_path / "model.onnx")
     assert not list(tmp_path.iterdir())
 
 
@@ -379,22 +378,26 @@ def test_the_command_exports_verifies_and_shows(
     saved: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
     model = saved.with_name("model.onnx")
-    command(saved, model, as_json=True)
+    command(saved, model, layout=Layout.SPARSE, small=True, as_json=True)
     out, err = capfd.readouterr()
     assert err == ""
     told = json.loads(out)
     assert told["path"] == str(model)
-    assert told["parity"]["graphs"] == 7
-    assert list(told["inputs"]) == ["node_labels", "adjacency"]
+    assert [each["graphs"] for each in told["parity"]["cases"]] == [1, 1, 1, 6, 1, 6, 6]
+    assert list(told["inputs"]) == ["node_labels", "edge_index", "ptr"]
+    assert told["form"] == {"layout": "sparse", "nodes": None, "opset": 18, "small": True}
+    assert told["adjacency_bytes_per_graph"] is None
 
     with pytest.raises(InputError, match=r"model\.onnx is there already.*--force"):
         command(saved, model)
     again = without_metadata(model)  # exporting takes seconds, and gives the same
-    monkeypatch.setattr(module, "_as_onnx", lambda _: again)
-    command(saved, model, force=True)
+    monkeypatch.setattr(module, "as_onnx", lambda *_: again)
+    command(saved, model, layout=Layout.SPARSE, small=True, force=True)
     out, err = capfd.readouterr()
-    assert "logits" in out
-    assert "[batch, nodes, nodes]" in out
+    assert "sparse, opset 18, first matrix in half precision" in out
+    assert "[2, edges]" in out
+    for case in ("smallest graph", "largest graph", "graph without edges", "nodes permuted"):
+        assert case in out
     assert err.startswith("Wrote ")
 
 
@@ -408,8 +411,26 @@ def test_the_command_needs_the_data_set_or_leave_not_to_verify(
     with pytest.raises(InputError, match="Drop one"):
         command(saved, model, verify=False, dataset="MUTAG")
     assert not model.exists()
-    proto = onnx.helper.make_model(onnx.helper.make_graph([], "empty", [], []), ir_version=8)
-    monkeypatch.setattr(module, "_as_onnx", lambda _: proto)
+    opset = onnx.helper.make_opsetid("", 18)
+    empty = onnx.helper.make_graph([], "empty", [], [])
+    proto = onnx.helper.make_model(empty, ir_version=8, opset_imports=[opset])
+    monkeypatch.setattr(module, "as_onnx", lambda *_: proto)
     command(saved, model, verify=False)
     assert "Not compared" in capfd.readouterr().err
     assert model.exists()
+
+
+def test_the_command_tells_what_absurd_padding_costs(
+    saved: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
+) -> None:
+    opset = onnx.helper.make_opsetid("", 18)
+    empty = onnx.helper.make_graph([], "empty", [], [])
+    proto = onnx.helper.make_model(empty, ir_version=8, opset_imports=[opset])
+    monkeypatch.setattr(module, "as_onnx", lambda *_: proto)
+    options = {"verify": False, "max_nodes": 5_748, "as_json": True}
+    command(saved, saved.with_name("model.onnx"), **options)
+    out, err = capfd.readouterr()
+    assert "WARNING: padded to 5,748 nodes" in err
+    assert "132 MB" in err
+    assert "--layout sparse" in err
+    assert json.loads(out)["adjacency_bytes_per_graph"] == 132_158_016

@@ -1,9 +1,9 @@
 """An exported model is used like a checkpoint, and needs no torch."""
 
+import json
 import subprocess
 import sys
 from collections.abc import Callable
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -16,7 +16,9 @@ from ihgnn_cli.data import Features, GraphDataset, load_dataset
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy import onnx_model as module
 from ihgnn_cli.deploy.export import export_onnx
-from ihgnn_cli.deploy.onnx_model import METADATA_KEY, load_onnx, padded_inputs
+from ihgnn_cli.deploy.form import Form, Layout
+from ihgnn_cli.deploy.metadata import KEY
+from ihgnn_cli.deploy.onnx_model import load_onnx
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.models.settings import IHGNNSettings
@@ -45,38 +47,36 @@ def checkpoint(mutag: GraphDataset) -> Checkpoint:
 
 
 @pytest.fixture(scope="module")
-def model(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def padded(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of its export."""
-    return export_onnx(checkpoint, tmp_path_factory.mktemp("onnx") / "model.onnx").path
+    return export_onnx(checkpoint, tmp_path_factory.mktemp("padded") / "model.onnx").path
 
 
-def test_inputs_are_the_graphs_padded_to_the_largest(
-    checkpoint: Checkpoint, mutag: GraphDataset
-) -> None:
-    labels = mutag.node_label.copy()
-    labels[mutag.node_ptr[3]] = -1
-    data = replace(mutag, node_label=labels)
-    graphs = np.array([7, 3])
-    inputs = padded_inputs(checkpoint.card, data, graphs)
-    sizes = np.diff(mutag.node_ptr)[graphs]
-    assert inputs["node_labels"].shape == (2, sizes.max())
-    for row, graph in enumerate(graphs):
-        start, end = mutag.node_ptr[graph : graph + 2]
-        expected = np.where(labels[start:end] < 0, -2, labels[start:end])
-        np.testing.assert_array_equal(inputs["node_labels"][row, : end - start], expected)
-        assert (inputs["node_labels"][row, end - start :] == -1).all()
-        dense = np.zeros((sizes.max(), sizes.max()))
-        for node in range(start, end):
-            for other in mutag.neighbors[mutag.neighbor_ptr[node] : mutag.neighbor_ptr[node + 1]]:
-                dense[node - start, other - start] = 1
-        np.testing.assert_array_equal(inputs["adjacency"][row], dense)
+@pytest.fixture(scope="module")
+def sparse(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of its export in the other layout."""
+    path = tmp_path_factory.mktemp("sparse") / "model.onnx"
+    return export_onnx(checkpoint, path, Form(Layout.SPARSE)).path
+
+
+@pytest.fixture
+def model(padded: Path) -> Path:
+    """Where the layout makes no difference."""
+    return padded
+
+
+@pytest.fixture(params=["padded", "sparse"])
+def either(request: pytest.FixtureRequest) -> Path:
+    """A file of either layout."""
+    found: Path = request.getfixturevalue(request.param)
+    return found
 
 
 def test_probabilities_are_the_checkpoints_in_the_order_asked_for(
-    checkpoint: Checkpoint, model: Path, mutag: GraphDataset
+    checkpoint: Checkpoint, either: Path, mutag: GraphDataset
 ) -> None:
     graphs = np.random.default_rng(0).permutation(len(mutag))[:50]
-    classifier: Classifier = load_onnx(model)
+    classifier: Classifier = load_onnx(either)
     found = classifier.probabilities(mutag, graphs)
     expected = TorchClassifier(checkpoint, torch.device("cpu")).probabilities(mutag, graphs)
     assert found.dtype == np.float64
@@ -86,25 +86,29 @@ def test_probabilities_are_the_checkpoints_in_the_order_asked_for(
 
 
 def test_batches_are_bounded_and_change_nothing(
-    model: Path, mutag: GraphDataset, monkeypatch: pytest.MonkeyPatch
+    either: Path, mutag: GraphDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    classifier = load_onnx(model)
+    classifier = load_onnx(either)
     graphs = np.arange(len(mutag))
     whole = classifier.probabilities(mutag, graphs)
-    sizes = np.diff(mutag.node_ptr)
-    for cells in (1, 4000):
+    sizes, edges = np.diff(mutag.node_ptr), np.diff(mutag.edge_ptr)
+    for cells in (1, 8000):
         monkeypatch.setattr(module, "_BATCH_CELLS", cells)
-        batches = list(classifier._batches(sizes))
+        batches = list(classifier._batches(mutag, graphs))
         assert sorted(np.concatenate(batches)) == graphs.tolist()
+        assert (len(batches) == len(mutag)) is (cells == 1)
         for batch in batches:
-            assert len(batch) == 1 or len(batch) * sizes[batch].max() ** 2 <= cells
+            squares = len(batch) * sizes[batch].max() ** 2
+            listed = (sizes[batch] + edges[batch]).sum() * classifier.described.columns
+            largest = squares if classifier.described.layout is Layout.PADDED else listed
+            assert len(batch) == 1 or largest <= cells
         np.testing.assert_allclose(classifier.probabilities(mutag, graphs), whole, atol=1e-6)
 
 
 def test_it_is_evaluated_like_a_checkpoint(
-    checkpoint: Checkpoint, model: Path, mutag: GraphDataset
+    checkpoint: Checkpoint, either: Path, mutag: GraphDataset
 ) -> None:
-    found = evaluate(load_onnx(model), mutag)
+    found = evaluate(load_onnx(either), mutag)
     expected = evaluate(TorchClassifier(checkpoint, torch.device("cpu")), mutag)
     assert found.part is Part.TEST
     assert found.metrics.confusion == expected.metrics.confusion
@@ -139,14 +143,14 @@ def test_a_provider_that_does_not_start_is_refused_only_if_asked_for(
     assert capfd.readouterr() == ("", "")
 
 
-def test_predicting_needs_no_torch(model: Path) -> None:
+def test_predicting_needs_no_torch(either: Path) -> None:
     code = f"""
 import sys
 from pathlib import Path
 import numpy as np
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.deploy.onnx_model import load_onnx
-found = load_onnx(Path({str(model)!r})).probabilities(load_dataset("MUTAG"), np.arange(9))
+found = load_onnx(Path({str(either)!r})).probabilities(load_dataset("MUTAG"), np.arange(9))
 assert found.shape == (9, 2)
 loaded = {{"torch", "torch_geometric", "onnx", "sklearn"}} & set(sys.modules)
 assert not loaded, loaded
@@ -162,7 +166,7 @@ def change(text: Callable[[str], str | None]) -> Callable[[bytes], bytes]:
         new = text(proto.metadata_props[0].value)
         del proto.metadata_props[:]
         if new is not None:
-            proto.metadata_props.add(key=METADATA_KEY, value=new)
+            proto.metadata_props.add(key=KEY, value=new)
         return bytes(proto.SerializeToString())
 
     return changed
@@ -188,8 +192,8 @@ def renamed_input(content: bytes) -> bytes:
         (change(lambda _: "{"), "damaged"),
         (change(lambda _: "[]"), "damaged"),
         (change(lambda _: "[" * 100_000), "damaged"),
-        (change(lambda text: text.replace('"format":1', '"format":"new"')), "damaged"),
-        (change(lambda text: text.replace('"format":1', '"format":2')), "newer ihgnn"),
+        (change(lambda text: text.replace('"format":2', '"format":"new"')), "damaged"),
+        (change(lambda text: text.replace('"format":2', '"format":3')), "newer ihgnn"),
         (change(lambda text: text.replace('"max_nodes"', '"nodes"')), "damaged"),
         (change(lambda text: text.replace('"width"', '"girth"')), "damaged"),
         (change(lambda text: text.replace('"attributes":0', '"attributes":1')), "damaged"),
@@ -197,6 +201,15 @@ def renamed_input(content: bytes) -> bytes:
         (
             change(lambda text: text.replace('"class_values":[', '"class_values":[7,')),
             "network and card do not belong together",
+        ),
+        (change(lambda text: text.replace('"layout":"padded"', '"layout":"round"')), "damaged"),
+        (
+            change(lambda text: text.replace('"layout":"padded"', '"layout":"sparse"')),
+            "not those of a sparse model",
+        ),
+        (
+            change(lambda text: text.replace('"padded_to":null', '"padded_to":28')),
+            "padded to is another one",
         ),
         (renamed_input, "its inputs and outputs"),
     ],
@@ -215,6 +228,24 @@ def test_broken_files_are_refused_in_a_sentence(
     assert str(caught.value).startswith(str(broken))
     assert "\n" not in str(caught.value)
     assert capfd.readouterr() == ("", "")
+
+
+def test_files_of_the_first_format_are_still_read(
+    model: Path, tmp_path: Path, mutag: GraphDataset
+) -> None:
+    def older(text: str) -> str:
+        about = json.loads(text)
+        for name in ("padded_to", "opset", "ir_version", "small"):
+            del about[name]
+        about["format"] = 1
+        return json.dumps(about)
+
+    old = tmp_path / "old.onnx"
+    old.write_bytes(change(older)(model.read_bytes()))
+    graphs = np.arange(5)
+    np.testing.assert_array_equal(
+        load_onnx(old).probabilities(mutag, graphs), load_onnx(model).probabilities(mutag, graphs)
+    )
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:

@@ -1,0 +1,144 @@
+"""Graphs to compare two models on: real ones, and such as show where two models could differ."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ihgnn_cli.data.dataset import GraphDataset, LabelSource, offsets
+from ihgnn_cli.data.recode import UNKNOWN
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.training.evaluation import in_words_of
+
+_MIXED = 32
+# Every third node is enough to meet neighbours of both kinds.
+_UNKNOWN_STEP = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """Some graphs, in the words of a model's card."""
+
+    name: str
+    graphs: GraphDataset
+    turned: GraphDataset | None = None
+    """The same graphs with their nodes in another order: what the exported model is asked."""
+
+    @property
+    def asked(self) -> GraphDataset:
+        """What the exported model is asked."""
+        return self.graphs if self.turned is None else self.turned
+
+
+def cases_of(card: ModelCard, dataset: GraphDataset, nodes: int | None = None) -> list[Case]:
+    """The cases that a data set gives for a model.
+
+    Args:
+        card: the model's.
+        dataset: as it was read.
+        nodes: the size that the exported model pads to, if it is fixed: no case is larger.
+
+    Raises:
+        InputError: the data set does not fit the model, or no graph is that small.
+    """
+    sizes = np.diff(dataset.node_ptr)
+    order = np.argsort(sizes, kind="stable")
+    if nodes is not None:
+        order = order[sizes[order] <= nodes]
+    if not len(order):
+        raise InputError(
+            f"No graph of {dataset.name} has up to {nodes:,} nodes, so nothing can be compared. "
+            "Use a larger --max-nodes, other graphs (--dataset), or --no-verify."
+        )
+    spread = np.linspace(0, len(order) - 1, min(len(order), _MIXED)).astype(np.int64)
+    mixed = dataset.select(order[spread])
+    bare = order[np.diff(dataset.edge_ptr)[order] == 0][:1]
+    without_edges = dataset.select(bare) if len(bare) else _bare(dataset.select(order[:1]))
+    made = {
+        "smallest graph": dataset.select(order[:1]),
+        "largest graph": dataset.select(order[-1:]),
+        "graph without edges": without_edges,
+        "mixed sizes": mixed,
+    }
+    if nodes is None or nodes > card.max_nodes:
+        made["graph larger than m"] = _of_size(dataset, order[-1], card.max_nodes + 1)
+    degrees = card.inputs.labels > 0 and card.label_source is LabelSource.DEGREE
+    if degrees:
+        known = max(int(value) for value in card.label_values)
+        if nodes is None or nodes >= known + 2:
+            made["degree above all seen"] = _star(_of_size(dataset, order[-1], known + 2))
+    cases = [Case(name, in_words_of(card, graphs).dataset) for name, graphs in made.items()]
+    words = in_words_of(card, mixed).dataset
+    cases.append(Case("nodes permuted", words, in_words_of(card, _permuted(mixed)).dataset))
+    if card.inputs.labels and not degrees:
+        label = words.node_label.copy()
+        label[::_UNKNOWN_STEP] = UNKNOWN
+        cases.append(Case("unknown labels", replace(words, node_label=label)))
+    return cases
+
+
+def _bare(dataset: GraphDataset) -> GraphDataset:
+    none = np.array([], dtype=np.int64)
+    return _with_edges(dataset, none, none)
+
+
+def _of_size(dataset: GraphDataset, graph: int, size: int) -> GraphDataset:
+    """One graph of so many nodes: the first ones of a graph beside itself, as often as needed."""
+    times = -(-size // int(np.diff(dataset.node_ptr)[graph]))
+    beside = dataset.select([graph] * times)
+    source, target = beside.edge_index()
+    inside = (source < size) & (target < size)
+    columns = beside.node_attributes
+    cut = replace(
+        beside,
+        node_ptr=np.array([0, size]),
+        neighbor_ptr=np.zeros(size + 1, dtype=np.int64),
+        node_label=beside.node_label[:size],
+        graph_class=beside.graph_class[:1],
+        node_attributes=None if columns is None else columns[:size],
+    )
+    return _with_edges(cut, source[inside], target[inside])
+
+
+def _star(dataset: GraphDataset) -> GraphDataset:
+    """The graph with its first node adjacent to all others."""
+    source, target = dataset.edge_index()
+    rest = (source > 0) & (target > 0)
+    others = np.arange(1, dataset.num_nodes)
+    first = np.zeros_like(others)
+    return _with_edges(
+        dataset,
+        np.concatenate([source[rest], first, others]),
+        np.concatenate([target[rest], others, first]),
+    )
+
+
+def _permuted(dataset: GraphDataset) -> GraphDataset:
+    """The graphs with the nodes of each in another order."""
+    drawn = np.random.default_rng(0).random(dataset.num_nodes)
+    order = np.lexsort((drawn, dataset.node_graph))
+    place = np.empty_like(order)
+    place[order] = np.arange(len(order))
+    source, target = place[dataset.edge_index()]
+    columns = dataset.node_attributes
+    moved = replace(
+        dataset,
+        node_label=dataset.node_label[order],
+        node_attributes=None if columns is None else columns[order],
+    )
+    return _with_edges(moved, source, target)
+
+
+def _with_edges(
+    dataset: GraphDataset, source: NDArray[np.int64], target: NDArray[np.int64]
+) -> GraphDataset:
+    """The nodes with these edges instead, each given in both directions."""
+    return replace(
+        dataset,
+        neighbor_ptr=offsets(np.bincount(source, minlength=dataset.num_nodes)),
+        neighbors=target[np.lexsort((target, source))].astype(np.int32),
+        edge_label=None,
+        edge_label_values=(),
+        edge_attributes=None,
+    )

@@ -1,0 +1,228 @@
+"""A trained IHGNN as few, large products: what the exported layouts have in common.
+
+What is fixed after training is worked out once, in double precision. With y_k what the ReLU inside
+MLPk gives, H^(k) = y_k·T_k + t_k, and [H, A·H, H + A·H]·W = H·(W1 + W3) + A·H·(W2 + W3), a layer is
+
+    y_(k+1) = ReLU(y_k·P + p + A·(y_k·Q + q)),
+
+BatchNorm and the Linear before it in P, p, Q and q; the sum of the layers is one product of all y.
+MLP0 of one-hot labels, and what the next products make of it, are tables by label.
+"""
+
+import math
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from ihgnn_cli.data.dataset import LabelSource
+from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.models.mlp import EPS
+from ihgnn_cli.models.settings import IHGNNSettings, SortKey, SortOrder, Variant
+from ihgnn_cli.training.checkpoint import Checkpoint
+
+Weights = Mapping[str, Tensor]
+Spread = Callable[[Tensor, Tensor], Tensor]
+"""Takes rows and messages, and adds to each row the messages of its neighbours."""
+
+
+def member_weights(checkpoint: Checkpoint) -> Iterator[Weights]:
+    """The weights of each member in double precision, without the member axis."""
+    for member in range(checkpoint.members):
+        yield {name: value[member].double() for name, value in checkpoint.weights.items()}
+
+
+def mean(found: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits, probabilities and hidden layer of all members, from logits and hidden of each.
+
+    The logits of several members are the logarithm of their mean probability.
+    """
+    if len(found) == 1:
+        logits, hidden = found[0]
+    else:
+        several = torch.stack([each for each, _ in found])
+        logits = several.log_softmax(-1).logsumexp(0) - math.log(len(found))
+        hidden = torch.stack([each for _, each in found]).mean(0)
+    return logits, logits.softmax(-1), hidden
+
+
+def stable_order(key: Tensor) -> Tensor:
+    """The order of the last axis; ties stay as they are.
+
+    ONNX knows only one sort, which is stable; torch's has to be told, and then is not exported.
+    """
+    if torch.compiler.is_exporting():
+        return key.sort().indices
+    return key.sort(stable=True).indices
+
+
+class Vocabulary(nn.Module):
+    """From what the caller says of a node to the row of a table; the last row is "unknown"."""
+
+    positions: Tensor
+
+    def __init__(self, card: ModelCard) -> None:
+        super().__init__()
+        self.size = card.inputs.labels
+        self.counts_degrees = self.size > 0 and card.label_source is LabelSource.DEGREE
+        if self.counts_degrees:
+            degrees = torch.tensor([int(value) for value in card.label_values])
+            # By degree; those between the known ones and the one above them all are unknown.
+            positions = torch.full((int(degrees.max()) + 2,), self.size)
+            positions[degrees] = torch.arange(self.size)
+            self.register_buffer("positions", positions)
+
+    def of_labels(self, labels: Tensor) -> Tensor:
+        """Rows for label ids: those beyond the vocabulary, on either side, are unknown."""
+        return torch.where((labels >= 0) & (labels < self.size), labels, self.size)
+
+    def of_degrees(self, degrees: Tensor) -> Tensor:
+        """Rows for the numbers of neighbours."""
+        return self.positions.index_select(0, degrees.clamp(max=len(self.positions) - 1).flatten())
+
+
+class FoldedNodes(nn.Module):
+    """From nodes to their embeddings: input, layers and the sum of the layers of one member.
+
+    Args:
+        weights: of the member, in double precision and without the member axis.
+        settings: the shape.
+        card: what the model takes.
+    """
+
+    table: Tensor
+    first_own: Tensor
+    first_message: Tensor
+    first_part: Tensor
+
+    def __init__(self, weights: Weights, settings: IHGNNSettings, card: ModelCard) -> None:
+        super().__init__()
+        names = ["input", *(f"layers.{k}" for k in range(settings.layers))]
+        tails = [
+            _Affine(weights[f"{name}.tail.weight"], weights[f"{name}.tail.bias"].flatten())
+            for name in names
+        ]
+        own, messages = [], []
+        for name, tail in zip(names[1:], tails, strict=False):
+            slope, shift = _normalization(weights, name)
+            here, there = _blocks(weights[f"{name}.weight"], settings.variant)
+            own.append(tail.then(here * slope, shift))
+            messages.append(tail.then(there * slope))
+        total = _total(weights, tails, settings.variant)
+        slope, shift = _normalization(weights, "input")
+        of_attributes, of_label = weights["input.weight"].tensor_split([card.attributes])
+        # The last row is that of the zero vector.
+        table = nn.functional.pad(of_label * slope, (0, 0, 0, 1)) + shift
+        self.attributes = Linear(of_attributes * slope) if card.attributes else None
+        # What follows from the label alone is looked up.
+        self.looked_up = self.attributes is None and bool(own)
+        if self.looked_up:
+            first, rest = total.weight.tensor_split([settings.width])
+            table = table.relu()
+            self.register_buffer("first_own", own.pop(0).of(table))
+            self.register_buffer("first_message", messages.pop(0).of(table))
+            self.register_buffer("first_part", _Affine(first, total.bias).of(table))
+            self.total = Linear(rest)
+        else:
+            self.register_buffer("table", table)
+            self.total = total.layer()
+        self.own = nn.ModuleList(each.layer() for each in own)
+        self.messages = nn.ModuleList(each.layer() for each in messages)
+        self.descending = settings.sort_order is SortOrder.DESCENDING
+        self.last_column: Linear | None = None
+        # Concatenated layers end in the last one.
+        summed = settings.variant is not Variant.NO_ADAPTIVE
+        if summed and settings.sort_key is SortKey.LAST_LAYER:
+            self.last_column = Linear(tails[-1].weight[:, -1:], tails[-1].bias[-1:])
+
+    def forward(
+        self, row: Tensor, attributes: Tensor | None, spread: Spread
+    ) -> tuple[Tensor, Tensor]:
+        """The aggregated embeddings [n, ·], and what the nodes are sorted by [n], ascending.
+
+        Args:
+            row: [n] of the table, by `Vocabulary`.
+            attributes: [n, a] for models that read them.
+            spread: the message passing of the layout.
+        """
+        if self.looked_up:
+            y = spread(
+                self.first_own.index_select(0, row), self.first_message.index_select(0, row)
+            ).relu()
+        else:
+            x = self.table.index_select(0, row)
+            y = (x if self.attributes is None else x + self.attributes(attributes)).relu()
+        found = [y]
+        for own, messages in zip(self.own, self.messages, strict=True):
+            y = spread(own(y), messages(y)).relu()
+            found.append(y)
+        h: Tensor = self.total(torch.cat(found, 1))
+        if self.looked_up:
+            h = h + self.first_part.index_select(0, row)
+        key = (h if self.last_column is None else self.last_column(y))[:, -1]
+        return h, -key if self.descending else key
+
+
+class Linear(nn.Module):
+    """x·W + b."""
+
+    weight: Tensor
+    bias: Tensor | None
+
+    def __init__(self, weight: Tensor, bias: Tensor | None = None) -> None:
+        super().__init__()
+        self.register_buffer("weight", weight.clone())
+        self.register_buffer("bias", None if bias is None else bias.flatten())
+
+    def forward(self, x: Tensor) -> Tensor:
+        """[n, columns]."""
+        return x @ self.weight if self.bias is None else torch.addmm(self.bias, x, self.weight)
+
+
+@dataclass(frozen=True, eq=False)
+class _Affine:
+    """x·W + b, to be put together with others."""
+
+    weight: Tensor
+    bias: Tensor
+    """[columns]"""
+
+    def then(self, weight: Tensor, bias: Tensor | float = 0) -> "_Affine":
+        """This, and then x·W + b."""
+        return _Affine(self.weight @ weight, (self.bias @ weight + bias).flatten())
+
+    def of(self, table: Tensor) -> Tensor:
+        """[rows, columns] for the rows of a table."""
+        return table @ self.weight + self.bias
+
+    def layer(self) -> "Linear":
+        return Linear(self.weight, self.bias)
+
+
+def _normalization(weights: Weights, name: str) -> tuple[Tensor, Tensor]:
+    """Slope and shift [1, width] that BatchNorm comes to with its running statistics."""
+    mean, variance = weights[f"{name}.tail.mean"], weights[f"{name}.tail.variance"]
+    slope = weights[f"{name}.tail.scale"] * torch.rsqrt(variance + EPS)
+    return slope, weights[f"{name}.tail.shift"] - mean * slope
+
+
+def _blocks(weight: Tensor, variant: Variant) -> tuple[Tensor, Tensor]:
+    """The matrices of H and of A·H; see `models.layer`."""
+    if variant is Variant.NO_SEPARATION:
+        return weight, weight
+    if variant is Variant.NO_INTEGRATION:
+        own, neighbors = weight.chunk(2)
+        return own, neighbors
+    own, neighbors, both = weight.chunk(3)
+    return own + both, neighbors + both
+
+
+def _total(weights: Weights, tails: Sequence[_Affine], variant: Variant) -> _Affine:
+    """What makes H of all y side by side: the sum of the layers, or the layers side by side."""
+    if variant is Variant.NO_ADAPTIVE:
+        matrix: Tensor = torch.block_diag(*(each.weight for each in tails))  # type: ignore[no-untyped-call]
+        return _Affine(matrix, torch.cat([each.bias for each in tails]))
+    theta = weights["aggregation.theta"]
+    parts = [factor * each.weight for factor, each in zip(theta, tails, strict=True)]
+    return _Affine(torch.cat(parts), theta @ torch.stack([each.bias for each in tails]))

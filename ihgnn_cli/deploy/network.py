@@ -1,0 +1,181 @@
+"""The network of an exported file: what torch's exporter makes of a model, made fit to travel."""
+
+import io
+import logging
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, redirect_stderr, redirect_stdout
+
+import numpy as np
+import onnx
+import torch
+from torch import Tensor, nn
+
+from ihgnn_cli import __version__
+from ihgnn_cli.deploy.form import Form, Layout
+from ihgnn_cli.deploy.onnx_model import OUTPUTS
+from ihgnn_cli.deploy.padded import PaddedIHGNN
+from ihgnn_cli.deploy.sparse import SparseIHGNN
+from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.training.checkpoint import Checkpoint
+
+_READOUT = ".readout."
+
+
+def as_onnx(checkpoint: Checkpoint, form: Form) -> onnx.ModelProto:
+    """The checkpoint's network in a form, without what tells of this machine.
+
+    Raises:
+        IhgnnError: torch exports nothing, or a weight does not fit the form.
+    """
+    model: nn.Module
+    if form.layout is Layout.SPARSE:
+        model = SparseIHGNN(checkpoint)
+        given, sizes = _sparse_example(checkpoint.card.attributes)
+    else:
+        model = PaddedIHGNN(checkpoint, form.nodes)
+        given, sizes = _padded_example(checkpoint.card.attributes, form.nodes)
+    try:
+        with _quiet(), torch.no_grad():
+            program = torch.onnx.export(
+                model,
+                kwargs=given,
+                dynamo=True,
+                opset_version=form.opset,
+                input_names=list(given),
+                output_names=list(OUTPUTS),
+                dynamic_shapes=sizes,
+                external_data=False,
+                verbose=False,
+            )
+    except torch.onnx.OnnxExporterError as error:
+        raise IhgnnError(
+            f"This torch ({torch.__version__}) cannot export the model. Please report this with "
+            "'ihgnn env'."
+        ) from error
+    if program is None:
+        raise IhgnnError("torch exported nothing. Please report this with 'ihgnn env'.")
+    proto: onnx.ModelProto = program.model_proto
+    _strip(proto)
+    if form.small:
+        _halve(proto)
+    for output in proto.graph.output:
+        output.type.tensor_type.shape.dim[0].dim_param = "batch"
+    proto.ir_version = form.ir_version
+    proto.producer_name, proto.producer_version = "ihgnn", __version__
+    return proto
+
+
+_Example = tuple[dict[str, Tensor], dict[str, dict[int, torch.export.Dim]]]
+
+
+def _padded_example(columns: int, fixed: int | None) -> _Example:
+    """Inputs to export with, and which of their sizes may be others."""
+    # Two graphs of three nodes: torch takes a size of 0 or 1 for a fixed one.
+    size, batch = fixed or 3, torch.export.Dim("batch")
+    given = {
+        "node_labels": torch.zeros(2, size, dtype=torch.int64),
+        "adjacency": torch.zeros(2, size, size, dtype=torch.uint8),
+    }
+    sizes = {name: {0: batch} for name in given}
+    if columns:
+        given["attributes"] = torch.zeros(2, size, columns)
+        sizes["attributes"] = {0: batch}
+    if fixed is None:
+        nodes = torch.export.Dim("nodes")
+        for each in sizes.values():
+            each[1] = nodes
+        sizes["adjacency"][2] = nodes
+    return given, sizes
+
+
+def _sparse_example(columns: int) -> _Example:
+    """Two graphs: a pair and one node."""
+    nodes, edges = torch.export.Dim("nodes"), torch.export.Dim("edges")
+    given = {
+        "node_labels": torch.zeros(3, dtype=torch.int64),
+        "edge_index": torch.tensor([[0, 1], [1, 0]]),
+        "ptr": torch.tensor([0, 2, 3]),
+    }
+    sizes = {
+        "node_labels": {0: nodes},
+        "edge_index": {1: edges},
+        "ptr": {0: torch.export.Dim("batch_plus_1")},
+    }
+    if columns:
+        given["attributes"] = torch.zeros(3, columns)
+        sizes["attributes"] = {0: nodes}
+    return given, sizes
+
+
+def _strip(proto: onnx.ModelProto) -> None:
+    """Remove the stack traces and paths that torch leaves wherever there is room for a comment."""
+    graph = proto.graph
+    parts = (graph.node, graph.input, graph.output, graph.value_info, graph.initializer)
+    for part in (proto, graph, *(each for kind in parts for each in kind), *proto.functions):
+        part.ClearField("doc_string")
+        part.ClearField("metadata_props")
+
+
+def _halve(proto: onnx.ModelProto) -> None:
+    """Store the readout's matrices in half precision; the first thing the network does is to cast.
+
+    Only these: half precision anywhere before the sort would change the order of nodes.
+    """
+    casts = []
+    for tensor in proto.graph.initializer:
+        if _READOUT not in tensor.name or len(tensor.dims) < 2:
+            continue
+        with np.errstate(over="ignore"):
+            half = onnx.numpy_helper.to_array(tensor).astype(np.float16)
+        if not np.isfinite(half).all():
+            raise IhgnnError(
+                "A weight is too large for half precision (65,504). Export without --small."
+            )
+        name = tensor.name
+        tensor.CopyFrom(onnx.numpy_helper.from_array(half, f"{name}.half"))
+        casts.append(
+            onnx.helper.make_node("Cast", [tensor.name], [name], to=onnx.TensorProto.FLOAT)
+        )
+    nodes = [*casts, *proto.graph.node]
+    del proto.graph.node[:]
+    proto.graph.node.extend(nodes)
+
+
+def check(proto: onnx.ModelProto, form: Form) -> None:
+    """An export can report success and still have made an invalid file, or one of another form.
+
+    Raises:
+        IhgnnError: it has.
+    """
+    opsets = [(each.domain, each.version) for each in proto.opset_import]
+    if opsets != [("", form.opset)]:
+        raise IhgnnError(
+            f"This torch ({torch.__version__}) does not export to opset {form.opset}. Install a "
+            "newer one, or use the default."
+        )
+    try:
+        onnx.checker.check_model(proto, full_check=True)
+        onnx.shape_inference.infer_shapes(proto, check_type=True, strict_mode=True)
+    except (onnx.checker.ValidationError, onnx.shape_inference.InferenceError) as error:
+        raise IhgnnError(
+            f"torch exported a model that is not valid ONNX ({error}). Please report this with "
+            "'ihgnn env'."
+        ) from error
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Keep the exporter's remarks about itself from the user."""
+    before = logging.root.manager.disable
+    logging.disable(logging.CRITICAL)
+    try:
+        with (
+            warnings.catch_warnings(),
+            redirect_stdout(io.StringIO()),
+            redirect_stderr(io.StringIO()),
+        ):
+            warnings.simplefilter("ignore")
+            yield
+    finally:
+        logging.disable(before)

@@ -1,0 +1,124 @@
+"""The graphs that an exported model is tried on."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from tiny_models import (
+    LARGER_THAN_M,
+    NO_EDGES,
+    PATH,
+    SINGLE,
+    STAR,
+    TRIANGLE,
+    M,
+    dataset,
+    torch_logits,
+    untrained,
+)
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.features import Features
+from ihgnn_cli.deploy.cases import Case, cases_of
+from ihgnn_cli.errors import InputError
+
+
+def by_name(cases: list[Case]) -> dict[str, Case]:
+    return {case.name: case for case in cases}
+
+
+def sizes(graphs: GraphDataset) -> list[int]:
+    return np.diff(graphs.node_ptr).tolist()
+
+
+def edges(graphs: GraphDataset) -> set[tuple[int, int]]:
+    return {(int(one), int(other)) for one, other in graphs.edge_index().T if one < other}
+
+
+def test_the_cases_hold_the_extremes_and_many_sizes() -> None:
+    data = dataset(*[PATH, STAR] * 40, SINGLE, TRIANGLE)
+    cases = by_name(cases_of(untrained(data).card, data))
+    assert list(cases) == [
+        "smallest graph",
+        "largest graph",
+        "graph without edges",
+        "mixed sizes",
+        "graph larger than m",
+        "nodes permuted",
+        "unknown labels",
+    ]
+    assert sizes(cases["smallest graph"].graphs) == [1]
+    assert sizes(cases["largest graph"].graphs) == [5]
+    mixed = sizes(cases["mixed sizes"].graphs)
+    assert len(mixed) == 32
+    assert (mixed[0], mixed[-1]) == (1, 5)
+
+
+def test_a_graph_without_edges_is_a_real_one_or_made_of_one() -> None:
+    data = dataset(PATH, NO_EDGES, TRIANGLE)
+    real = by_name(cases_of(untrained(data).card, data))["graph without edges"].graphs
+    assert (sizes(real), real.num_edges, real.node_label.tolist()) == ([3], 0, [0, 1, 1])
+    data = dataset(PATH, STAR, TRIANGLE)
+    made = by_name(cases_of(untrained(data).card, data))["graph without edges"].graphs
+    assert (sizes(made), made.num_edges, made.node_label.tolist()) == ([3], 0, [0, 1, 2])
+
+
+def test_a_graph_larger_than_m_is_the_largest_beside_itself_up_to_one_node_more() -> None:
+    data = dataset(TRIANGLE, STAR, SINGLE)
+    made = by_name(cases_of(untrained(data, max_nodes=6).card, data))["graph larger than m"].graphs
+    assert sizes(made) == [7]
+    assert made.node_label.tolist() == [1, 0, 0, 0, 2, 1, 0]
+    assert edges(made) == {(0, 1), (0, 2), (0, 3), (0, 4), (5, 6)}
+
+
+def test_permuted_graphs_are_the_same_graphs() -> None:
+    data = dataset(PATH, STAR, TRIANGLE, LARGER_THAN_M)
+    checkpoint = untrained(data, features=Features.BOTH)
+    case = by_name(cases_of(checkpoint.card, data))["nodes permuted"]
+    assert case.asked is not case.graphs
+    assert sizes(case.asked) == sizes(case.graphs)
+    assert case.asked.node_label.tolist() != case.graphs.node_label.tolist()
+    np.testing.assert_allclose(
+        torch_logits(checkpoint, case.asked), torch_logits(checkpoint, case.graphs), atol=1e-5
+    )
+
+
+def test_a_third_of_the_labels_is_unknown_where_labels_are_read() -> None:
+    data = dataset(PATH, STAR, TRIANGLE)
+    unknown = by_name(cases_of(untrained(data).card, data))["unknown labels"].graphs
+    assert np.flatnonzero(unknown.node_label == -1).tolist() == [0, 3, 6, 9, 12]
+    attributes = untrained(data, features=Features.ATTRIBUTES).card
+    assert "unknown labels" not in by_name(cases_of(attributes, data))
+
+
+def test_models_of_degrees_meet_one_that_is_above_all_they_know() -> None:
+    data = dataset(PATH, STAR, TRIANGLE, labelled=False)
+    card = untrained(data).card
+    cases = by_name(cases_of(card, data))
+    assert "unknown labels" not in cases
+    above = cases["degree above all seen"].graphs
+    assert above.degree.tolist()[0] == 5  # up to 4 were seen
+    assert above.node_label[0] == -1
+    # Degrees follow the edges also where these are taken away.
+    assert (cases["graph without edges"].graphs.node_label == -1).all()
+
+
+def test_no_case_is_larger_than_what_the_model_is_padded_to() -> None:
+    data = dataset(PATH, STAR, TRIANGLE, SINGLE)
+    card = untrained(data).card
+    for nodes in (1, 3, 4, 5, M):
+        cases = by_name(cases_of(card, data, nodes))
+        assert max(case.graphs.max_nodes for case in cases.values()) <= nodes
+        assert "graph larger than m" not in cases
+    assert "graph larger than m" in by_name(cases_of(card, data, M + 1))
+    with pytest.raises(InputError, match=r"up to 2 nodes.*--max-nodes"):
+        cases_of(card, dataset(PATH, STAR), 2)
+    degrees = dataset(PATH, STAR, TRIANGLE, labelled=False)
+    assert "degree above all seen" not in by_name(cases_of(untrained(degrees).card, degrees, 5))
+
+
+def test_other_data_is_in_the_words_of_the_model() -> None:
+    data = dataset(PATH, STAR, TRIANGLE)
+    other = replace(data, label_values=("c", "z", "a"))
+    words = by_name(cases_of(untrained(data).card, other))["smallest graph"].graphs
+    assert words.node_label.tolist() == [2, -1, 0]

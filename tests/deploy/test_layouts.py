@@ -1,0 +1,150 @@
+"""The models that are exported, in either layout, are the model that was trained."""
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+import torch
+from tiny_models import (
+    ALL,
+    AUTHORS,
+    CPU,
+    KITE,
+    LARGE_STAR,
+    NO_EDGES,
+    PATH,
+    SINGLE,
+    SMALL,
+    STAR,
+    TRIANGLE,
+    Eager,
+    dataset,
+    torch_logits,
+    untrained,
+)
+
+from ihgnn_cli.data.features import Features
+from ihgnn_cli.deploy.form import Layout
+from ihgnn_cli.deploy.sparse import SparseIHGNN, block_ends
+from ihgnn_cli.models.settings import Variant
+from ihgnn_cli.training.evaluation import in_words_of
+from ihgnn_cli.training.metrics import mean_probabilities
+
+PAPER: dict[str, Any] = {}
+
+layouts = pytest.mark.parametrize("layout", Layout)
+
+
+@layouts
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize("variant", Variant)
+@pytest.mark.parametrize("options", [PAPER, AUTHORS], ids=["paper", "authors"])
+def test_the_layouts_are_the_model(
+    variant: Variant, options: dict[str, Any], members: int, layout: Layout
+) -> None:
+    if variant is Variant.NO_SEPARATION and options is AUTHORS:
+        pytest.skip("nodes of a triangle are equal in the last layer: their order is anybody's")
+    data = dataset(*ALL)
+    checkpoint = untrained(data, replace(SMALL, variant=variant, **options), members=members)
+    logits = torch_logits(checkpoint, data)
+    found = Eager(checkpoint, layout).answers(data, np.arange(len(data)))
+    p = mean_probabilities(logits)
+    expected = logits[0] if members == 1 else np.log(p)
+    np.testing.assert_allclose(found.logits, expected, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(found.probabilities, p, atol=1e-6)
+    assert found.graph_embedding.shape == (len(data), SMALL.hidden)
+    assert (found.graph_embedding >= 0).all()
+
+
+@layouts
+@pytest.mark.parametrize("options", [PAPER, AUTHORS], ids=["paper", "authors"])
+@pytest.mark.parametrize("features", Features)
+@pytest.mark.parametrize("layers", [0, 1])
+def test_the_layouts_read_what_the_model_reads(
+    features: Features, layers: int, options: dict[str, Any], layout: Layout
+) -> None:
+    data = dataset(*ALL)
+    checkpoint = untrained(data, replace(SMALL, layers=layers, **options), features)
+    found = Eager(checkpoint, layout).answers(data, np.arange(len(data)))
+    expected = torch_logits(checkpoint, data)[0]
+    np.testing.assert_allclose(found.logits, expected, rtol=1e-5, atol=1e-5)
+
+
+@layouts
+@pytest.mark.parametrize("layers", [0, 2])
+def test_degrees_are_counted_and_unseen_ones_are_unknown(layers: int, layout: Layout) -> None:
+    seen = dataset(TRIANGLE, PATH, STAR, NO_EDGES, SINGLE, labelled=False)
+    assert seen.label_values == (0, 1, 2, 4)
+    checkpoint = untrained(seen, replace(SMALL, layers=layers))
+    other = dataset(KITE, LARGE_STAR, STAR, labelled=False)
+    words = in_words_of(checkpoint.card, other).dataset
+    assert (words.node_label == -1).tolist() == [
+        *(False, False, True, False),  # a degree between those that were seen
+        *(True, False, False, False, False, False),  # and one above
+        *[False] * 5,
+    ]
+    expected = torch_logits(checkpoint, words)[0]
+    found = Eager(checkpoint, layout).answers(words, np.arange(3))
+    np.testing.assert_allclose(found.logits, expected, rtol=1e-5, atol=1e-5)
+    # Whatever the caller writes as label: degrees are counted inside.
+    model, inputs = Eager(checkpoint, layout).model, Eager(checkpoint, layout).inputs
+    given = {k: torch.tensor(v) for k, v in inputs(checkpoint.card, words, np.arange(3)).items()}
+    given["node_labels"] = torch.where(given["node_labels"] == -1, -1, 0)
+    with torch.no_grad():
+        np.testing.assert_array_equal(model(**given)[0].numpy(), found.logits)
+
+
+@layouts
+def test_answers_do_not_depend_on_the_other_graphs_of_a_batch(layout: Layout) -> None:
+    data = dataset(*ALL)
+    exported = Eager(untrained(data), layout)
+    together = exported.answers(data, np.arange(len(data))).logits
+    for graph in range(len(data)):
+        alone = exported.answers(data, np.array([graph])).logits[0]
+        np.testing.assert_allclose(alone, together[graph], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize(
+    ("m", "ends"),
+    [
+        (1, [1]),
+        (32, [32]),
+        (48, [48]),
+        (49, [32, 49]),
+        (96, [32, 96]),
+        (97, [32, 64, 97]),
+        (620, [32, 64, 128, 256, 620]),
+    ],
+)
+def test_blocks_of_ranks_double_and_end_at_m(m: int, ends: list[int]) -> None:
+    assert list(block_ends(m)) == ends
+
+
+def test_graphs_that_reach_other_blocks_and_end_beyond_m_keep_to_their_rows() -> None:
+    # Paths of all sizes around the ends of the blocks, and beyond m = 70: blocks of 32, 38.
+    paths = [
+        ([node % 3 for node in range(size)], [(node, node + 1) for node in range(size - 1)])
+        for size in (1, 31, 32, 33, 69, 70, 71, 100, 2)
+    ]
+    data = dataset(*paths)
+    checkpoint = untrained(data, max_nodes=70)
+    assert len(SparseIHGNN(checkpoint).members[0].readout) == 2
+    expected = torch_logits(checkpoint, data)[0]
+    found = Eager(checkpoint, Layout.SPARSE).answers(data, np.arange(len(data))).logits
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
+
+
+def test_a_graph_without_nodes_is_a_graph_all_the_same() -> None:
+    data = dataset(PATH, STAR)
+    checkpoint = untrained(data)
+    model = SparseIHGNN(checkpoint)
+    labels = torch.tensor(data.node_label).long()
+    edges = torch.tensor(data.edge_index())
+    with torch.no_grad():
+        expected = model(labels, edges, torch.tensor([0, 5, 10]))[0]
+        found = model(labels, edges, torch.tensor([0, 0, 5, 5, 10, 10]))[0]
+    torch.testing.assert_close(found[[1, 3]], expected)
+    bias = checkpoint.weights["hidden_bias"][0].relu() @ checkpoint.weights["weight"][0]
+    empty = (bias + checkpoint.weights["bias"][0]).to(CPU)
+    torch.testing.assert_close(found[[0, 2, 4]], empty.expand(3, -1))

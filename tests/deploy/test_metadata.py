@@ -1,0 +1,61 @@
+"""What an exported file tells of itself."""
+
+from dataclasses import asdict, replace
+
+import pytest
+from tiny_models import ALL, SMALL, dataset, untrained
+
+from ihgnn_cli.data.features import Features
+from ihgnn_cli.deploy.form import Form, Layout
+from ihgnn_cli.deploy.metadata import FORMAT, described, metadata
+
+DATA = dataset(*ALL)
+SETTINGS = asdict(SMALL)
+
+
+def test_everything_that_a_caller_needs_is_told() -> None:
+    card = untrained(DATA).card
+    told = metadata(card, SETTINGS, 1, Form(opset=20, small=True))
+    assert told["format"] == FORMAT
+    assert told["card"]["class_values"] == ["x", "y"]
+    assert told["card"]["label_values"] == ["a", "b", "c"]
+    assert told["card"]["label_source"] == told["card"]["features"] == "labels"
+    assert told["card"]["max_nodes"] == 6
+    assert told["card"]["fingerprint"] == DATA.fingerprint
+    assert (told["layout"], told["opset"], told["ir_version"]) == ("padded", 20, 9)
+    assert (told["small"], told["members"]) == (True, 1)
+    assert (told["padding_label"], told["unknown_label"]) == (-1, -2)
+    assert told["inputs"]["node_labels"]["shape"] == ["batch", "nodes"]
+    assert told["outputs"]["probabilities"]["shape"] == ["batch", 2]
+    for value in (*told["inputs"].values(), *told["outputs"].values()):
+        assert value["type"] in {"int64", "uint8", "float32"}
+        assert value["meaning"]
+
+
+def test_what_a_label_is_depends_on_the_model() -> None:
+    degrees = dataset(*ALL, labelled=False)
+    for data, features, said in (
+        (DATA, Features.LABELS, "position of the node's label"),
+        (DATA, Features.BOTH, "position of the node's label"),
+        (DATA, Features.ATTRIBUTES, "reads no labels"),
+        (degrees, Features.LABELS, "counts the neighbours itself"),
+    ):
+        card = untrained(data, features=features).card
+        told = metadata(card, SETTINGS, 1, Form(Layout.SPARSE))["inputs"]
+        assert said in told["node_labels"]["meaning"]
+        assert ("attributes" in told) is (features is not Features.LABELS)
+
+
+@pytest.mark.parametrize("place", ["/home/me/tiny.jsonl", r"C:\me\tiny.zip", "../tiny"])
+def test_a_path_stays_on_its_machine(place: str) -> None:
+    card = replace(untrained(DATA).card, dataset=place)
+    assert metadata(card, SETTINGS, 1, Form())["card"]["dataset"] == ""
+
+
+@pytest.mark.parametrize("form", [Form(), Form(nodes=9), Form(Layout.SPARSE)])
+def test_what_is_told_is_understood(form: Form) -> None:
+    card = untrained(DATA).card
+    found = described(metadata(card, SETTINGS, 1, form))
+    assert found.card.as_plain() == card.as_plain()
+    assert (found.layout, found.nodes) == (form.layout, form.nodes)
+    assert found.columns == 16 * 3

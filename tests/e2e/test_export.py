@@ -1,0 +1,92 @@
+"""`ihgnn export` as a user starts it."""
+
+import json
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+from refusals import assert_refused
+
+CASES = [
+    "smallest graph",
+    "largest graph",
+    "graph without edges",
+    "mixed sizes",
+    "graph larger than m",
+]
+TRAIN = ("train", "--epochs", "1", "--width", "8", "--hidden", "8", "--quiet", "--out")
+
+
+@pytest.fixture(scope="module")
+def checkpoint(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Of a short training on MUTAG."""
+    folder = tmp_path_factory.mktemp("export") / "run"
+    subprocess.run([command, *TRAIN, folder], check=True, capture_output=True, timeout=120)
+    return folder / "ckpt.pt"
+
+
+def test_a_sparse_model_is_verified_shown_and_evaluated(
+    ihgnn, checkpoint: Path, tmp_path: Path
+) -> None:
+    done = ihgnn("export", checkpoint, "model.onnx", "--layout", "sparse", "--small")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("model.onnx: ")
+    for said in (*CASES, "nodes permuted", "unknown labels", "edge_index", "half precision"):
+        assert said in done.stdout
+    assert done.stderr.strip() == "Wrote model.onnx and model.json"
+    assert sorted(each.name for each in tmp_path.iterdir()) == ["model.json", "model.onnx"]
+    about = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
+    assert (about["layout"], about["small"], about["opset"]) == ("sparse", True, 18)
+    ours = json.loads(ihgnn("evaluate", checkpoint, "--json").stdout)
+    theirs = json.loads(ihgnn("evaluate", "model.onnx", "--json").stdout)
+    assert theirs["confusion"] == ours["confusion"]
+    assert theirs["log_loss"] == pytest.approx(ours["log_loss"], abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--opset", "17"), "18 to 23 are tested"),
+        (("--opset", "99"), "18 to 23 are tested"),
+        (("--max-nodes", "0"), "at least 1"),
+        (("--layout", "sparse", "--max-nodes", "30"), "pads nothing"),
+        (("--max-nodes", "3"), "No graph of MUTAG has up to 3 nodes"),
+        (("--no-verify", "--dataset", "MUTAG"), "Drop one"),
+    ],
+)
+def test_forms_that_cannot_be_are_refused(
+    ihgnn, checkpoint: Path, tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    assert_refused(ihgnn("export", checkpoint, "model.onnx", *options), 2, said)
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("layout", ["padded", "sparse"])
+@pytest.mark.parametrize("name", ["IMDB-BINARY", "PROTEINS", "COLLAB", "DD"])
+def test_real_data_is_exported_and_verified(
+    command: str, tmp_path: Path, real_data: Path, name: str, layout: str
+) -> None:
+    environment = {**os.environ, "IHGNN_DATA": str(real_data)}
+
+    def run(*args: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [command, *args],
+            cwd=tmp_path,
+            env=environment,
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=600,
+        )
+
+    run(*TRAIN, "run", "--dataset", name)
+    done = run("export", "run/ckpt.pt", "model.onnx", "--layout", layout, "--json")
+    told = json.loads(done.stdout)["parity"]
+    cases = {each["case"]: each for each in told["cases"]}
+    assert set(CASES) < set(cases)
+    degrees = name in {"IMDB-BINARY", "COLLAB"}
+    assert ("degree above all seen" in cases) is degrees
+    assert ("unknown labels" in cases) is not degrees
+    assert ("132 MB" in done.stderr) is (name == "DD" and layout == "padded")
