@@ -69,4 +69,13 @@ Device = Annotated[
         help="auto (a GPU where there is one; the default), cpu, cuda or cuda:N.",
     ),
 ]
+Provider = Annotated[
+    str | None,
+    typer.Option(
+        "--provider",
+        metavar="NAME",
+        help="For an exported model: a provider of onnxruntime instead of a device; 'ihgnn env' "
+        "shows which load.",
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
