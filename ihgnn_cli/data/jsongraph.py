@@ -13,6 +13,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,8 @@ def parse_graph(line: str | bytes) -> JsonGraph:
         GraphError: the line is not a graph in this format; says what is wrong and what to do.
     """
     try:
-        entry = json.loads(line, object_pairs_hook=_without_repetition)
+        text = line if isinstance(line, str) else line.decode(json.detect_encoding(line))
+        entry = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise GraphError(f"not JSON ({error}).", "Write one JSON object a line.") from None
     if not isinstance(entry, dict):
@@ -111,10 +113,15 @@ def check_graph(entry: Mapping[str, Any]) -> JsonGraph:
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """JSON lets a key stand twice and takes the last; here one of them is a mistake."""
-    key, count = Counter(key for key, _ in pairs).most_common(1)[0] if pairs else ("", 0)
-    if count > 1:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise GraphError(f"the key '{_shown(key)}' stands there twice.", "Keep one of them.")
-    return dict(pairs)
+    return found
+
+
+# Made once: json.loads would make one for each line.
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_repetition)
 
 
 def _told(value: object) -> str:
@@ -136,8 +143,12 @@ def _value(key: str, value: object) -> Value:
 def _values(entry: Mapping[str, Any], key: str) -> list[Value] | None:
     if entry.get(key) is None:
         return None
-    values = [_value(key, value) for value in _list(entry, key)]
-    if len({type(value) for value in values}) > 1:
+    values: list[Value] = _list(entry, key)
+    kinds = set(map(type, values))
+    if kinds != {int}:  # which nothing can be wrong with
+        for value in values:
+            _value(key, value)
+    if len(kinds) > 1:
         raise GraphError(f"{key} mixes integers and strings.", "Use one kind throughout the file.")
     return values
 
@@ -194,8 +205,25 @@ def _num_nodes(
 def _edges(entry: Mapping[str, Any], num_nodes: int) -> list[tuple[int, int]]:
     if "edges" not in entry:
         raise GraphError("no edges.", 'Add "edges": [[0, 1], ...], or [] for a graph without.')
-    edges = []
-    for edge in _list(entry, "edges"):
+    listed = _list(entry, "edges")
+    if not _are_pairs_below(num_nodes, listed):
+        _refuse_edges(listed, num_nodes)
+    return list(map(tuple, listed))
+
+
+def _are_pairs_below(limit: int, listed: list[Any]) -> bool:
+    """Whether nothing is wrong with the edges, found out without a look at each."""
+    if not listed:
+        return True
+    if not set(map(type, listed)) <= {list, tuple} or set(map(len, listed)) != {2}:
+        return False
+    ends = list(chain.from_iterable(listed))
+    return set(map(type, ends)) == {int} and min(ends) >= 0 and max(ends) < limit
+
+
+def _refuse_edges(listed: list[Any], num_nodes: int) -> None:
+    """Say what is wrong with the first that is wrong."""
+    for edge in listed:
         if (
             not isinstance(edge, list | tuple)
             or len(edge) != 2
@@ -207,5 +235,3 @@ def _edges(entry: Mapping[str, Any], num_nodes: int) -> list[tuple[int, int]]:
                 f"edge {_told(edge)} in a graph of {num_nodes} nodes.",
                 f"Nodes are counted from 0 to {num_nodes - 1}.",
             )
-        edges.append((edge[0], edge[1]))
-    return edges
