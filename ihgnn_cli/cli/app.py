@@ -10,7 +10,17 @@ from typing import Annotated, NoReturn
 import typer
 
 from ihgnn_cli import __version__
-from ihgnn_cli.cli import crossval, datasets, env, evaluate, export, homophily, predict, train
+from ihgnn_cli.cli import (
+    bench_export,
+    crossval,
+    datasets,
+    env,
+    evaluate,
+    export,
+    homophily,
+    predict,
+    train,
+)
 from ihgnn_cli.errors import IhgnnError
 
 DEBUG_VARIABLE = "IHGNN_DEBUG"
@@ -27,6 +37,7 @@ app.command("train")(train.train)
 app.command("crossval")(crossval.crossval)
 app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
+app.command("bench-export")(bench_export.bench_export)
 app.command("predict")(predict.predict)
 app.command("homophily")(homophily.homophily)
 app.add_typer(datasets.app, name="datasets")

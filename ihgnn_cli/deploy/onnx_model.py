@@ -78,10 +78,14 @@ class OnnxClassifier:
         shapes = {each.name: each.shape[1] for each in self.session.get_outputs()}
         found = {name: np.empty((len(graphs), shapes[name]), np.float32) for name in OUTPUTS}
         for chosen in self._batches(np.diff(dataset.node_ptr)[graphs]):
-            inputs = padded_inputs(self.card, dataset, graphs[chosen])
+            inputs = self.inputs(dataset, graphs[chosen])
             for name, values in zip(OUTPUTS, self.session.run(OUTPUTS, inputs), strict=True):
                 found[name][chosen] = values
         return Answers(**found)
+
+    def inputs(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> dict[str, NDArray[Any]]:
+        """The arrays of one batch, in the layout of the file."""
+        return padded_inputs(self.card, dataset, graphs)
 
     def _batches(self, sizes: NDArray[np.int64]) -> Iterator[NDArray[np.int64]]:
         """Places in `sizes`, similar ones together, in batches of bounded memory."""
@@ -97,7 +101,10 @@ class OnnxClassifier:
 
 
 def load_onnx(
-    path: Path, device: str = "auto", providers: Sequence[str] | None = None
+    path: Path,
+    device: str = "auto",
+    providers: Sequence[str] | None = None,
+    threads: int | None = None,
 ) -> OnnxClassifier:
     """The classifier of an exported file.
 
@@ -105,12 +112,13 @@ def load_onnx(
         path: the .onnx file.
         device: auto (a GPU where onnxruntime can use one), cpu, cuda or cuda:N.
         providers: those of onnxruntime by name instead of a device, the best first.
+        threads: that the CPU works with; `None` leaves it to onnxruntime.
 
     Raises:
         InputError: the file is no model that 'export' wrote, or the device or provider does not
             start.
     """
-    session = _session(path, device, providers)
+    session = _session(path, device, providers, threads)
     text = session.get_modelmeta().custom_metadata_map.get(METADATA_KEY)
     if text is None:
         raise InputError(f"{path} is an ONNX file, but not one of ihgnn. {_GIVE_ANOTHER}")
@@ -172,7 +180,7 @@ def padded_inputs(
 
 
 def _session(
-    path: Path, device: str, providers: Sequence[str] | None
+    path: Path, device: str, providers: Sequence[str] | None, threads: int | None
 ) -> "onnxruntime.InferenceSession":
     import onnxruntime
 
@@ -184,6 +192,7 @@ def _session(
     if missing and asked is not None:
         raise InputError(f"No provider '{missing[0]}'. There are {', '.join(present)}.")
     options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads or 0
     options.log_severity_level = 4  # a provider that is missing is told by `runs_on`
     onnxruntime.set_default_logger_severity(4)
     try:

@@ -1,12 +1,13 @@
 """Graphs as they come, collected into batches for a model; the bad ones told and left out."""
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import Any
 
 from ihgnn_cli.data.jsongraph import GraphError, JsonGraph, check_graph, parse_graph
 from ihgnn_cli.data.lines import MAX_LINE
 from ihgnn_cli.data.text import NOT_TEXT, SAVE_AS_TEXT
-from ihgnn_cli.errors import DataError
+from ihgnn_cli.errors import DataError, Problem
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.encoding import check_fits, encoded
 from ihgnn_cli.training.prediction import GraphBatch, Origin, Report
@@ -60,33 +61,48 @@ def collected(
     Raises:
         DataError: a graph is bad, and there is nobody to report it to; those before it were given.
     """
-    graphs: list[JsonGraph] = []
-    origins: list[Origin] = []
-    taken = 0
+    pending = _Pending(card)
     for arrival in arrivals:
-        failure: DataError | None = None
-        if arrival is not None:
-            origin, content = arrival
-            try:
-                graph = _checked(content, card)
-            except GraphError as error:
-                problem = origin.problem(error.message, error.remedy)
-                if report is not None:
-                    report(problem)
-                    continue
-                failure = DataError([problem])
-            else:
-                graphs.append(graph)
-                origins.append(Origin(origin.number, origin.file, origin.line, graph.id))
-                taken += graph.num_nodes + len(graph.edges)
-        waiting = arrival is None or failure is not None
-        if graphs and (waiting or len(graphs) >= batch_size or taken >= _ENOUGH):
-            yield GraphBatch(encoded(card, graphs), tuple(origins))
-            graphs, origins, taken = [], [], 0
-        if failure is not None:
-            raise failure
-    if graphs:
-        yield GraphBatch(encoded(card, graphs), tuple(origins))
+        problem = None if arrival is None else pending.add(*arrival)
+        if problem is not None and report is not None:
+            report(problem)
+            continue
+        if arrival is None or problem is not None or pending.is_enough(batch_size):
+            yield from pending.batch()
+        if problem is not None:
+            raise DataError([problem])
+    yield from pending.batch()
+
+
+class _Pending:
+    """Graphs that wait for the others of their batch."""
+
+    def __init__(self, card: ModelCard) -> None:
+        self.card = card
+        self.graphs: list[JsonGraph] = []
+        self.origins: list[Origin] = []
+        self.taken = 0
+
+    def add(self, origin: Origin, content: bytes | Mapping[str, Any]) -> Problem | None:
+        """Take one more; the answer is what is wrong with it."""
+        try:
+            graph = _checked(content, self.card)
+        except GraphError as error:
+            return origin.problem(error.message, error.remedy)
+        self.graphs.append(graph)
+        self.origins.append(replace(origin, id=graph.id))
+        self.taken += graph.num_nodes + len(graph.edges)
+        return None
+
+    def is_enough(self, batch_size: int) -> bool:
+        return len(self.graphs) >= batch_size or self.taken >= _ENOUGH
+
+    def batch(self) -> Iterator[GraphBatch]:
+        """All of them, if there are any, and then begin anew."""
+        if self.graphs:
+            made = GraphBatch(encoded(self.card, self.graphs), tuple(self.origins))
+            self.graphs, self.origins, self.taken = [], [], 0
+            yield made
 
 
 def _checked(content: bytes | Mapping[str, Any], card: ModelCard) -> JsonGraph:
