@@ -112,7 +112,7 @@ def colors(dataset: GraphDataset, rounds: int, *, attributes: bool = False) -> N
     if attributes and dataset.node_attributes is not None:
         start = np.column_stack([color, dataset.node_attributes.astype(np.float64)])
         color = np.unique(start, axis=0, return_inverse=True)[1].reshape(-1)
-    distinct = int(color.max()) + 1
+    distinct = len(np.unique(color))  # of a vocabulary, graphs may have some labels only
     for _ in range(rounds):
         color = _renamed(_refined(dataset, color))
         before, distinct = distinct, int(color.max()) + 1

@@ -68,6 +68,13 @@ def test_labels_keep_nodes_apart() -> None:
     assert sorted(rows.size.tolist()) == [1, 2]
 
 
+@pytest.mark.parametrize("label", [0, 1, 2, -1])
+def test_labels_that_do_not_occur_change_nothing(label: int) -> None:
+    # A path of seven nodes: the ends, their neighbours, those of these, and the middle.
+    rows = color_rows(dataset(nx.path_graph(7), labels=[label] * 7), rounds=3)
+    assert sorted(rows.size.tolist()) == [1, 2, 2, 2]
+
+
 def test_equal_nodes_of_two_graphs_are_two_rows_of_the_same_color() -> None:
     two = dataset(nx.complete_graph(3), nx.complete_graph(3))
     assert len(set(colors(two, 3).tolist())) == 1
