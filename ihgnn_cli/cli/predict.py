@@ -84,7 +84,7 @@ def predict(
         refuse_overwriting([target], [source])
     predictor = load(model, device or AUTO, None if provider is None else [provider])
     console.note(f"{model} on {predictor.runs_on}")
-    tally = _Tally()
+    tally = _Tally(predictor.card)
     report = None if strict else tally.report
     with ExitStack() as stack:
         batches = stack.enter_context(_batches(source, predictor.card, batch_size, report))
@@ -193,7 +193,8 @@ def _writers(
 class _Tally:
     """What has to be said when all is done."""
 
-    def __init__(self) -> None:
+    def __init__(self, card: "ModelCard") -> None:
+        self.card = card
         self.answered = self.bad = self.strange = self.unknown = self.larger = 0
 
     def report(self, problem: "Problem") -> None:
@@ -216,6 +217,7 @@ class _Tally:
             IhgnnError: some graphs were bad.
         """
         from ihgnn_cli.cli import console
+        from ihgnn_cli.data.recode import some_values
         from ihgnn_cli.errors import IhgnnError
         from ihgnn_cli.words import counted
 
@@ -223,7 +225,8 @@ class _Tally:
         if self.unknown:
             console.note(
                 f"{counted(self.unknown, 'node')} in {counted(self.strange, 'graph')} have labels "
-                "that the model does not know; they count as the zero vector."
+                "that the model does not know; they count as the zero vector. It knows "
+                f"{console.plain(some_values(self.card.label_values))}."
             )
         if self.larger:
             console.note(

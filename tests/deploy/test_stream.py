@@ -9,6 +9,7 @@ import pytest
 
 from ihgnn_cli.data import Features, load_dataset
 from ihgnn_cli.data.splits import Split
+from ihgnn_cli.data.text import NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.deploy import stream as module
 from ihgnn_cli.deploy.stream import Arrival, collected, of_lines, of_objects
 from ihgnn_cli.errors import DataError, Problem
@@ -77,7 +78,7 @@ def test_a_bad_graph_is_told_with_its_line_and_keeps_its_number(card: ModelCard)
     assert told[2] == (
         'set.jsonl, line 5: no edges. Add "edges": [[0, 1], ...], or [] for a graph without.'
     )
-    assert "not text" in told[3] or "text" in told[3]
+    assert told[3].endswith(f"{NOT_TEXT} {SAVE_AS_TEXT}")
 
 
 def test_a_line_beyond_measure_is_bad(card: ModelCard, monkeypatch: pytest.MonkeyPatch) -> None:
