@@ -6,7 +6,15 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ihgnn_cli.cli.options import AsJson, DataRoot, Device, Offline, OtherData, Provider
+from ihgnn_cli.cli.options import (
+    AsJson,
+    DataRoot,
+    Device,
+    Offline,
+    OtherData,
+    Provider,
+    chosen_providers,
+)
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.dataset import GraphDataset
@@ -50,7 +58,7 @@ def bench_export(
     from ihgnn_cli.errors import InputError
     from ihgnn_cli.training.devices import AUTO
 
-    providers = None if provider is None else [provider]
+    providers = chosen_providers(device, provider)
     classifier = load_onnx(model, device or AUTO, providers, threads)
     graphs = _graphs(model, classifier.card, dataset, data_root, offline)
     found = []

@@ -78,4 +78,21 @@ Provider = Annotated[
         "shows which load.",
     ),
 ]
+
+
+def chosen_providers(device: str | None, provider: str | None) -> list[str] | None:
+    """What `--provider` asks for.
+
+    Raises:
+        InputError: `--device` asks for something, too.
+    """
+    from ihgnn_cli.errors import InputError
+
+    if provider is None:
+        return None
+    if device is not None:
+        raise InputError("--device and --provider both say where to run. Give one of them.")
+    return [provider]
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]

@@ -8,7 +8,15 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
-from ihgnn_cli.cli.options import AsJson, DataRoot, Device, Offline, Provider, complete_dataset
+from ihgnn_cli.cli.options import (
+    AsJson,
+    DataRoot,
+    Device,
+    Offline,
+    Provider,
+    chosen_providers,
+    complete_dataset,
+)
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.sources import Source
@@ -82,7 +90,7 @@ def predict(
     target = _checked_target(csv, as_json, model)
     if target is not None and source is not None:
         refuse_overwriting([target], [source])
-    predictor = load(model, device or AUTO, None if provider is None else [provider])
+    predictor = load(model, device or AUTO, chosen_providers(device, provider))
     console.note(f"{model} on {predictor.runs_on}")
     tally = _Tally(predictor.card)
     report = None if strict else tally.report

@@ -256,6 +256,23 @@ def test_memory_does_not_grow_with_the_stream(command, mutag_model, tmp_path: Pa
     assert many - few < 10 << 20
 
 
+@pytest.mark.long
+@pytest.mark.skipif(os.name == "nt", reason="Windows does not tell the memory of a process")
+def test_a_stream_of_300_000_graphs_takes_the_memory_of_300(
+    command, mutag_model, mutag: Path, tmp_path: Path
+) -> None:
+    lines = mutag.read_text() * 2
+    (tmp_path / "few.jsonl").write_text(lines)
+    with (tmp_path / "many.jsonl").open("w") as stream:
+        for _ in range(300_000 // 376):
+            stream.write(lines)
+    few, many = (
+        peak_memory(command, mutag_model.exported, tmp_path / f"{name}.jsonl")
+        for name in ("few", "many")
+    )
+    assert many - few < 20 << 20
+
+
 def test_an_exported_model_predicts_without_torch(mutag_model, mutag: Path) -> None:
     code = f"""
 import sys
@@ -284,6 +301,8 @@ def test_mistakes_are_refused(ihgnn, mutag_model, mutag: Path, tmp_path: Path) -
         ihgnn("predict", mutag_model.checkpoint, mutag, "--provider", "CPUExecutionProvider"),
         *(2, "only exported models run on providers"),
     )
+    both = ("--device", "cpu", "--provider", "CPUExecutionProvider")
+    assert_refused(ihgnn("predict", exported, mutag, *both), 2, "Give one of them")
     assert_refused(ihgnn("predict", exported, mutag, "--csv", mutag), 2, "belongs to the data set")
     assert_refused(ihgnn("predict", exported, mutag, "--csv", exported), 2, "belongs to the model")
     assert_refused(ihgnn("predict", exported, mutag, "--csv", "-", "--json"), 2, "both print")
