@@ -81,5 +81,5 @@ def newest(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Run the benchmarks; data sets that are not at hand are skipped."""
     install(session, "test")
-    for script in ("startup", "reading", "homophily", "training", "crossval"):
+    for script in ("startup", "reading", "homophily", "training", "crossval", "predict"):
         session.run("python", f"benchmarks/{script}.py", *session.posargs)
