@@ -88,6 +88,15 @@ def oldest_onnxruntime(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Run the benchmarks; data sets that are not at hand are skipped."""
     install(session, "test")
-    scripts = ("startup", "reading", "homophily", "training", "crossval", "tune", "export", "predict")
+    scripts = (
+        "startup",
+        "reading",
+        "homophily",
+        "training",
+        "crossval",
+        "tune",
+        "export",
+        "predict",
+    )
     for script in scripts:
         session.run("python", f"benchmarks/{script}.py", *session.posargs)

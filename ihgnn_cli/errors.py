@@ -47,7 +47,7 @@ class Problem:
         return self.file if self.line is None else f"{self.file}, line {self.line}"
 
     def __str__(self) -> str:
-        return f"{self.where}: {self.message} {self.remedy}"
+        return f"{self.where}: {self.message} {self.remedy}".rstrip()
 
 
 class DataError(InputError):

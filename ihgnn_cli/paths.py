@@ -3,8 +3,6 @@
 import os
 from pathlib import Path
 
-import platformdirs
-
 DATA_VARIABLE = "IHGNN_DATA"
 CACHE_VARIABLE = "IHGNN_CACHE"
 
@@ -33,4 +31,6 @@ def _first(given: Path | None, variable: str, folder: str) -> Path:
     value = os.environ.get(variable)
     if value:
         return expanded(Path(value)).absolute()
+    import platformdirs  # not there where the package only runs exported models
+
     return platformdirs.user_cache_path("ihgnn", appauthor=False) / folder

@@ -3,6 +3,7 @@
 import os
 import zipfile
 from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,29 @@ def real_data() -> Path:
     if not _REAL_DATA or not Path(_REAL_DATA).is_dir():
         pytest.skip("set IHGNN_DATA to a folder with the paper's data sets as NAME.zip")
     return Path(_REAL_DATA)
+
+
+@dataclass(frozen=True)
+class SmallModel:
+    """A model of MUTAG that took a moment to train, and its export."""
+
+    run: Path
+    checkpoint: Path
+    exported: Path
+
+
+@pytest.fixture(scope="session")
+def mutag_model(tmp_path_factory: pytest.TempPathFactory) -> SmallModel:
+    from ihgnn_cli.cli.app import app
+
+    folder = tmp_path_factory.mktemp("mutag-model")
+    model = SmallModel(folder / "run", folder / "run" / "ckpt.pt", folder / "model.onnx")
+    small = ["--width", "8", "--hidden", "16", "--epochs", "5", "--device", "cpu", "--quiet"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("IHGNN_CACHE", str(folder / "cache"))
+        app(["train", *small, "--out", str(model.run)], standalone_mode=False)
+        app(["export", str(model.checkpoint), str(model.exported)], standalone_mode=False)
+    return model
 
 
 @pytest.fixture

@@ -10,7 +10,18 @@ from typing import Annotated, NoReturn
 import typer
 
 from ihgnn_cli import __version__
-from ihgnn_cli.cli import crossval, datasets, env, evaluate, export, homophily, train, tune
+from ihgnn_cli.cli import (
+    bench_export,
+    crossval,
+    datasets,
+    env,
+    evaluate,
+    export,
+    homophily,
+    predict,
+    train,
+    tune,
+)
 from ihgnn_cli.errors import IhgnnError
 
 DEBUG_VARIABLE = "IHGNN_DEBUG"
@@ -28,6 +39,8 @@ app.command("crossval")(crossval.crossval)
 app.command("tune")(tune.tune)
 app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
+app.command("bench-export")(bench_export.bench_export)
+app.command("predict")(predict.predict)
 app.command("homophily")(homophily.homophily)
 app.add_typer(datasets.app, name="datasets")
 app.command("env")(env.env)

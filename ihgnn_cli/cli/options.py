@@ -69,6 +69,32 @@ Device = Annotated[
         help="auto (a GPU where there is one; the default), cpu, cuda or cuda:N.",
     ),
 ]
+Provider = Annotated[
+    str | None,
+    typer.Option(
+        "--provider",
+        metavar="NAME",
+        help="For an exported model: a provider of onnxruntime instead of a device; 'ihgnn env' "
+        "shows which load.",
+    ),
+]
+
+
+def chosen_providers(device: str | None, provider: str | None) -> list[str] | None:
+    """What `--provider` asks for.
+
+    Raises:
+        InputError: `--device` asks for something, too.
+    """
+    from ihgnn_cli.errors import InputError
+
+    if provider is None:
+        return None
+    if device is not None:
+        raise InputError("--device and --provider both say where to run. Give one of them.")
+    return [provider]
+
+
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 

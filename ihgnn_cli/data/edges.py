@@ -63,6 +63,20 @@ def simplify(
     return SimpleEdges(ptr, target, line, notes)
 
 
+def symmetric(
+    source: NDArray[np.int64], target: NDArray[np.int64], num_nodes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
+    """`neighbor_ptr` and `neighbors` of the same simple graphs, for the few edges of a batch.
+
+    Nothing is told of what was changed, and NumPy is enough.
+    """
+    proper = source != target
+    source, target = source[proper], target[proper]
+    keys = np.unique(np.concatenate([source * num_nodes + target, target * num_nodes + source]))
+    rows, neighbors = np.divmod(keys, num_nodes)
+    return offsets(np.bincount(rows, minlength=num_nodes)), neighbors.astype(np.int32)
+
+
 def _in_order(source: NDArray[np.int32], target: NDArray[np.int32]) -> bool:
     """Whether the pairs ascend strictly, which rules out duplicates too."""
     step = np.diff(source)

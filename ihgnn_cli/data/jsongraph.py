@@ -5,13 +5,15 @@
 Nodes are counted from 0 within their graph. Edges are undirected: each stands once. Node labels
 and classes are integers or strings, the same kind throughout a file. Optional: `node_attributes`
 and `edge_attributes` (a list of numbers per node or edge), `edge_labels`, `num_nodes` where there
-are no node labels, and `id`, which is yours and is not read.
+are no node labels, and `id`, which is yours: predictions repeat it, and nothing else reads it.
 """
 
 import json
 import math
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -54,6 +56,7 @@ class JsonGraph:
     node_attributes: list[list[float]] | None
     edge_labels: list[Value] | None
     edge_attributes: list[list[float]] | None
+    id: object = None
 
 
 def parse_graph(line: str | bytes) -> JsonGraph:
@@ -63,12 +66,22 @@ def parse_graph(line: str | bytes) -> JsonGraph:
         GraphError: the line is not a graph in this format; says what is wrong and what to do.
     """
     try:
-        entry = json.loads(line, object_pairs_hook=_without_repetition)
+        text = line if isinstance(line, str) else line.decode(json.detect_encoding(line))
+        entry = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         raise GraphError(f"not JSON ({error}).", "Write one JSON object a line.") from None
     if not isinstance(entry, dict):
         raise GraphError("not a JSON object.", "Write {...} with node_labels, edges and class.")
-    if unknown := sorted(set(entry) - set(KEYS)):
+    return check_graph(entry)
+
+
+def check_graph(entry: Mapping[str, Any]) -> JsonGraph:
+    """Read what the JSON of one line stands for; tuples are as good as lists.
+
+    Raises:
+        GraphError: it is not a graph in this format; says what is wrong and what to do.
+    """
+    if unknown := sorted(map(str, set(entry) - set(KEYS))):
         raise GraphError(f"unknown key '{_shown(unknown[0])}'.", f"The keys are {', '.join(KEYS)}.")
     labels = _values(entry, "node_labels")
     attributes = _numbers(entry, "node_attributes")
@@ -82,6 +95,7 @@ def parse_graph(line: str | bytes) -> JsonGraph:
         node_attributes=attributes,
         edge_labels=_values(entry, "edge_labels"),
         edge_attributes=_numbers(entry, "edge_attributes"),
+        id=entry.get("id"),
     )
     for key, found, expected in (
         ("node_labels", graph.node_labels, num_nodes),
@@ -99,10 +113,19 @@ def parse_graph(line: str | bytes) -> JsonGraph:
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """JSON lets a key stand twice and takes the last; here one of them is a mistake."""
-    key, count = Counter(key for key, _ in pairs).most_common(1)[0] if pairs else ("", 0)
-    if count > 1:
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        key = Counter(key for key, _ in pairs).most_common(1)[0][0]
         raise GraphError(f"the key '{_shown(key)}' stands there twice.", "Keep one of them.")
-    return dict(pairs)
+    return found
+
+
+# Made once: json.loads would make one for each line.
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_repetition)
+
+
+def _told(value: object) -> str:
+    return json.dumps(value, default=repr)[:40]
 
 
 def _shown(text: str) -> str:
@@ -111,34 +134,36 @@ def _shown(text: str) -> str:
 
 def _value(key: str, value: object) -> Value:
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise GraphError(f"{key} {json.dumps(value)[:40]}.", "Use an integer or a string.")
+        raise GraphError(f"{key} {_told(value)}.", "Use an integer or a string.")
     if isinstance(value, str) and _shown(value) != value:
-        raise GraphError(f"{key} {json.dumps(value)[:40]} holds half a character.", "Mend it.")
+        raise GraphError(f"{key} {_told(value)} holds half a character.", "Mend it.")
     return value
 
 
-def _values(entry: dict[str, Any], key: str) -> list[Value] | None:
+def _values(entry: Mapping[str, Any], key: str) -> list[Value] | None:
     if entry.get(key) is None:
         return None
-    values = [_value(key, value) for value in _list(entry, key)]
-    if len({type(value) for value in values}) > 1:
+    values: list[Value] = _list(entry, key)
+    kinds = set(map(type, values))
+    if kinds != {int}:  # which nothing can be wrong with
+        for value in values:
+            _value(key, value)
+    if len(kinds) > 1:
         raise GraphError(f"{key} mixes integers and strings.", "Use one kind throughout the file.")
     return values
 
 
-def _numbers(entry: dict[str, Any], key: str) -> list[list[float]] | None:
+def _numbers(entry: Mapping[str, Any], key: str) -> list[list[float]] | None:
     if entry.get(key) is None:
         return None
     rows = _list(entry, key)
     for row in rows:
-        numbers = isinstance(row, list) and all(
+        numbers = isinstance(row, list | tuple) and all(
             isinstance(each, int | float) and not isinstance(each, bool) and _fits(each)
             for each in row
         )
         if not numbers or len(row) != len(rows[0]) or not row:
-            raise GraphError(
-                f"{key} {json.dumps(row)[:40]}.", "Use equally long lists of finite numbers."
-            )
+            raise GraphError(f"{key} {_told(row)}.", "Use equally long lists of finite numbers.")
     return rows
 
 
@@ -147,15 +172,15 @@ def _fits(number: float) -> bool:
     return abs(number) <= float(np.finfo(np.float32).max) and not math.isnan(number)
 
 
-def _list(entry: dict[str, Any], key: str) -> list[Any]:
+def _list(entry: Mapping[str, Any], key: str) -> list[Any]:
     value = entry[key]
-    if not isinstance(value, list):
+    if not isinstance(value, list | tuple):
         raise GraphError(f"{key} is not a list.", f'Write "{key}": [...].')
-    return value
+    return list(value)
 
 
 def _num_nodes(
-    entry: dict[str, Any], labels: list[Value] | None, attributes: list[list[float]] | None
+    entry: Mapping[str, Any], labels: list[Value] | None, attributes: list[list[float]] | None
 ) -> int:
     given = entry.get("num_nodes")
     if given is not None and (isinstance(given, bool) or not isinstance(given, int)):
@@ -177,21 +202,36 @@ def _num_nodes(
     return count
 
 
-def _edges(entry: dict[str, Any], num_nodes: int) -> list[tuple[int, int]]:
+def _edges(entry: Mapping[str, Any], num_nodes: int) -> list[tuple[int, int]]:
     if "edges" not in entry:
         raise GraphError("no edges.", 'Add "edges": [[0, 1], ...], or [] for a graph without.')
-    edges = []
-    for edge in _list(entry, "edges"):
+    listed = _list(entry, "edges")
+    if not _are_pairs_below(num_nodes, listed):
+        _refuse_edges(listed, num_nodes)
+    return list(map(tuple, listed))
+
+
+def _are_pairs_below(limit: int, listed: list[Any]) -> bool:
+    """Whether nothing is wrong with the edges, found out without a look at each."""
+    if not listed:
+        return True
+    if not set(map(type, listed)) <= {list, tuple} or set(map(len, listed)) != {2}:
+        return False
+    ends = list(chain.from_iterable(listed))
+    return set(map(type, ends)) == {int} and min(ends) >= 0 and max(ends) < limit
+
+
+def _refuse_edges(listed: list[Any], num_nodes: int) -> None:
+    """Say what is wrong with the first that is wrong."""
+    for edge in listed:
         if (
-            not isinstance(edge, list)
+            not isinstance(edge, list | tuple)
             or len(edge) != 2
             or any(isinstance(end, bool) or not isinstance(end, int) for end in edge)
         ):
-            raise GraphError(f"edge {json.dumps(edge)[:40]}.", "Write two node numbers, [0, 1].")
+            raise GraphError(f"edge {_told(edge)}.", "Write two node numbers, [0, 1].")
         if not (0 <= edge[0] < num_nodes and 0 <= edge[1] < num_nodes):
             raise GraphError(
-                f"edge {json.dumps(edge)[:40]} in a graph of {num_nodes} nodes.",
+                f"edge {_told(edge)} in a graph of {num_nodes} nodes.",
                 f"Nodes are counted from 0 to {num_nodes - 1}.",
             )
-        edges.append((edge[0], edge[1]))
-    return edges

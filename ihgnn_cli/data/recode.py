@@ -46,14 +46,15 @@ def recoded(
             f"{dataset.name} has no node labels, and the model was trained with labels. "
             "Give data of the same kind."
         )
-    label = _positions(dataset.label_values, label_values)
-    classes = _positions(dataset.class_values, class_values)
+    label = positions(dataset.label_values, label_values)
+    classes = positions(dataset.class_values, class_values)
     unknown = tuple(
         value
         for value, position in zip(dataset.label_values, label.tolist(), strict=True)
         if position == UNKNOWN
     )
-    graph_class = classes[dataset.graph_class]
+    # A class that is not known to begin with, as of graphs to predict, stays so.
+    graph_class = np.append(classes, np.int32(UNKNOWN))[dataset.graph_class]
     return Recoded(
         replace(
             dataset,
@@ -67,7 +68,8 @@ def recoded(
     )
 
 
-def _positions(values: Sequence[Value], known: Sequence[Value]) -> NDArray[np.int32]:
+def positions(values: Sequence[Value], known: Sequence[Value]) -> NDArray[np.int32]:
+    """Where each value stands among those that a model knows, else `UNKNOWN`."""
     exact = {value: position for position, value in enumerate(known)}
     by_text = {str(value): position for position, value in enumerate(known)}
     found = [exact.get(value, by_text.get(str(value), UNKNOWN)) for value in values]

@@ -118,14 +118,17 @@ def locate_by_name(
         raise DownloadError(f"{here} {error}") from error
 
 
-def read(source: Source, progress: Progress = NO_PROGRESS) -> GraphDataset:
+def read(source: Source, progress: Progress = NO_PROGRESS, *, classes: bool = True) -> GraphDataset:
     """Read a located data set, through the cache of parsed data.
+
+    Without classes, a TU data set needs no file of them: where it has none, the class of each
+    graph is unknown (-1).
 
     Raises:
         InputError: the files are not in a format that is read, or wrong (`DataError`).
     """
     try:
-        return _read(source, progress)
+        return _read(source, progress, classes)
     except OSError as error:
         raise InputError(f"Cannot read {source.path}: {error.strerror or error}.") from error
 
@@ -206,7 +209,7 @@ def _stem(path: Path) -> str:
     return name.encode(errors="replace").decode()  # a name that can be printed
 
 
-def _read(source: Source, progress: Progress) -> GraphDataset:
+def _read(source: Source, progress: Progress, classes: bool) -> GraphDataset:
     path = source.path
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is neither a file nor a folder. Give one of them.")
@@ -225,6 +228,8 @@ def _read(source: Source, progress: Progress) -> GraphDataset:
         )
     tu = open_tu(path)
     with progress.task(f"Reading {tu.name}", sum(tu.parts.values())) as advance:
+        if not classes and "graph_labels" not in tu:  # never where others would find it
+            return read_tu(tu, advance, classes=False)
         # A zip may hold several data sets, and its name says which is meant.
         key = hashlib.sha256(f"{tu.name}\n{tu.digest()}".encode()).hexdigest()
         return cache.load_or_read(cache_root(), key, tu.name, lambda: read_tu(tu, advance))

@@ -2,7 +2,8 @@
 
 `NAME_A.txt` lists edges `row, column` over node numbers that start at 1 and run through the whole
 data set; `NAME_graph_indicator.txt` gives each node's graph, `NAME_graph_labels.txt` each graph's
-class. Labels and attributes of nodes and edges are optional files with a line per node or edge.
+class (graphs to predict need none). Labels and attributes of nodes and edges are optional files
+with a line per node or edge.
 """
 
 from collections.abc import Callable
@@ -23,13 +24,13 @@ REQUIRED = ("A", "graph_indicator", "graph_labels")
 _NUMBERING = "Node and graph numbers start at 1."
 
 
-def read_tu(files: TUFiles, advance: Advance = silent) -> GraphDataset:
-    """Read a TU data set.
+def read_tu(files: TUFiles, advance: Advance = silent, *, classes: bool = True) -> GraphDataset:
+    """Read a TU data set; without classes, the file of them may be missing.
 
     Raises:
         DataError: with every problem that was found in the files.
     """
-    return _assemble(files.name, _Reading(files, advance).tables())
+    return _assemble(files.name, _Reading(files, advance, classes).tables())
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ class _Tables:
     """The files as they are: numbers from 1, rows in file order."""
 
     graph_indicator: Table
-    graph_labels: Table
+    graph_labels: Table | None
     edges: Table
     node_labels: Table | None
     node_attributes: Table | None
@@ -48,16 +49,17 @@ class _Tables:
 class _Reading:
     """One reading of one set of files, which collects problems instead of stopping at the first."""
 
-    def __init__(self, files: TUFiles, advance: Advance) -> None:
+    def __init__(self, files: TUFiles, advance: Advance, classes: bool) -> None:
         self.files = files
         self.advance = advance
+        self.required = REQUIRED if classes else REQUIRED[:2]
         self.problems: dict[str, ProblemList] = {}
 
     def tables(self) -> _Tables:
         self._require_parts()
         tables = _Tables(
             graph_indicator=self._integers("graph_indicator", columns=1)[:, 0],
-            graph_labels=self._integers("graph_labels", columns=1)[:, 0],
+            graph_labels=self._classes(),
             edges=self._integers("A", columns=2),
             node_labels=self._optional("node_labels", self._integers),
             node_attributes=self._optional("node_attributes", self._floats),
@@ -79,7 +81,7 @@ class _Reading:
             raise DataError(found)
 
     def _require_parts(self) -> None:
-        for part in REQUIRED:
+        for part in self.required:
             if part not in self.files:
                 remedy = "Add it; docs/data.md describes the format."
                 if part == "graph_labels" and "graph_attributes" in self.files:
@@ -106,11 +108,20 @@ class _Reading:
         with self.files.open(part) as stream:
             return read_floats(stream, self._list(part), self.advance)
 
+    def _classes(self) -> Table | None:
+        if "graph_labels" not in self.files:
+            return None
+        return self._integers("graph_labels", columns=1)[:, 0]
+
     def _optional(self, part: str, read: Callable[[str], Table]) -> Table | None:
         return read(part) if part in self.files else None
 
     def _check_indicator(self, tables: _Tables) -> None:
-        indicator, num_graphs = tables.graph_indicator, len(tables.graph_labels)
+        indicator = tables.graph_indicator
+        if tables.graph_labels is None:
+            self._check_numbering(indicator)
+            return
+        num_graphs = len(tables.graph_labels)
         if not num_graphs:
             self._list("graph_labels").add(None, "the file is empty.", "Give each graph a class.")
             return
@@ -124,6 +135,19 @@ class _Reading:
                 "the graph of this line has no nodes in the graph indicator.",
                 "Remove the graph, or give it nodes.",
             )
+
+    def _check_numbering(self, indicator: Table) -> None:
+        """Where no other file says how many graphs there are."""
+        found = self._list("graph_indicator")
+        if not len(indicator):
+            found.add(None, "the file is empty.", "Give each node its graph.")
+            return
+        found.add_rows(indicator < 1, "no number of a graph.", _NUMBERING)
+        if not found:
+            numbers = np.unique(indicator)
+            if len(numbers) < numbers[-1]:
+                missing = int(np.flatnonzero(numbers != np.arange(1, len(numbers) + 1))[0]) + 1
+                found.add(None, f"no node is of graph {missing}.", "Number graphs without gaps.")
 
     def _check_rows(self, tables: _Tables) -> None:
         num_nodes, num_edges = len(tables.graph_indicator), len(tables.edges)
@@ -174,7 +198,7 @@ def _assemble(name: str, tables: _Tables) -> GraphDataset:
             sizes=np.bincount(tables.graph_indicator)[1:],
             source=_positions(tables.edges[:, 0]),
             target=_positions(tables.edges[:, 1]),
-            classes=vocabulary(tables.graph_labels),
+            classes=_classes(tables),
             node_labels=_coded(tables.node_labels),
             node_attributes=tables.node_attributes,
             edge_labels=_coded(tables.edge_labels),
@@ -182,6 +206,12 @@ def _assemble(name: str, tables: _Tables) -> GraphDataset:
             reordered_nodes=moved,
         )
     )
+
+
+def _classes(tables: _Tables) -> Coded:
+    if tables.graph_labels is None:
+        return np.full(int(tables.graph_indicator.max()), -1, dtype=np.int32), ()
+    return vocabulary(tables.graph_labels)
 
 
 def _positions(numbers: Table) -> Table:

@@ -1,6 +1,7 @@
 """A trained model that answers for graphs, wherever its file came from."""
 
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 from typing import Protocol
 
@@ -13,6 +14,7 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.ihgnn import IHGNN
 from ihgnn_cli.training.checkpoint import Checkpoint, load_checkpoint
+from ihgnn_cli.training.devices import computing
 from ihgnn_cli.training.metrics import mean_probabilities
 from ihgnn_cli.training.stack import predict
 
@@ -55,9 +57,14 @@ class TorchClassifier:
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """[len(graphs), C]."""
-        return mean_probabilities(predict(self._model(), self._store(dataset), graphs))
+        store = self._store(dataset)
+        elements = int(store.cost(graphs).sum()) * self.checkpoint.config.model.width
+        with computing(elements):
+            return mean_probabilities(predict(self._model, store, graphs))
 
+    @cached_property
     def _model(self) -> IHGNN:
+        """Built once: a stream of graphs asks thousands of times."""
         return self.checkpoint.model(self.device)
 
     def _store(self, dataset: GraphDataset) -> GraphStore:

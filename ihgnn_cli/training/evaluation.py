@@ -1,6 +1,7 @@
 """Evaluating a model: on which graphs, how good, and whether it has seen them before."""
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +13,6 @@ from ihgnn_cli.data.recode import UNKNOWN, Recoded, recoded, some_values
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.measures import graph_homophily
 from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.training.classifier import Classifier
 from ihgnn_cli.training.kinds import Part
 from ihgnn_cli.training.metrics import (
     HomophilyBin,
@@ -23,6 +23,9 @@ from ihgnn_cli.training.metrics import (
     measure,
 )
 from ihgnn_cli.words import counted
+
+if TYPE_CHECKING:  # an exported model is evaluated without torch
+    from ihgnn_cli.training.classifier import Classifier
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +56,9 @@ class Evaluation:
     """Graphs larger than m: they keep their first m nodes in sorted order."""
 
 
-def evaluate(classifier: Classifier, dataset: GraphDataset, part: Part | None = None) -> Evaluation:
+def evaluate(
+    classifier: "Classifier", dataset: GraphDataset, part: Part | None = None
+) -> Evaluation:
     """Evaluate on a part of the model's own data (by default its test graphs), or on other data.
 
     Raises:

@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ihgnn_cli.data.dataset import ReadingNotes
-from ihgnn_cli.data.edges import SimpleEdges, count_conflicts, simplify
+from ihgnn_cli.data.edges import SimpleEdges, count_conflicts, simplify, symmetric
 
 Pairs = list[tuple[int, int]]
 
@@ -173,3 +173,12 @@ def test_conflicts_cannot_be_counted_without_lines() -> None:
     edges = simplify(source, target, 2, keep_lines=False)
     with pytest.raises(ValueError, match="keep_lines=True"):
         count_conflicts(edges, source, target, np.array([1]))
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), max_size=30))
+def test_the_edges_of_a_batch_become_the_same_graphs(pairs: Pairs) -> None:
+    source, target = ends(pairs)
+    ptr, neighbors = symmetric(source.astype(np.int64), target.astype(np.int64), 7)
+    expected = simple(pairs, 7)
+    assert ptr.tolist() == expected.neighbor_ptr.tolist()
+    assert neighbors.tolist() == expected.neighbors.tolist()

@@ -145,8 +145,10 @@ def test_null_is_the_same_as_absent(read: Read, key: str) -> None:
     )
 
 
-def test_an_id_is_not_read(read: Read) -> None:
+def test_an_id_goes_along_and_changes_nothing(read: Read) -> None:
     assert read(graph(id={"mine": [1]})).fingerprint == read(graph()).fingerprint
+    assert parse_graph(as_bytes(graph(id={"mine": [1]}))).id == {"mine": [1]}
+    assert parse_graph(as_bytes(graph())).id is None
 
 
 @pytest.mark.parametrize(

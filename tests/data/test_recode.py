@@ -151,3 +151,10 @@ def test_data_without_labels_does_not_fit_a_model_of_labels(two: GraphDataset) -
 )
 def test_a_few_values_are_told(values: tuple[int | str, ...], expected: str) -> None:
     assert some_values(values) == expected
+
+
+def test_a_class_that_nobody_knows_stays_unknown(two: GraphDataset) -> None:
+    nameless = replace(two, graph_class=np.array([UNKNOWN, UNKNOWN]), class_values=())
+    found = recoded(nameless, two.label_values, LABELS, two.class_values)
+    assert found.dataset.graph_class.tolist() == [UNKNOWN, UNKNOWN]
+    assert found.unlabelled.tolist() == [0, 1]

@@ -415,3 +415,14 @@ def test_bundled_mutag_is_the_paper_s_mutag() -> None:
 def test_bundled_mutag_is_the_tu_server_s_mutag(real_data: Path) -> None:
     published = load_dataset(str(real_data / "MUTAG.zip"))
     assert published.fingerprint == load_dataset("MUTAG").fingerprint
+
+
+def test_graphs_without_classes_are_read_on_request_and_by_nobody_else(
+    write_tu: Callable[..., Path],
+) -> None:
+    folder = write_tu(A="1, 2\n2, 1\n", graph_indicator="1\n1\n")
+    source = locate(str(folder))
+    for _ in range(2):
+        assert read(source, classes=False).class_values == ()
+        with pytest.raises(DataError, match=r"TINY_graph_labels\.txt: the file is missing"):
+            read(source)

@@ -400,3 +400,39 @@ def test_a_number_of_18_digits_is_out_of_range_and_no_crash(write_tu: WriteTU) -
         ("TINY_A.txt", 1),
         ("TINY_graph_indicator.txt", 2),
     }
+
+
+def read_without_classes(folder: Path) -> GraphDataset:
+    return read_tu(open_tu(folder), classes=False)
+
+
+def test_graphs_to_predict_need_no_classes(write_tu: WriteTU) -> None:
+    parts = {name: text for name, text in PATH_AND_EDGE.items() if name != "graph_labels"}
+    dataset = read_without_classes(write_tu(**parts))
+    assert (dataset.graph_class.tolist(), dataset.class_values) == ([-1, -1], ())
+    assert dataset.node_ptr.tolist() == [0, 3, 5]
+    assert dataset.neighbors.tolist() == [1, 0, 2, 1, 4, 3]
+
+
+def test_classes_that_are_there_are_read_all_the_same(write_tu: WriteTU) -> None:
+    folder = write_tu(**PATH_AND_EDGE)
+    assert read_without_classes(folder).fingerprint == read(folder).fingerprint
+
+
+@pytest.mark.parametrize(
+    ("indicator", "line", "message"),
+    [
+        ("1\n0\n", 2, "no number of a graph."),
+        ("1\n3\n", None, "no node is of graph 2."),
+        ("2\n2\n", None, "no node is of graph 1."),
+        ("", None, "the file is empty."),
+    ],
+)
+def test_without_classes_the_indicator_numbers_the_graphs(
+    write_tu: WriteTU, indicator: str, line: int | None, message: str
+) -> None:
+    with pytest.raises(DataError) as caught:
+        read_without_classes(write_tu(A="", graph_indicator=indicator))
+    problem = caught.value.problems[0]
+    assert (problem.file, problem.line) == ("TINY_graph_indicator.txt", line)
+    assert problem.message == message

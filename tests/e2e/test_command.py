@@ -12,7 +12,9 @@ from refusals import assert_refused
 from ihgnn_cli import __version__
 
 ESCAPE = "\x1b["
-COMMANDS = ("train", "evaluate", "export", "homophily", "datasets", "env")
+COMMANDS = (
+    *("train", "evaluate", "export", "predict", "bench-export", "homophily", "datasets", "env"),
+)
 
 
 def test_help_lists_the_commands(ihgnn) -> None:

@@ -1,0 +1,139 @@
+"""`ihgnn bench-export`: how fast an exported model is on this machine."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ihgnn_cli.cli.options import (
+    AsJson,
+    DataRoot,
+    Device,
+    Offline,
+    OtherData,
+    Provider,
+    chosen_providers,
+)
+
+if TYPE_CHECKING:
+    from ihgnn_cli.data.dataset import GraphDataset
+    from ihgnn_cli.deploy.speed import Speed
+    from ihgnn_cli.models.card import ModelCard
+
+_BATCH_SIZES = (1, 32, 256)
+
+
+def bench_export(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An exported .onnx file.")],
+    batch_size: Annotated[
+        list[int] | None,
+        typer.Option(
+            "--batch-size",
+            min=1,
+            help="Graphs a batch; repeat for several. Default: 1, 32 and 256.",
+        ),
+    ] = None,
+    seconds: Annotated[
+        float,
+        typer.Option(min=0.01, help="How long each batch size is measured, after a warm-up."),
+    ] = 3.0,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1, help="Threads of the CPU. Default: as many as onnxruntime takes by itself."
+        ),
+    ] = None,
+    dataset: OtherData = None,
+    device: Device = None,
+    provider: Provider = None,
+    data_root: DataRoot = None,
+    offline: Offline = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure throughput and latency of an exported model, on graphs of its data set."""
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.deploy.onnx_model import load_onnx
+    from ihgnn_cli.deploy.speed import measure
+    from ihgnn_cli.errors import InputError
+    from ihgnn_cli.training.devices import AUTO
+
+    providers = chosen_providers(device, provider)
+    classifier = load_onnx(model, device or AUTO, providers, threads)
+    graphs = _graphs(model, classifier.card, dataset, data_root, offline)
+    found = []
+    for size in dict.fromkeys(batch_size or _BATCH_SIZES):
+        try:
+            found.append(measure(classifier, graphs, size, seconds))
+        except InputError as error:
+            if not found:
+                raise
+            console.note(f"Batch size {size:,} is left out. {error}")
+    if as_json:
+        console.show_json(
+            {
+                "model": model,
+                "runs_on": classifier.runs_on,
+                "threads": threads,
+                "dataset": graphs.name,
+                "graphs": len(graphs),
+                "mean_nodes": graphs.num_nodes / len(graphs),
+                "seconds": seconds,
+                "speeds": [asdict(each) for each in found],
+            }
+        )
+        return
+    console.show(
+        f"{model} on {graphs.name} ({len(graphs):,} graphs, {graphs.num_nodes / len(graphs):.1f} "
+        f"nodes on average), on {classifier.runs_on}, {_threads_words(threads)}",
+        style="bold",
+    )
+    _show(found)
+
+
+def _graphs(
+    model: Path, card: "ModelCard", given: str | None, data_root: Path | None, offline: bool
+) -> "GraphDataset":
+    """Those that were asked for, or the model's own, in the card's words."""
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.data.sources import locate, read
+    from ihgnn_cli.errors import InputError
+    from ihgnn_cli.training.evaluation import in_words_of
+
+    name = given or card.dataset
+    if not name:
+        raise InputError(
+            f"{model} was trained on a file ({card.dataset_name}), and does not know where it is "
+            "here. Give graphs with --dataset."
+        )
+    progress = console.ProgressDisplay()
+    source = locate(name, data_root=data_root, offline=offline, progress=progress)
+    return in_words_of(card, read(source, progress)).dataset
+
+
+def _threads_words(threads: int | None) -> str:
+    from ihgnn_cli.words import counted
+
+    return "threads as onnxruntime chooses" if threads is None else counted(threads, "thread")
+
+
+def _show(found: "list[Speed]") -> None:
+    from ihgnn_cli.cli import console
+
+    model = console.table("The model: milliseconds a batch", "Batch", *_LATENCY, "Graphs a second")
+    inputs = console.table(
+        "Making its inputs: milliseconds a batch", "Batch", *_LATENCY, "With both, graphs a second"
+    )
+    for each in found:
+        for table, latency, rate in (
+            (model, each.model, each.graphs_per_second),
+            (inputs, each.inputs, each.graphs_per_second_with_inputs),
+        ):
+            times = (latency.p50, latency.p90, latency.p99, latency.mean)
+            cells = [f"{1000 * value:,.3f}" for value in times]
+            table.add_row(f"{each.batch_size:,}", f"{each.batches:,}", *cells, f"{rate:,.0f}")
+    console.show(model)
+    console.show(inputs)
+
+
+_LATENCY = ("Runs", "p50", "p90", "p99", "Mean")

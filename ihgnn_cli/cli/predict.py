@@ -1,0 +1,249 @@
+"""`ihgnn predict`: what a trained model says of graphs, as they come."""
+
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO
+
+import typer
+
+from ihgnn_cli.cli.options import (
+    AsJson,
+    DataRoot,
+    Device,
+    Offline,
+    Provider,
+    chosen_providers,
+    complete_dataset,
+)
+
+if TYPE_CHECKING:
+    from ihgnn_cli.data.sources import Source
+    from ihgnn_cli.deploy import Prediction
+    from ihgnn_cli.errors import Problem
+    from ihgnn_cli.models.card import ModelCard
+    from ihgnn_cli.report.predictions import Write
+    from ihgnn_cli.training.prediction import GraphBatch, Report
+
+STANDARD = "-"
+_STANDARD_INPUT = "standard input"
+
+
+def predict(
+    model: Annotated[
+        Path,
+        typer.Argument(
+            metavar="MODEL",
+            help="An exported .onnx, or a run folder or its checkpoint (ckpt.pt).",
+        ),
+    ],
+    graphs: Annotated[
+        str,
+        typer.Argument(
+            metavar="GRAPHS",
+            help="A .jsonl file, - for JSON lines on standard input, or a TU folder, zip or name. "
+            "Classes are not needed.",
+            autocompletion=complete_dataset,
+        ),
+    ],
+    csv: Annotated[
+        str | None,
+        typer.Option(
+            "--csv",
+            metavar="FILE",
+            help="Write one row a graph to a file instead of a table; - prints the rows.",
+        ),
+    ] = None,
+    batch_size: Annotated[
+        int | None,
+        typer.Option(
+            "--batch-size",
+            min=1,
+            help="Graphs that the model answers for at once, at most. Default: 256.",
+        ),
+    ] = None,
+    strict: Annotated[
+        bool,
+        typer.Option("--strict", help="Stop at the first bad graph instead of going on."),
+    ] = False,
+    device: Device = None,
+    provider: Provider = None,
+    data_root: DataRoot = None,
+    offline: Offline = False,
+    as_json: AsJson = False,
+) -> None:
+    """Predict the class of graphs, in a stream of any length.
+
+    --json prints one object a line.
+    """
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.data.sources import locate, refuse_overwriting
+    from ihgnn_cli.deploy import load
+    from ihgnn_cli.training.devices import AUTO
+    from ihgnn_cli.training.prediction import predictions
+
+    source = None
+    if graphs != STANDARD:
+        progress = console.ProgressDisplay()
+        source = locate(graphs, data_root=data_root, offline=offline, progress=progress)
+    target = _checked_target(csv, as_json, model)
+    if target is not None and source is not None:
+        refuse_overwriting([target], [source])
+    predictor = load(model, device or AUTO, chosen_providers(device, provider))
+    console.note(f"{model} on {predictor.runs_on}")
+    tally = _Tally(predictor.card)
+    report = None if strict else tally.report
+    with ExitStack() as stack:
+        batches = stack.enter_context(_batches(source, predictor.card, batch_size, report))
+        writers = list(_writers(stack, predictor.card, csv, target, as_json))
+        for answered in predictions(predictor.classifier, batches, report):
+            for write in writers:
+                write(answered)
+            sys.stdout.flush()
+            tally.add(answered)
+    if target is not None:
+        console.note(f"Wrote {target}")
+    tally.tell()
+
+
+def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
+    """The file to write, if any."""
+    from ihgnn_cli.errors import InputError
+
+    if csv == STANDARD and as_json:
+        raise InputError("--json and --csv - both print. Drop one, or give --csv a file.")
+    if csv in (None, STANDARD):
+        return None
+    target = Path(str(csv))
+    if target.resolve() in (model.resolve(), model.with_suffix(".json").resolve()):
+        raise InputError(f"{target} belongs to the model. Write to another file.")
+    return target
+
+
+@contextmanager
+def _batches(
+    source: "Source | None", card: "ModelCard", batch_size: int | None, report: "Report | None"
+) -> "Iterator[Iterator[GraphBatch]]":
+    """The graphs that were asked for: a stream of lines, or a data set as a whole."""
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.data.jsonl import SUFFIX
+    from ihgnn_cli.data.lines import lines_as_they_come
+    from ihgnn_cli.data.sources import read
+    from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_lines
+    from ihgnn_cli.training.prediction import batches_of
+
+    size = BATCH_SIZE if batch_size is None else batch_size
+    progress = console.ProgressDisplay()
+    is_stream = source is None or not (source.path.is_file() or source.path.is_dir())
+    if source is not None and not is_stream and source.path.suffix.lower() != SUFFIX:
+        yield batches_of(card, read(source, progress, classes=False), size)
+        return
+    name = _STANDARD_INPUT if source is None else source.path.name
+    with ExitStack() as stack:
+        stream = stack.enter_context(_opened(source))
+        advance = None
+        if not is_stream and not console.out.is_terminal:  # a table moves by itself
+            total = source.path.stat().st_size if source is not None else None
+            advance = stack.enter_context(progress.task(f"Reading {name}", total))
+        lines = (
+            lines_as_they_come(stream, name)
+            if advance is None
+            else lines_as_they_come(stream, name, advance)
+        )
+        yield collected(of_lines(lines, name), card, size, report)
+
+
+@contextmanager
+def _opened(source: "Source | None") -> Iterator[BinaryIO]:
+    """The file, pipe or standard input to read lines from."""
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.errors import InputError
+
+    if source is None:
+        if sys.stdin is None:
+            raise InputError("Standard input is closed. Give a file, or lines through a pipe.")
+        if sys.stdin.isatty():
+            console.note(
+                "Type graphs, one JSON object a line, such as "
+                '{"node_labels": [0, 1], "edges": [[0, 1]]}; Ctrl-D ends.'
+            )
+        yield sys.stdin.buffer
+        return
+    try:
+        stream = source.path.open("rb", buffering=0)
+    except OSError as error:
+        raise InputError(f"Cannot read {source.path}: {error.strerror or error}.") from error
+    with stream:
+        yield stream
+
+
+def _writers(
+    stack: ExitStack, card: "ModelCard", csv: str | None, target: Path | None, as_json: bool
+) -> "Iterator[Write]":
+    """What takes the answers: lines of JSON, rows of CSV, or a table for people."""
+    from ihgnn_cli.cli.predict_table import PredictionTable
+    from ihgnn_cli.report.predictions import csv_file, csv_rows, json_line
+
+    def write_json(answered: "Sequence[Prediction]") -> None:
+        sys.stdout.writelines(f"{json_line(each)}\n" for each in answered)
+
+    if as_json:
+        yield write_json
+    if target is not None:
+        yield stack.enter_context(csv_file(target, card.class_values))
+    elif csv is not None:
+        yield csv_rows(sys.stdout, card.class_values, line_end="\n")
+    elif not as_json:
+        yield PredictionTable(card.class_values).write
+
+
+class _Tally:
+    """What has to be said when all is done."""
+
+    def __init__(self, card: "ModelCard") -> None:
+        self.card = card
+        self.answered = self.bad = self.strange = self.unknown = self.larger = 0
+
+    def report(self, problem: "Problem") -> None:
+        """Tell of a bad graph at once."""
+        from ihgnn_cli.cli import console
+
+        self.bad += 1
+        console.error(console.plain(str(problem)))
+
+    def add(self, answered: "Sequence[Prediction]") -> None:
+        self.answered += len(answered)
+        self.strange += sum(each.unknown_nodes > 0 for each in answered)
+        self.unknown += sum(each.unknown_nodes for each in answered)
+        self.larger += sum(each.larger_than_m for each in answered)
+
+    def tell(self) -> None:
+        """The sums, on standard error.
+
+        Raises:
+            IhgnnError: some graphs were bad.
+        """
+        from ihgnn_cli.cli import console
+        from ihgnn_cli.data.recode import some_values
+        from ihgnn_cli.errors import IhgnnError
+        from ihgnn_cli.words import counted
+
+        total = self.answered + self.bad
+        if self.unknown:
+            console.note(
+                f"{counted(self.unknown, 'node')} in {counted(self.strange, 'graph')} have labels "
+                "that the model does not know; they count as the zero vector. It knows "
+                f"{console.plain(some_values(self.card.label_values))}."
+            )
+        if self.larger:
+            console.note(
+                f"{counted(self.larger, 'graph')} of {total:,} have more nodes than the largest "
+                "graph the model was made for; only their first nodes in sorted order count."
+            )
+        if not total:
+            console.note("There were no graphs.")
+        if self.bad:
+            raise IhgnnError(
+                f"{counted(self.bad, 'graph')} of {total:,} got no answer, for the reasons above."
+            )

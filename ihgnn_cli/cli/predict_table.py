@@ -1,0 +1,85 @@
+"""Predictions for people: a table that grows row by row and is never held as a whole."""
+
+import sys
+from collections.abc import Sequence
+
+from rich.cells import cell_len
+
+from ihgnn_cli.cli import console
+from ihgnn_cli.data.dataset import Value
+from ihgnn_cli.report.predictions import id_text
+from ihgnn_cli.training.prediction import Prediction
+from ihgnn_cli.words import counted
+
+_GRAPH_WIDTH = 6
+_NUMBER_WIDTH = len("0.123")
+_LONGEST_ID = 24
+# With more classes than this, a row tells the probability of the chosen one only.
+_MOST_CLASSES = 6
+
+
+class PredictionTable:
+    """Rows under a head whose widths are settled by the classes and the first answers.
+
+    What is wider later pushes its row to the right, and is never cut.
+    """
+
+    def __init__(self, class_values: Sequence[Value]) -> None:
+        self._classes = [console.plain(str(value)) for value in class_values]
+        self._all = len(class_values) <= _MOST_CLASSES
+        self._ids = False
+        self._widths: list[int] | None = None
+
+    def write(self, predictions: Sequence[Prediction]) -> None:
+        """Add rows."""
+        if not predictions:
+            return
+        if self._widths is None:
+            self._begin(predictions)
+        sys.stdout.writelines(self._line(self._cells(each)) for each in predictions)
+
+    def _begin(self, first: Sequence[Prediction]) -> None:
+        self._ids = any(each.id is not None for each in first)
+        shown = [f"p({name})" for name in self._classes] if self._all else ["Probability"]
+        heads = ["Graph", *(["Id"] if self._ids else []), "Class", *shown]
+        self._widths = [
+            _GRAPH_WIDTH,
+            *([min(_LONGEST_ID, max(map(_id_width, first)))] if self._ids else []),
+            max(map(cell_len, self._classes)),
+            *[_NUMBER_WIDTH] * len(shown),
+        ]
+        self._widths = [
+            max(width, cell_len(head)) for width, head in zip(self._widths, heads, strict=True)
+        ]
+        rule = "─" if console.out.encoding.lower().startswith("utf") else "-"
+        console.out.print(self._line([*heads, ""]), style="bold", end="", soft_wrap=True)
+        console.out.print(f" {rule * (sum(self._widths) + 2 * len(self._widths) - 2)}")
+
+    def _cells(self, prediction: Prediction) -> list[str]:
+        chosen = prediction.probabilities[prediction.class_value]
+        shown = prediction.probabilities.values() if self._all else [chosen]
+        remarks = []
+        if prediction.unknown_nodes:
+            remarks.append(counted(prediction.unknown_nodes, "unknown label"))
+        if prediction.larger_than_m:
+            remarks.append("larger than m")
+        return [
+            str(prediction.graph),
+            *([console.plain(id_text(prediction.id))] if self._ids else []),
+            console.plain(str(prediction.class_value)),
+            *(f"{each:.3f}" for each in shown),
+            ", ".join(remarks),
+        ]
+
+    def _line(self, cells: Sequence[str]) -> str:
+        """Numbers to the right, words (the id and the class) to the left."""
+        words = (1, 2) if self._ids else (1,)
+        padded = []
+        for place, (cell, width) in enumerate(zip(cells, self._widths or (), strict=False)):
+            space = " " * (width - cell_len(cell))
+            padded.append(cell + space if place in words else space + cell)
+        return " " + "  ".join([*padded, cells[-1]]).rstrip() + "\n"
+
+
+def _id_width(prediction: Prediction) -> int:
+    return cell_len(id_text(prediction.id))

@@ -1,0 +1,34 @@
+"""`ihgnn bench-export` as a user meets it."""
+
+import json
+
+from refusals import assert_refused
+
+QUICK = ("--seconds", "0.05", "--device", "cpu", "--threads", "1")
+
+
+def test_people_get_latency_and_throughput(ihgnn, mutag_model) -> None:
+    result = ihgnn("bench-export", mutag_model.exported, *QUICK)
+    assert (result.returncode, result.stderr) == (0, "")
+    assert "on MUTAG (188 graphs, 17.9 nodes on average)" in result.stdout
+    assert "on CPUExecutionProvider, 1 thread" in result.stdout
+    for each in ("p50", "p90", "p99", "Graphs a second", "Making its inputs"):
+        assert each in result.stdout
+
+
+def test_machines_get_every_number(ihgnn, mutag_model) -> None:
+    args = ("--batch-size", "3", "--batch-size", "300", "--dataset", "MUTAG", "--json")
+    told = json.loads(ihgnn("bench-export", mutag_model.exported, *QUICK, *args).stdout)
+    assert (told["runs_on"], told["threads"]) == ("CPUExecutionProvider", 1)
+    assert (told["dataset"], told["graphs"]) == ("MUTAG", 188)
+    assert [each["batch_size"] for each in told["speeds"]] == [3, 300]
+    for each in told["speeds"]:
+        assert each["graphs_per_second"] > each["graphs_per_second_with_inputs"] > 0
+        assert 0 < each["model"]["p50"] <= each["model"]["p99"]
+
+
+def test_mistakes_are_refused(ihgnn, mutag_model) -> None:
+    assert_refused(ihgnn("bench-export", "none.onnx"), 2, "none.onnx does not exist")
+    assert_refused(ihgnn("bench-export", mutag_model.checkpoint), 2, "no ONNX file")
+    bad = ihgnn("bench-export", mutag_model.exported, "--dataset", "./none")
+    assert_refused(bad, 2, "No file or folder")

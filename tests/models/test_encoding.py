@@ -1,0 +1,128 @@
+"""Graphs of JSON in a model's words: as the readers of data sets would have it."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ihgnn_cli.data import Features, GraphDataset, load_dataset
+from ihgnn_cli.data.dataset import LabelSource
+from ihgnn_cli.data.jsongraph import GraphError, JsonGraph, check_graph, parse_graph
+from ihgnn_cli.data.jsonl import read_jsonl
+from ihgnn_cli.data.jsonl_write import write_jsonl
+from ihgnn_cli.data.recode import UNKNOWN
+from ihgnn_cli.data.splits import Split
+from ihgnn_cli.models.card import ModelCard, describe
+from ihgnn_cli.models.encoding import check_fits, encoded
+from ihgnn_cli.training.evaluation import in_words_of
+
+SPLIT = Split([0], [1], [2])
+GRAPHS = (
+    {"node_labels": ["a", "b", "c"], "edges": [[0, 1], [1, 2]], "class": "x"},
+    {"node_labels": ["a", "a"], "edges": [[0, 1]], "class": "y"},
+    {"node_labels": ["b"], "edges": [], "class": "x"},
+)
+
+
+@pytest.fixture
+def data(tmp_path: Path) -> GraphDataset:
+    """Three small graphs with labels a, b, c, and two attributes."""
+    lines = [
+        {
+            **each,
+            "node_attributes": [[float(node), 0.5] for node in range(len(each["node_labels"]))],
+        }
+        for each in GRAPHS
+    ]
+    path = tmp_path / "tiny.jsonl"
+    path.write_text("".join(json.dumps(each) + "\n" for each in lines))
+    return read_jsonl(path)
+
+
+def card_of(data: GraphDataset, features: Features = Features.LABELS) -> ModelCard:
+    return describe("tiny", data, features, SPLIT)
+
+
+def graph(**entry: Any) -> JsonGraph:
+    return check_graph(entry)
+
+
+def same(one: GraphDataset, other: GraphDataset) -> None:
+    """Everything that a model can see."""
+    for name in ("node_ptr", "neighbor_ptr", "neighbors", "node_label"):
+        np.testing.assert_array_equal(getattr(one, name), getattr(other, name), err_msg=name)
+    assert one.label_values == other.label_values
+    if one.node_attributes is not None:
+        np.testing.assert_array_equal(one.node_attributes, other.node_attributes)
+
+
+@pytest.mark.parametrize("degrees", [False, True])
+def test_mutag_is_what_its_reader_gives(tmp_path: Path, degrees: bool) -> None:
+    mutag = load_dataset("MUTAG")
+    own = mutag.with_degree_labels() if degrees else mutag
+    # The vocabulary of the first graphs does not cover the others.
+    label = np.unique(own.select(range(5)).node_label)
+    known = tuple(own.label_values[each] for each in label)
+    card = replace(describe("MUTAG", own, Features.LABELS, SPLIT), label_values=known)
+    write_jsonl(mutag, tmp_path / "mutag.jsonl")
+    lines = (tmp_path / "mutag.jsonl").read_bytes().splitlines()
+    found = encoded(card, [parse_graph(line) for line in lines])
+    same(found, in_words_of(card, mutag).dataset)
+    assert (found.node_label == UNKNOWN).any()
+
+
+@pytest.mark.parametrize("features", [Features.ATTRIBUTES, Features.BOTH])
+def test_attributes_go_along(data: GraphDataset, features: Features) -> None:
+    card = card_of(data, features)
+    graphs = [
+        graph(
+            **each,
+            node_attributes=[[float(node), 0.5] for node in range(len(each["node_labels"]))],
+        )
+        for each in GRAPHS
+    ]
+    found = encoded(card, graphs)
+    assert found.node_attributes is not None
+    np.testing.assert_array_equal(found.node_attributes, data.node_attributes)
+    if features is Features.BOTH:
+        same(found, in_words_of(card, data).dataset)
+
+
+def test_edges_are_made_simple_and_undirected(data: GraphDataset) -> None:
+    edges = [[1, 0], [0, 1], [2, 2], [1, 2], [1, 2]]
+    found = encoded(card_of(data), [graph(node_labels=["a", "a", "a"], edges=edges)])
+    assert found.edge_index().tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
+
+
+def test_each_graph_may_write_labels_in_its_way_and_needs_no_class(data: GraphDataset) -> None:
+    card = replace(card_of(data), label_values=(7, 8))
+    found = encoded(
+        card,
+        [graph(node_labels=[7, 8, 9], edges=[]), graph(node_labels=["7", "8", "x"], edges=[])],
+    )
+    assert found.node_label.tolist() == [0, 1, UNKNOWN, 0, 1, UNKNOWN]
+    assert found.graph_class.tolist() == [UNKNOWN, UNKNOWN]
+
+
+def test_a_model_of_degrees_counts_them(data: GraphDataset) -> None:
+    card = replace(card_of(data), label_source=LabelSource.DEGREE, label_values=(0, 2))
+    star = graph(num_nodes=4, edges=[[0, 1], [0, 2]])  # degrees 2, 1, 1, 0
+    check_fits(card, star)
+    assert encoded(card, [star]).node_label.tolist() == [1, UNKNOWN, UNKNOWN, 0]
+
+
+def test_a_graph_without_what_the_model_reads_is_refused(data: GraphDataset) -> None:
+    bare = graph(num_nodes=2, edges=[[0, 1]])
+    with pytest.raises(GraphError, match="no node_labels, and the model was trained with labels"):
+        check_fits(card_of(data), bare)
+    with pytest.raises(GraphError, match=r"reads 2 node attributes, and there are 0\. Give each"):
+        check_fits(card_of(data, Features.ATTRIBUTES), bare)
+    with pytest.raises(GraphError, match=r"reads 2 node attributes, and there are 1\."):
+        check_fits(
+            card_of(data, Features.BOTH),
+            graph(node_labels=["a"], edges=[], node_attributes=[[1.0]]),
+        )
+    check_fits(card_of(data, Features.ATTRIBUTES), graph(edges=[], node_attributes=[[1.0, 2.0]]))
