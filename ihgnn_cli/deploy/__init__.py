@@ -1,6 +1,23 @@
 """Models outside of torch: onnxruntime and what it runs on; `load(path).predict(graphs)`."""
 
-from ihgnn_cli.deploy.runtime import Predictor, load
-from ihgnn_cli.training.prediction import Prediction
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ihgnn_cli.deploy.runtime import Predictor, load
+    from ihgnn_cli.training.prediction import Prediction
 
 __all__ = ["Prediction", "Predictor", "load"]
+
+_HOMES = {
+    "Prediction": "ihgnn_cli.training.prediction",
+    "Predictor": "ihgnn_cli.deploy.runtime",
+    "load": "ihgnn_cli.deploy.runtime",
+}
+
+
+def __getattr__(name: str) -> Any:
+    """The runtime, imported when it is first asked for: other parts of this package need less."""
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(_HOMES[name]), name)
