@@ -31,8 +31,7 @@ def written_whole(target: Path, *, durable: bool = False) -> Iterator[Path]:
         InputError: the target is a folder.
         IhgnnError: the folder cannot be made or written, or the disk is full.
     """
-    if target.is_dir():
-        raise InputError(f"Cannot write {target}: it is a folder. Give the name of a file.")
+    _refuse_folder(target)
     if target.exists() and not target.is_file():
         try:
             yield target
@@ -69,6 +68,41 @@ def written_whole(target: Path, *, durable: bool = False) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def check_place(target: Path) -> None:
+    """Refuse a place that `written_whole` could not write to, before the work that it is for.
+
+    Nothing is made or written: that the disk is full shows only later.
+
+    Raises:
+        InputError: the target is a folder.
+        IhgnnError: its folder cannot be made or written.
+    """
+    try:
+        _refuse_folder(target)
+        obstacle = _obstacle(target)
+    except OSError as error:
+        raise cannot_write(target, error) from error
+    if obstacle is not None:
+        raise cannot_write(target, OSError(obstacle, os.strerror(obstacle)))
+
+
+def _obstacle(target: Path) -> int | None:
+    """The system's number for what is in the way of a file, where something is."""
+    if target.exists() and not target.is_file():
+        return None  # a pipe or a device, which is written to as it is
+    folder = target.resolve().parent
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir():
+        return errno.ENOTDIR
+    return None if os.access(folder, os.W_OK | os.X_OK) else errno.EACCES
+
+
+def _refuse_folder(target: Path) -> None:
+    if target.is_dir():
+        raise InputError(f"Cannot write {target}: it is a folder. Give the name of a file.")
 
 
 def remove_parts(folder: Path) -> None:

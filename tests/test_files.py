@@ -11,7 +11,14 @@ from threading import Event, Thread
 import pytest
 
 from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.files import clock_of, exclusive, locked, remove_parts, written_whole
+from ihgnn_cli.files import (
+    check_place,
+    clock_of,
+    exclusive,
+    locked,
+    remove_parts,
+    written_whole,
+)
 
 ADVICE = "Choose another place."
 NO_SPACE = os.strerror(errno.ENOSPC)
@@ -367,3 +374,25 @@ def test_the_clock_of_a_folder_is_that_of_its_files_and_leaves_nothing(tmp_path:
 def test_a_clock_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(IhgnnError, match="Cannot write"):
         clock_of(tmp_path / "none")
+
+
+@pytest.mark.parametrize("name", ["a.png", "new/er/a.png", "there.png"])
+def test_a_place_that_can_be_written_is_left_as_it_is(tmp_path: Path, name: str) -> None:
+    (tmp_path / "there.png").touch()
+    check_place(tmp_path / name)
+    assert [path.name for path in tmp_path.iterdir()] == ["there.png"]
+
+
+def test_a_place_that_cannot_be_written_is_refused_before_any_work(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(InputError, match="it is a folder"):
+        check_place(tmp_path)
+    (tmp_path / "file").touch()
+    for name in ("file/a.png", "file/new/a.png"):
+        with pytest.raises(IhgnnError, match=r"a\.png: Not a directory\. Choose another place"):
+            check_place(tmp_path / name)
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    for name in ("a.png", "new/a.png"):
+        with pytest.raises(IhgnnError, match="Permission denied"):
+            check_place(tmp_path / name)

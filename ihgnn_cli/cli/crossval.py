@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
@@ -15,16 +15,20 @@ from ihgnn_cli.cli.options import (
     FeatureKind,
     Offline,
     OwnData,
+    count_or_auto,
+    named_folder,
 )
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.training.kinds import Recipe
 
 if TYPE_CHECKING:
+    from ihgnn_cli.selection.crossval import Finished
     from ihgnn_cli.selection.executor import Executor
     from ihgnn_cli.selection.work import Job
 
 _RUNS = Path("runs")
 _GRID, _PROTOCOL, _WORK = "Grid", "Protocol", "Work"
+_MOST_WORKERS = 1024  # on one machine; a larger number is a slip of the finger
 _Number = TypeVar("_Number", int, float)
 
 
@@ -167,6 +171,7 @@ def crossval(
             "--out",
             "-o",
             metavar="DIR",
+            parser=named_folder,
             help="The folder of the results. The same command goes on in it; several at once "
             "share the work. Default: runs/NAME-crossval-..., by what is asked.",
             rich_help_panel=_WORK,
@@ -199,7 +204,7 @@ def crossval(
 
     if plot is not None:
         check_figure_path(plot)
-    stacked = _count("--stack", stack)
+    stacked, processes = count_or_auto("--stack", stack), _processes(workers, cluster)
     given = {
         "dataset": dataset,
         "features": features,
@@ -220,7 +225,7 @@ def crossval(
         ),
         PAPER_RUNS if runs is None else runs,
     )
-    executor = _executor(cluster, settings.training.device, _count("--workers", workers))
+    executor = _executor(cluster, settings.training.device, processes)
     settings, data = load_data(
         settings, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
     )
@@ -236,17 +241,33 @@ def crossval(
     changed = jobs.other_versions(folder, executor)
     if changed is not None:
         console.warn(f"{folder} was begun with {changed}: the rest may end with other numbers.")
-    result = _finish(job, folder, executor, size, quiet=quiet, command=command)
+    most = jobs.most_workers(job, folder)
+    if cluster is None and executor.workers > most:
+        executor = _executor(None, settings.training.device, most)
+    done = _finish(job, folder, executor, size, quiet=quiet, command=command)
+    if as_json:
+        console.show_json({**done.result, "folder": folder})
+    else:
+        crossval_display.show(done.result, folder, rules=rules, trained=done.trained)
     if plot is not None:
         from ihgnn_cli.report.crossval import draw_folds
 
-        draw_folds(result, plot)
-    if as_json:
-        console.show_json({**result, "folder": folder})
-    else:
-        crossval_display.show(result, folder, rules=rules)
-        if plot is not None:
+        draw_folds(done.result, plot)
+        if not as_json:
             console.show(f"Figure      {plot}")
+
+
+def _processes(workers: str, cluster: str | None) -> int | None:
+    """What --workers says, `None` for auto; a cluster may have any number."""
+    from ihgnn_cli.errors import InputError
+
+    count = count_or_auto("--workers", workers)
+    if cluster is None and count is not None and count > _MOST_WORKERS:
+        raise InputError(
+            f"--workers is at most {_MOST_WORKERS:,} on one machine, not {count:,}. auto has one a "
+            "core."
+        )
+    return count
 
 
 def _executor(cluster: str | None, device: str, workers: int | None) -> "Executor":
@@ -277,20 +298,9 @@ def _listed(
         ) from error
 
 
-def _count(name: str, text: str) -> int | None:
-    """A number from 1, or `None` for auto."""
-    from ihgnn_cli.errors import InputError
-
-    if text == "auto":
-        return None
-    if not text.isdecimal() or len(text) > 6 or int(text) < 1:
-        raise InputError(f"{name} is auto or a whole number from 1, not '{text}'.")
-    return int(text)
-
-
 def _finish(
     job: "Job", folder: Path, executor: "Executor", stack: int, *, quiet: bool, command: str
-) -> dict[str, Any]:
+) -> "Finished":
     from ihgnn_cli.cli import console, crossval_display
     from ihgnn_cli.selection import crossval as jobs
     from ihgnn_cli.words import counted

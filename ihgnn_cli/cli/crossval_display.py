@@ -1,11 +1,12 @@
 """What `ihgnn crossval` shows: how far it is, and in the end the tables."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.cli import console
+from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
@@ -24,10 +25,14 @@ def progress(quiet: bool) -> "Iterator[Callable[[Progress, Step], None]]":
     if quiet:
         yield lambda _progress, step: warn_of_dead(step)
     elif console.err.is_terminal and not console.err.is_dumb_terminal:
-        with console.work_bar("model-epochs") as update:
+        with ExitStack() as stack:
+            update = None
 
             def show(progress: "Progress", step: "Step") -> None:
+                nonlocal update
                 warn_of_dead(step)
+                if update is None:  # only now there is something to show
+                    update = stack.enter_context(console.work_bar("model-epochs"))
                 line = f"{progress.models:,} of {progress.of_models:,} models finished"
                 update(progress.epochs, progress.of_epochs, line)
 
@@ -49,8 +54,15 @@ def progress(quiet: bool) -> "Iterator[Callable[[Progress, Step], None]]":
         yield tell
 
 
-def show(result: dict[str, Any], folder: Path, *, rules: bool) -> None:
-    """The result as tables and sentences."""
+def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | None) -> None:
+    """The result as tables and sentences.
+
+    Args:
+        result: what `result.json` holds.
+        folder: of the job.
+        rules: whether the other rules are shown.
+        trained: model-epochs that were trained now; `None` where nothing was left to do.
+    """
     runs = len(result["runs"])
     shown = console.table(
         f"{result['dataset']}: accuracy in %, fold by fold",
@@ -83,16 +95,16 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool) -> None:
     if result["paper"] is not None:
         paper = result["paper"]
         console.show(
-            f"The paper: {paper['mean']:.1f} ± {paper['std']:.1f} %, where the authors' script "
-            "chooses the configuration by test accuracy"
+            f"The paper{_ablation(paper)}: {_percent(paper['mean'], paper['std'])} %, where the "
+            "authors' script chooses the configuration by test accuracy"
         )
     if rules:
         _show_rules(result["rules"], result["paper"])
-    console.show(f"\n{_timing(result)}")
+    console.show(f"\n{_timing(result, trained)}")
     console.show(f"Results     {folder}")
 
 
-def _show_rules(found: list[dict[str, Any]], paper: dict[str, float] | None) -> None:
+def _show_rules(found: list[dict[str, Any]], paper: dict[str, Any] | None) -> None:
     shown = console.table(
         "\nThe selection's trainings under other rules", "", "Looks at test", "Test"
     )
@@ -108,31 +120,39 @@ def _show_rules(found: list[dict[str, Any]], paper: dict[str, float] | None) -> 
             notes.append(f"* {rule['note']}")
         shown.add_row(title, looks, _percent(rule["mean"], rule["std"]))
     if paper is not None:
-        told = f"{paper['mean']:.1f} ± {paper['std']:.1f}"
-        shown.add_row("The paper's table", "by their script", told)
+        told = _percent(paper["mean"], paper["std"])
+        shown.add_row(f"The paper's table{_ablation(paper)}", "by their script", told)
     console.show(shown)
     for note in notes:
         console.show(note)
+
+
+def _ablation(paper: dict[str, Any]) -> str:
+    """Which model the paper's number is of, unless it is the full one."""
+    return "" if paper["variant"] == Variant.FULL else f" ({paper['variant']})"
 
 
 def _percent(mean: float, std: float) -> str:
     return f"{100 * mean:.1f} ± {100 * std:.1f}"
 
 
-def _timing(result: dict[str, Any]) -> str:
+def _timing(result: dict[str, Any], trained: int | None) -> str:
     models = counted(result["models"], "model")
     text = f"Trained     {models}, {result['model_epochs']:,} model-epochs"
     if "stack" in result:  # not in those of before it was told
         text += f", stacks of {result['stack']}"
-    if result["trained_now"] == result["model_epochs"]:
-        text += f", in {_duration(result['seconds'])}: "
-    else:
-        text += f", in {_duration(result['worker_seconds'])} of work"
-        if not result["trained_now"]:
-            return text
-        text += f", {result['trained_now']:,} of them now: "
+    if not trained:
+        whose = "all there already" if trained is None else "all by other commands"
+        return f"{text}: {whose} ({_duration(result['worker_seconds'])} of workers' time)"
+    if trained != result["model_epochs"]:
+        text += (
+            f" ({_duration(result['worker_seconds'])} of workers' time); now {trained:,} of them"
+        )
     rate = result["model_epochs_per_second"] or 0.0
-    return f"{text}{rate:,.0f} a second with {counted(result['workers'], 'worker')}"
+    return (
+        f"{text}, in {_duration(result['seconds'])}: {rate:,.0f} a second with "
+        f"{counted(result['workers'], 'worker')}"
+    )
 
 
 def _duration(seconds: float) -> str:

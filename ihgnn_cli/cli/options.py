@@ -98,6 +98,19 @@ def chosen_providers(device: str | None, provider: str | None) -> list[str] | No
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 
+def named_folder(text: str) -> Path:
+    """The folder that an option names; an empty name would be the one that the user is in.
+
+    Raises:
+        InputError: it is empty.
+    """
+    from ihgnn_cli.errors import InputError
+
+    if not text:
+        raise InputError("--out needs the name of a folder.")
+    return Path(text)
+
+
 def count_or_auto(name: str, text: str) -> int | None:
     """What an option says that is a number from 1, or auto: `None`.
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.report.figures import literal, new_figure, save_figure
 from ihgnn_cli.words import counted
 
@@ -117,8 +118,10 @@ def _draw_by_fold(panel: "Axes", result: Mapping[str, Any]) -> "dict[str, Artist
     legend[told] = (band, line)  # type: ignore[assignment]  # drawn one on the other
     paper, majority = result["paper"], 100 * result["majority_share"]
     if paper is not None:
-        legend[f"the paper's mean: {paper['mean']:.1f} %"] = panel.axhline(
-            paper["mean"], color=_ON_TEST, linestyle="--", linewidth=1.2, zorder=1
+        of = "" if paper["variant"] == Variant.FULL else f", {paper['variant']}"
+        printed = 100 * paper["mean"]
+        legend[f"the paper's mean{of}: {printed:.1f} %"] = panel.axhline(
+            printed, color=_ON_TEST, linestyle="--", linewidth=1.2, zorder=1
         )
     legend[f"the commonest class: {majority:.1f} %"] = panel.axhline(
         majority, color=_PLAIN, linestyle=":", linewidth=1.4, zorder=1
@@ -148,9 +151,10 @@ def _rows(result: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> list
         rows.append(_Row(name, rule["honest"], 100 * rule["mean"], 100 * rule["std"]))
     if result["paper"] is not None:
         paper = result["paper"]
-        rows.append(
-            _Row("the paper (chosen on\ntest, by their script)", False, paper["mean"], paper["std"])
-        )
+        name = "the paper (chosen on\ntest, by their script)"
+        if paper["variant"] != Variant.FULL:
+            name = f"the paper, {paper['variant']}\n(chosen on test,\nby their script)"
+        rows.append(_Row(name, False, 100 * paper["mean"], 100 * paper["std"]))
     return rows
 
 

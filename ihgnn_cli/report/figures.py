@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.files import written_whole
+from ihgnn_cli.files import check_place, written_whole
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -18,10 +18,12 @@ def check_figure_path(path: Path) -> None:
     """Refuse a file that no figure can be written to, before any work is done.
 
     Raises:
-        InputError: the suffix is not one of a figure.
+        InputError: the suffix is not one of a figure, or it is the name of a folder.
+        IhgnnError: its folder cannot be made or written.
     """
     if path.suffix.lower() not in FIGURE_SUFFIXES:
         raise InputError(f"Cannot draw to {path}. Use a name in {', '.join(FIGURE_SUFFIXES)}.")
+    check_place(path)
 
 
 def new_figure(size: tuple[float, float]) -> "Figure":

@@ -25,10 +25,11 @@ from ihgnn_cli.selection import folder as folders
 from ihgnn_cli.selection.agenda import Agenda
 from ihgnn_cli.selection.executor import NOTHING, Executor, Step
 from ihgnn_cli.selection.memory import stack_size
-from ihgnn_cli.selection.plan import selection_units
+from ihgnn_cli.selection.plan import bundles, selection_units
 from ihgnn_cli.selection.result import Work, identity, make_result
 from ihgnn_cli.selection.work import Job
 from ihgnn_cli.training.provenance import machine_facts
+from ihgnn_cli.words import counted
 
 _DIGEST = 8  # hexadecimal digits that tell jobs of a data set apart
 
@@ -43,6 +44,16 @@ class Progress:
     epochs: int
     """Model-epochs that need not be run any more."""
     of_epochs: int
+
+
+@dataclass(frozen=True)
+class Finished:
+    """A job that is done."""
+
+    result: dict[str, Any]
+    """As `result.json` holds it: its times are those of the command that trained last."""
+    trained: int | None
+    """Model-epochs that were trained now; `None` where nothing was left to do."""
 
 
 def make_folds(
@@ -68,9 +79,10 @@ def make_folds(
     counts = {len(fold.splits) for fold in found}
     if len(counts) > 1:
         raise InputError(f"{file} has folds with different numbers of inner splits.")
-    for name, asked, there in (("folds", folds, len(found)), ("inner-folds", inner, counts.pop())):
+    for noun, asked, there in (("fold", folds, len(found)), ("inner fold", inner, counts.pop())):
         if asked is not None and asked != there:
-            raise InputError(f"{file} has {there} {name}, and --{name} asks for {asked}.")
+            option = f"--{noun.replace(' ', '-')}s"
+            raise InputError(f"{file} has {counted(there, noun)}, and {option} asks for {asked}.")
     return tuple(found)
 
 
@@ -86,18 +98,21 @@ def begin(
     """Make the job's folder, or find it begun, and give the size of stacks that it has.
 
     The size is the first command's, so that those who go on end with the same numbers. So is that
-    of final runs, which are few: it is smaller where else some workers would have none.
+    of final runs, which are few: unless a size is given, it is smaller where else some workers
+    would have none.
 
     Raises:
         InputError: the folder holds something else.
     """
+    final_stack = stack
     if stack is None:
         units = len(selection_units(job.protocol, job.folds))
         stack = stack_size(job, units, executor)
+        final_stack = min(stack, math.ceil(job.final_count / executor.workers))
     content = {
         "identity": identity(job),
         "stack": stack,
-        "final_stack": min(stack, math.ceil(job.final_count / executor.workers)),
+        "final_stack": final_stack,
         "command": command,
         "begun": datetime.now(UTC).isoformat(timespec="seconds"),
         **machine_facts(executor.device),
@@ -105,6 +120,15 @@ def begin(
     folders.begin(folder, content, job.folds)
     found: int = folders.read_job(folder)["stack"]
     return found
+
+
+def most_workers(job: Job, folder: Path) -> int:
+    """How many workers can have a stack at a time, with the sizes that a folder was begun with."""
+    begun = folders.read_job(folder)
+    selected = bundles(selection_units(job.protocol, job.folds), begun["stack"])
+    # At most, because folds that choose models of the same shape share stacks.
+    final: int = len(job.folds) * math.ceil(job.protocol.runs / begun["final_stack"])
+    return max(len(selected), final)
 
 
 def other_versions(folder: Path, executor: Executor) -> str | None:
@@ -128,7 +152,7 @@ def finish(
     watch: Callable[[Progress, Step], None] = lambda _progress, _step: None,
     *,
     command: str = "",
-) -> dict[str, Any]:
+) -> Finished:
     """Do what is left of a job, and write and give its result.
 
     Raises:
@@ -139,7 +163,7 @@ def finish(
     before = folders.read_result(folder)
     complete = agenda.finished()
     if complete and before is not None and ("rules" in before or not job.curves):
-        return before
+        return Finished(before, None)
     meter = _Meter(agenda, watch)
     if not complete:
         executor.run(job, folder, stack, meter.hear)
@@ -147,19 +171,20 @@ def finish(
     work = Work(executor, meter.trained, meter.seconds, command)
     result = make_result(job, agenda, work, before)
     folders.write_result(folder, result)
-    return result
+    return Finished(result, None if complete else meter.trained)
 
 
 class _Meter:
     """Adds up what executors tell, and looks after those who work elsewhere."""
 
-    _LOOK_SECONDS = 3.0
+    # At most so long from one look to the next, and less where looking takes next to no time.
+    _LOOK_SECONDS, _LOOK_SHARE = 3.0, 20
 
     def __init__(self, agenda: Agenda, watch: Callable[[Progress, Step], None]) -> None:
         self._agenda = agenda
         self._watch = watch
         self._epochs = agenda.job.protocol.config.training.epochs
-        self._looked = time.monotonic()
+        self._looked = self._pause = 0.0
         self._models = agenda.finished_units()
         self._settled = self._models * self._epochs
         self.trained = 0
@@ -174,22 +199,25 @@ class _Meter:
             self._last = now
         self.trained += step.trained
         self._settled += step.settled
-        if now - self._looked >= self._LOOK_SECONDS:
+        if now - self._looked >= self._pause:
             self.look(step)
         else:
             self._tell(step)
 
     def look(self, step: Step = NOTHING) -> None:
         """See what is finished, by whomever."""
-        self._looked = time.monotonic()
+        began = time.monotonic()
         self._models = self._agenda.finished_units()
+        self._looked = time.monotonic()
+        self._pause = min(self._LOOK_SECONDS, self._LOOK_SHARE * (self._looked - began))
         self._settled = max(self._settled, self._models * self._epochs)
         self._tell(step)
 
     def _tell(self, step: Step) -> None:
         total = self._agenda.total
         of_epochs = total * self._epochs
-        epochs = min(self._settled, of_epochs)
+        # The last is told when all models are on disk, so that no line has one without the other.
+        epochs = min(self._settled, of_epochs - (self._models < total))
         self._watch(Progress(self._models, total, epochs, of_epochs), step)
 
     @property

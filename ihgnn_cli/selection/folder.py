@@ -17,6 +17,7 @@ from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import cannot_write, clock_of, exclusive, remove_parts, written_whole
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.selection.claims import LOCK, Claims
+from ihgnn_cli.selection.differences import difference
 from ihgnn_cli.selection.units import Record, Unit, Validated, parsed
 
 JOB, SPLITS, RESULT = "crossval.json", "splits.json", "result.json"
@@ -25,7 +26,9 @@ _RESULT_KEYS = {"test_mean", "folds", "runs", "paper", "model_epochs", "trained_
 
 
 def begin(path: Path, job: Mapping[str, Any], folds: Sequence[Fold]) -> None:
-    """Make the folder of a job; one that holds the same job is left as it is.
+    """Make the folder of a job; one that holds the same job stays as it is.
+
+    Only its file of splits is written anew where somebody has damaged it.
 
     Args:
         path: the folder.
@@ -46,12 +49,14 @@ def begin(path: Path, job: Mapping[str, Any], folds: Sequence[Fold]) -> None:
                 _unmake(path)
             raise
     before = read_job(path)["identity"]
-    changed = _difference(before, jsonable(job["identity"]))
+    changed = difference(before, jsonable(job["identity"]))
     if changed is not None:
         raise InputError(
             f"{path} holds another job ({changed}). Choose another --out, or repeat its own "
             f"command: {_command_of(path)}"
         )
+    if not _holds(path / SPLITS, folds):
+        write_fold_file(folds, path / SPLITS)
 
 
 def _make(path: Path, job: Mapping[str, Any], folds: Sequence[Fold]) -> None:
@@ -183,13 +188,17 @@ def write_result(folder: Path, result: Mapping[str, Any]) -> None:
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:
-    """The result of a finished job, `None` where there is none or a damaged one."""
+    """The result of a finished job, `None` where there is none, a damaged or an outdated one."""
     try:
         content = json.loads((folder / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
         return None
-    whole = isinstance(content, dict) and content.keys() >= _RESULT_KEYS
-    return content if whole else None
+    if not isinstance(content, dict) or not content.keys() >= _RESULT_KEYS:
+        return None
+    paper = content["paper"]
+    # Once the paper's numbers were in percent, and did not tell of which model they are.
+    current = paper is None or (isinstance(paper, dict) and "variant" in paper)
+    return content if current else None
 
 
 def _damaged(path: Path) -> InputError:
@@ -221,26 +230,15 @@ def _is_beginning(path: Path, folds: Sequence[Fold]) -> bool:
         return False
     if any(any((path / name).iterdir()) for name in content & {UNITS, PARTIAL}):
         return False
-    if SPLITS not in content:
-        return True
-    return (path / SPLITS).read_bytes() == fold_file(folds).encode()
+    return SPLITS not in content or _holds(path / SPLITS, folds)
 
 
-def _difference(before: Any, now: Any, where: str = "") -> str | None:
-    """The first place where two documents differ, in words."""
-    if isinstance(before, dict) and isinstance(now, dict):
-        for key in [*before, *(key for key in now if key not in before)]:
-            inner = f"{where}.{key}" if where else str(key)
-            if key not in before or key not in now:
-                return inner
-            found = _difference(before[key], now[key], inner)
-            if found is not None:
-                return found
-        return None
-    if before == now:
-        return None
-    short = (str(each) for each in (before, now))
-    return f"{where} differs" if max(map(len, short)) > 60 else f"{where} was {before}, is {now}"
+def _holds(path: Path, folds: Sequence[Fold]) -> bool:
+    """Whether a file of folds is there, and holds these."""
+    try:
+        return path.read_bytes() == fold_file(folds).encode()
+    except OSError:
+        return False
 
 
 def _command_of(path: Path) -> str:

@@ -1,7 +1,6 @@
 """The paper's own accuracies for IHGNN and its four ablations.
 
-From the paper's Tables 1 and 2 (arXiv 2203.07678): mean and standard deviation over ten folds, in
-percent, as printed.
+From the paper's Tables 1 and 2 (arXiv 2203.07678): mean and standard deviation over ten folds.
 """
 
 from dataclasses import dataclass
@@ -11,8 +10,9 @@ from ihgnn_cli.models.settings import Variant
 
 @dataclass(frozen=True)
 class PaperAccuracy:
-    """Mean and standard deviation over ten folds, in percent, with one digit."""
+    """Mean and standard deviation over ten folds, as shares of 1 like all accuracies."""
 
+    variant: Variant
     mean: float
     std: float
 
@@ -25,6 +25,7 @@ _COLUMNS = (
     Variant.NO_CONCAT,
 )
 
+# In percent, as printed.
 _PRINTED: dict[str, tuple[tuple[float, float], ...]] = {
     "KKI": ((67.8, 18.7), (57.3, 16.0), (59.0, 18.0), (55.0, 18.9), (61.3, 17.0)),
     "DD": ((79.2, 2.5), (78.2, 4.1), (78.7, 2.5), (77.8, 3.4), (75.5, 3.4)),
@@ -41,4 +42,7 @@ _PRINTED: dict[str, tuple[tuple[float, float], ...]] = {
 def paper_accuracy(dataset_name: str, variant: Variant) -> PaperAccuracy | None:
     """What the paper prints for a variant on a data set, if it has that data set."""
     row = _PRINTED.get(dataset_name)
-    return PaperAccuracy(*row[_COLUMNS.index(variant)]) if row else None
+    if row is None:
+        return None
+    mean, std = row[_COLUMNS.index(variant)]
+    return PaperAccuracy(variant, round(mean / 100, 3), round(std / 100, 3))

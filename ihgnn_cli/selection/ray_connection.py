@@ -47,7 +47,7 @@ def connected(address: str) -> Iterator[Any]:
     except Exception as error:
         with suppress(Exception):
             ray.shutdown()
-        raise _unreachable(address, first_line(error)) from error
+        raise _unreachable(address, _without_advice(first_line(error))) from error
     # The one way to keep Ray from printing the deaths of workers on standard output.
     ray._private.worker._worker_logs_enabled = False
     try:
@@ -85,7 +85,10 @@ def _check(address: str) -> None:
 
 def _unreachable(address: str, why: str) -> InputError:
     if address == AUTO:
-        advice = "'ray start --head' starts one on this machine."
+        advice = (
+            "'ray start --head' starts one on this machine; --cluster ray://HOST:10001 reaches one "
+            "whose head is elsewhere."
+        )
     elif address.startswith("ray://"):
         advice = "The port is that of Ray's client server on the head, by default 10001."
     else:
@@ -94,6 +97,11 @@ def _unreachable(address: str, why: str) -> InputError:
             "ray://HOST:10001."
         )
     return InputError(f"Cannot reach a Ray cluster at {address}: {why}\n{advice}")
+
+
+def _without_advice(text: str) -> str:
+    """What Ray says went wrong, without its advice on options of its own, which ihgnn has not."""
+    return re.split(r"(?<=\.) +(?=Please\b)", text)[0]
 
 
 @contextmanager

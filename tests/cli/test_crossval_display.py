@@ -5,15 +5,28 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from rich.console import Console
 
-from ihgnn_cli.cli import crossval_display
+from ihgnn_cli.cli import console, crossval_display
+from ihgnn_cli.selection.crossval import Progress
+from ihgnn_cli.selection.executor import Step
 
 SHIPPED = Path(__file__).parents[2] / "results" / "MUTAG" / "result.json"
 NOTE = "its choice has seen this and that"
 
 
-def shown(capsys: pytest.CaptureFixture[str], result: dict[str, Any], *, rules: bool = True) -> str:
-    crossval_display.show(result, Path("job"), rules=rules)
+ALL = 105_000
+"""Model-epochs of that job."""
+
+
+def shown(
+    capsys: pytest.CaptureFixture[str],
+    result: dict[str, Any],
+    *,
+    rules: bool = True,
+    trained: int | None = ALL,
+) -> str:
+    crossval_display.show(result, Path("job"), rules=rules, trained=trained)
     return capsys.readouterr().out
 
 
@@ -44,6 +57,61 @@ def test_the_size_of_stacks_is_told(
     told = row(shown(capsys, {**result, "stack": 15}), "Trained")
     assert "105,000 model-epochs, stacks of 15, in " in told
     assert told.endswith("with 2 workers")  # in the same line
+
+
+@pytest.mark.parametrize(
+    ("trained", "told"),
+    [
+        (ALL, "in 10 min: 175 a second with 2 workers"),
+        (350, "(20 min of workers' time); now 350 of them, in 10 min: 175 a second with 2 workers"),
+        (0, "all by other commands (20 min of workers' time)"),
+        (None, "all there already (20 min of workers' time)"),
+    ],
+)
+def test_what_was_trained_now_is_told_apart_from_what_was_there(
+    capsys: pytest.CaptureFixture[str], result: dict[str, Any], trained: int | None, told: str
+) -> None:
+    times = {"seconds": 600.0, "worker_seconds": 1200.0, "model_epochs_per_second": 175.0}
+    text = row(shown(capsys, {**result, **times}, trained=trained), "Trained")
+    assert text.startswith("Trained     300 models, 105,000 model-epochs")
+    assert text.endswith(told)
+
+
+def test_the_papers_number_for_an_ablation_names_it(
+    capsys: pytest.CaptureFixture[str], result: dict[str, Any]
+) -> None:
+    assert "The paper: 89.9 ± 6.0 %, where" in shown(capsys, result)
+    paper = {"variant": "no-concat", "mean": 0.868, "std": 0.067}
+    text = shown(capsys, {**result, "paper": paper})
+    assert "The paper (no-concat): 86.8 ± 6.7 %, where" in text
+    assert " 86.8 ± 6.7" in row(text, "The paper's table (no-concat)")
+
+
+def progress_lines(capsys: pytest.CaptureFixture[str], *told: Progress) -> list[str]:
+    with crossval_display.progress(quiet=False) as tell:
+        for each in told:
+            tell(each, Step())
+    return capsys.readouterr().err.splitlines()
+
+
+def test_without_a_terminal_a_line_is_told_for_each_tenth(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    steps = [Progress(0, 2, 0, 40), Progress(0, 2, 3, 40), Progress(0, 2, 4, 40)]
+    assert progress_lines(capsys, *steps, Progress(2, 2, 40, 40)) == [
+        "0 of 40 model-epochs, 0 of 2 models finished",
+        "4 of 40 model-epochs, 0 of 2 models finished",
+        "40 of 40 model-epochs, 2 of 2 models finished",
+    ]
+
+
+def test_nothing_is_told_of_progress_where_there_is_none(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert progress_lines(capsys) == []
+    monkeypatch.setattr(console, "err", Console(stderr=True, force_terminal=True, width=80))
+    assert progress_lines(capsys) == []
+    assert "2 of 2 models finished" in progress_lines(capsys, Progress(2, 2, 40, 40))
 
 
 def test_rules_say_whether_they_look_at_test_and_the_paper_by_what_it_does(

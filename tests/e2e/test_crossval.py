@@ -6,11 +6,11 @@ import re
 import signal
 import subprocess
 import time
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 from refusals import assert_refused
+from started import start, wait_for
 
 GRID = ("--lr", "0.01,0.001", "--batch-size", "64", "--layers", "1")
 TINY = (*GRID, "--folds", "3", "--runs", "2", "--workers", "1", "--device", "cpu")
@@ -44,6 +44,8 @@ def test_the_table_tells_folds_runs_and_what_was_chosen_by_what(ihgnn, tmp_path)
     assert "12 models, 24 model-epochs, stacks of 3, in " in result.stdout  # one for each worker
     assert "\x1b" not in result.stdout + result.stderr
     assert (tmp_path / "folds.png").read_bytes().startswith(b"\x89PNG")
+    last = [line for line in result.stderr.splitlines() if "models finished" in line][-1]
+    assert last == "24 of 24 model-epochs, 12 of 12 models finished"
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("MUTAG-crossval-")
     assert len(list((folder / "units").iterdir())) == 12
@@ -51,6 +53,34 @@ def test_the_table_tells_folds_runs_and_what_was_chosen_by_what(ihgnn, tmp_path)
     told = json.loads(again.stdout)
     assert told["folder"] == str(folder.relative_to(tmp_path))
     assert told["trained_now"] == 24  # of the command that trained them
+    assert told["paper"] == {"variant": "full", "mean": 0.899, "std": 0.06}
+    shown = ihgnn("crossval", *TINY, "--epochs", "2")
+    assert "24 model-epochs, stacks of 3: all there already" in shown.stdout
+    assert "models finished" not in shown.stderr
+
+
+def test_there_are_no_more_workers_than_stacks(ihgnn) -> None:
+    args = (*TINY, "--workers", "500", "--stack", "6", "--folds", "2", "--epochs", "1")
+    result = ihgnn("crossval", *args, "--json")
+    assert result.returncode == 0, result.stderr
+    assert "2 workers on cpu" in result.stderr  # two folds may need a stack each
+    assert json.loads(result.stdout)["workers"] == 2
+
+
+def test_a_figure_that_cannot_be_written_is_told_before_the_work_or_after_the_table(
+    command, ihgnn, tmp_path
+) -> None:
+    args = (*TINY, "--epochs", "1", "-q", "--out", "job", "--plot")
+    (tmp_path / "file").touch()
+    assert_refused(ihgnn("crossval", *args, "file/folds.png"), 1, "Cannot write", "Not a directory")
+    assert not (tmp_path / "job").exists()
+    process = start([command, "crossval", *args, "figures/folds.png"], cwd=tmp_path)
+    wait_for((tmp_path / "job").exists, process)
+    (tmp_path / "figures").touch()  # where the folder was to be
+    shown, said = process.communicate(timeout=100)
+    assert process.returncode == 1
+    assert "Test accuracy" in shown
+    assert said.startswith("Error: Cannot write figures/folds.png")
 
 
 def test_every_unit_tells_its_split_and_has_the_same_first_epochs_alone(ihgnn, tmp_path) -> None:
@@ -113,7 +143,7 @@ def test_split_files_and_inner_folds(ihgnn, tmp_path) -> None:
     wrong = ihgnn("crossval", "--split-file", "drawn/splits.json", "--folds", "10")
     assert_refused(wrong, 2, "has 3 folds, and --folds asks for 10")
     other = ihgnn("crossval", "--split-file", "drawn/splits.json", "--inner-folds", "5")
-    assert_refused(other, 2, "has 2 inner-folds, and --inner-folds asks for 5")
+    assert_refused(other, 2, "has 2 inner folds, and --inner-folds asks for 5")
 
 
 @pytest.mark.parametrize(
@@ -133,6 +163,8 @@ def test_split_files_and_inner_folds(ihgnn, tmp_path) -> None:
         (["--epochs", "0"], "epochs must be at least 1"),
         (["--stack", "none"], "--stack is auto or a whole number from 1"),
         (["--workers", "0"], "--workers is auto or a whole number from 1"),
+        (["--workers", "100000"], "--workers is at most 1,024 on one machine, not 100,000"),
+        (["--out", ""], "--out needs the name of a folder"),
         (["--split-file", "nowhere.json"], "Cannot read nowhere.json"),
         (["--plot", "folds.gif"], ".png"),
         (["--dataset", "MUTAGG"], "Did you mean MUTAG"),
@@ -147,7 +179,7 @@ def test_mistakes_are_refused_and_leave_nothing(ihgnn, tmp_path, args, said) -> 
 def test_a_folder_of_something_else_is_left_alone(ihgnn, tmp_path) -> None:
     assert ihgnn("crossval", *TINY, "--epochs", "1", "-q", "--out", "job").returncode == 0
     other = ihgnn("crossval", *TINY, "--epochs", "2", "--out", "job")
-    assert_refused(other, 2, "epochs was 1, is 2", "Choose another --out")
+    assert_refused(other, 2, "(--epochs was 1, is 2)", "Choose another --out")
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.tex").touch()
     assert_refused(ihgnn("crossval", "--out", "mine"), 2, "mine is not empty")
@@ -199,26 +231,8 @@ def whole(command: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, 
     return done.stdout, folder
 
 
-def start(command: str, folder: Path, *args: str) -> subprocess.Popen[str]:
-    # A shell starts background jobs with SIGINT ignored, and the tests may be one of them.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    process = subprocess.Popen(
-        [command, "crossval", *SLOW, "--out", str(folder), *args],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    signal.signal(signal.SIGINT, before)
-    return process
-
-
-def wait_for(what: Callable[[], object], process: subprocess.Popen[str]) -> None:
-    deadline = time.monotonic() + 100
-    while not what():
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
+def begun(command: str, folder: Path, *args: str) -> subprocess.Popen[str]:
+    return start([command, "crossval", *SLOW, "--out", str(folder), *args])
 
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
@@ -242,7 +256,7 @@ def running(pid: int) -> bool:
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT"])
 def test_a_killed_job_goes_on_to_the_same_numbers(command, ihgnn, tmp_path, whole, name) -> None:
     folder = tmp_path / "job"
-    process = start(command, folder)
+    process = begun(command, folder)
 
     def whole_stacks() -> list[list[Path]]:
         stacks = [list(folder.glob(f"units/select-*-lr{lr}-*.json")) for lr in ("0.001", "0.01")]
@@ -275,7 +289,7 @@ def test_a_killed_job_goes_on_to_the_same_numbers(command, ihgnn, tmp_path, whol
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
 @pytest.mark.parametrize("delay", [0, 0.3])
 def test_ctrl_c_while_the_workers_start_is_clean(command, tmp_path, delay) -> None:
-    process = start(command, tmp_path / "job")
+    process = begun(command, tmp_path / "job")
     wait_for(lambda: workers_of(process), process)
     time.sleep(delay)
     os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
@@ -288,7 +302,7 @@ def test_ctrl_c_while_the_workers_start_is_clean(command, tmp_path, delay) -> No
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
 def test_a_killed_worker_is_replaced_by_the_others(command, tmp_path, whole) -> None:
     folder = tmp_path / "job"
-    process = start(command, folder, "--workers", "2", "--json")
+    process = begun(command, folder, "--workers", "2", "--json")
     wait_for(lambda: len(list(folder.glob("units/*.json"))) >= 3, process)  # a whole stack
     os.kill(workers_of(process)[0], signal.SIGKILL)
     told, said = process.communicate(timeout=100)
@@ -302,7 +316,7 @@ def test_when_the_only_worker_is_killed_the_command_fails_and_can_go_on(
     command, ihgnn, tmp_path, whole
 ) -> None:
     folder = tmp_path / "job"
-    process = start(command, folder)
+    process = begun(command, folder)
     wait_for(lambda: len(list(folder.glob("units/*.json"))) >= 3, process)  # a whole stack
     os.kill(workers_of(process)[0], signal.SIGKILL)
     _, said = process.communicate(timeout=60)
@@ -314,7 +328,7 @@ def test_when_the_only_worker_is_killed_the_command_fails_and_can_go_on(
 
 def test_two_commands_on_one_folder_share_the_work(command, tmp_path, whole) -> None:
     folder = tmp_path / "job"
-    processes = [start(command, folder, "--json") for _ in range(2)]
+    processes = [begun(command, folder, "--json") for _ in range(2)]
     told = []
     for process in processes:
         out, said = process.communicate(timeout=100)

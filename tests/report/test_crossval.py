@@ -15,7 +15,8 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.report import crossval
 from ihgnn_cli.report.crossval import draw_folds
 
-PAPER = {"mean": 89.9, "std": 6.0}
+PAPER = {"variant": "full", "mean": 0.899, "std": 0.06}
+OF_ABLATION = {"variant": "no-integration", "mean": 0.883, "std": 0.052}
 RULES = [
     {"key": key, "honest": honest, "mean": mean, "std": 0.05}
     for key, honest, mean in (
@@ -110,6 +111,13 @@ def test_the_paper_is_a_dashed_line_and_the_commonest_class_a_dotted_one(
     assert {"the paper's mean: 89.9 %", "the commonest class: 66.5 %"} <= set(names(figure))
 
 
+def test_the_papers_number_for_an_ablation_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    figure = drawn(monkeypatch, paper=OF_ABLATION, rules=RULES)
+    assert "the paper's mean, no-integration: 88.3 %" in names(figure)
+    row = figure.axes[1].get_yticklabels()[-1].get_text()
+    assert row == "the paper, no-integration\n(chosen on test,\nby their script)"
+
+
 def test_where_the_paper_has_no_number_none_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
     assert not any("paper" in name for name in names(drawn(monkeypatch, rules=RULES)))
 
@@ -167,15 +175,20 @@ def test_a_rule_without_a_short_name_is_shown_by_its_key(monkeypatch: pytest.Mon
     assert panel.get_yticklabels()[1].get_text() == "another"
 
 
+@pytest.mark.parametrize("paper", [PAPER, OF_ABLATION])
 @pytest.mark.parametrize("rules", [{}, {"rules": RULES}])
 @pytest.mark.parametrize(
     ("folds", "name"), [(2, "MUTAG"), (10, "a_long_name_" * 8), (10, "A$LETTERS_" * 9), (50, "A")]
 )
 def test_no_text_leaves_the_figure_or_hides_another(
-    monkeypatch: pytest.MonkeyPatch, name: str, rules: dict[str, object], folds: int
+    monkeypatch: pytest.MonkeyPatch,
+    name: str,
+    rules: dict[str, object],
+    folds: int,
+    paper: dict[str, object],
 ) -> None:
     shown = [fold(number, 1.0, 0.89, 0.94, 0.84) for number in range(folds)]
-    figure = drawn(monkeypatch, dataset=name, folds=shown, paper=PAPER, **rules)
+    figure = drawn(monkeypatch, dataset=name, folds=shown, paper=paper, **rules)
     figure.draw_without_rendering()  # gives everything its place
     boxes = {text: text.get_window_extent() for text in texts_of(figure)}
     for text, box in boxes.items():

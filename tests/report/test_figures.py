@@ -43,10 +43,11 @@ def test_a_figure_that_cannot_be_drawn_leaves_the_old_file(tmp_path: Path) -> No
     assert [file.name for file in tmp_path.iterdir()] == ["a.png"]
 
 
-def test_a_place_that_cannot_be_written_is_said(tmp_path: Path) -> None:
+def test_a_place_that_cannot_be_written_is_said_before_and_after_drawing(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
-    with pytest.raises(IhgnnError, match="Cannot write"):
-        save_figure(new_figure((2, 1)), tmp_path / "file" / "a.png")
+    for act in (check_figure_path, lambda path: save_figure(new_figure((2, 1)), path)):
+        with pytest.raises(IhgnnError, match=r"Cannot write .*Not a directory"):
+            act(tmp_path / "file" / "a.png")
 
 
 @pytest.mark.parametrize("text", [r"costs $\frac$ or $x_", "图 $", "long " * 40 + r"$\frac$"])

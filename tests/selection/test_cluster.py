@@ -106,7 +106,7 @@ def done(
     job: Job, folder: Path, executor: Executor, watch: Watch = lambda _step: None
 ) -> dict[str, Any]:
     stack = crossval.begin(job, folder, executor, stack=STACK)
-    return crossval.finish(job, folder, executor, stack, lambda _progress, step: watch(step))
+    return crossval.finish(job, folder, executor, stack, lambda _progress, step: watch(step)).result
 
 
 def units(folder: Path) -> dict[str, dict[str, Any]]:
@@ -361,6 +361,30 @@ def test_auto_is_what_the_environment_says(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setenv("RAY_ADDRESS", "127.0.0.1:1")
     with pytest.raises(InputError, match=r"at 127\.0\.0\.1:1: "):
         cluster_executor("auto", "cpu", None)
+
+
+@needs_ray
+def test_where_there_is_no_cluster_the_advice_is_of_this_command(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    import ray
+
+    def refuse(**_: object) -> None:
+        raise ConnectionError(
+            "Could not find any running Ray instance. Please specify the one to connect to by "
+            "setting `--address` flag or `RAY_ADDRESS` environment variable."
+        )
+
+    monkeypatch.delenv("RAY_ADDRESS", raising=False)
+    monkeypatch.setattr(ray, "is_initialized", lambda: False)
+    monkeypatch.setattr(ray, "init", refuse)
+    with pytest.raises(InputError) as caught:
+        cluster_executor("auto", "cpu", None)
+    assert str(caught.value) == (
+        "Cannot reach a Ray cluster at auto: Could not find any running Ray instance.\n"
+        "'ray start --head' starts one on this machine; --cluster ray://HOST:10001 reaches one "
+        "whose head is elsewhere."
+    )
 
 
 @needs_ray

@@ -47,7 +47,7 @@ def job() -> Job:
 
 def finished(job: Job, folder: Path, **options) -> dict:
     stack = crossval.begin(job, folder, HERE, stack=4)
-    return crossval.finish(job, folder, HERE, stack, **options)
+    return crossval.finish(job, folder, HERE, stack, **options).result
 
 
 def test_the_result_follows_from_the_unit_files(job: Job, tmp_path: Path) -> None:
@@ -84,7 +84,7 @@ def test_the_result_follows_from_the_unit_files(job: Job, tmp_path: Path) -> Non
     ]
     assert result["runs"] == pytest.approx(by_run)
     assert result["runs_std"] == pytest.approx(np.std(by_run))
-    assert result["paper"] == {"mean": 89.9, "std": 6.0}
+    assert result["paper"] == {"variant": "full", "mean": 0.899, "std": 0.06}
     assert result["majority_share"] == 125 / 188
     assert result["job"]["data_sha256"] == job.dataset.fingerprint
     assert result["provenance"]["command"] == "ihgnn crossval"
@@ -98,11 +98,33 @@ def test_a_finished_job_is_not_done_again(job: Job, tmp_path: Path) -> None:
         raise AssertionError("there is nothing left to do")
 
     again = crossval.finish(job, tmp_path / "job", replace(HERE, run=refuse), 4)
-    assert again == result
+    assert again == crossval.Finished(result, None)
     (tmp_path / "job" / "result.json").unlink()
     anew = crossval.finish(job, tmp_path / "job", replace(HERE, run=refuse), 4)
-    assert anew["folds"] == result["folds"]
-    assert anew["trained_now"] == 0
+    assert anew.result["folds"] == result["folds"]
+    assert anew.result["trained_now"] == 0
+    assert anew.trained is None
+
+
+def test_what_is_trained_now_is_told_apart_from_what_was_there(job: Job, tmp_path: Path) -> None:
+    folder = tmp_path / "job"
+    finished(job, folder)
+    (folder / "result.json").unlink()
+    for lost in (folder / "units").glob("final-*"):
+        lost.unlink()
+    done = crossval.finish(job, folder, HERE, 4)
+    assert done.trained == done.result["trained_now"] == 3 * 2 * 2
+    assert done.result["model_epochs"] == 24
+
+
+def test_who_waits_for_others_has_trained_nothing(job: Job, tmp_path: Path) -> None:
+    def others(job: Job, folder: Path, stack: int, watch) -> None:
+        watch(Step())
+        here(job, folder, stack, idle)
+
+    crossval.begin(job, tmp_path / "job", HERE, stack=4)
+    done = crossval.finish(job, tmp_path / "job", replace(HERE, run=others), 4)
+    assert done.trained == 0
 
 
 def test_no_mean_over_what_happens_to_be_there(job: Job, tmp_path: Path) -> None:
@@ -133,6 +155,36 @@ def test_progress_ends_at_the_end_whatever_patience_leaves_out(job: Job, tmp_pat
     assert [each.epochs for each in told] == sorted(each.epochs for each in told)
 
 
+@pytest.mark.parametrize("pause", [0.0, 1000.0])
+def test_not_all_epochs_are_told_before_all_models_are_finished(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pause: float
+) -> None:
+    """Also when what is finished was looked for long ago."""
+    monkeypatch.setattr(crossval._Meter, "_LOOK_SECONDS", pause)
+    monkeypatch.setattr(crossval._Meter, "_LOOK_SHARE", 1e9)
+    told: list[crossval.Progress] = []
+    finished(job, tmp_path / "job", watch=lambda progress, _: told.append(progress))
+    last = told[-1]
+    assert (last.epochs, last.models) == (24, 12)
+    assert all(each.models == 12 for each in told if each.epochs == each.of_epochs)
+
+
+@pytest.mark.parametrize(
+    ("stack", "workers"),
+    [
+        (1, 6),  # six trainings of the selection, six final runs
+        (2, 3),  # and three folds, which may need stacks of their own
+        (4, 3),
+        (15, 3),
+    ],
+)
+def test_there_is_no_use_for_more_workers_than_stacks(
+    job: Job, tmp_path: Path, stack: int, workers: int
+) -> None:
+    crossval.begin(job, tmp_path / "job", HERE, stack=stack)
+    assert crossval.most_workers(job, tmp_path / "job") == workers
+
+
 def test_the_size_of_stacks_stays_what_it_was(job: Job, tmp_path: Path) -> None:
     assert crossval.begin(job, tmp_path / "job", HERE, stack=4) == 4
     assert crossval.begin(job, tmp_path / "job", HERE, stack=5) == 4
@@ -140,33 +192,50 @@ def test_the_size_of_stacks_stays_what_it_was(job: Job, tmp_path: Path) -> None:
     assert crossval.begin(job, tmp_path / "other", HERE) == 6  # all six fit and pay
 
 
+def sizes(folder: Path) -> tuple[int, int]:
+    """Of stacks in the selection and in final runs."""
+    begun = read_job(folder)
+    return begun["stack"], begun["final_stack"]
+
+
 @pytest.mark.parametrize(
-    ("stack", "workers", "final"),
-    [(4, 1, 4), (4, 2, 3), (4, 4, 2), (4, 100, 1), (2, 2, 2), (15, 1, 6)],
+    ("workers", "stack", "final"), [(1, 15, 6), (2, 9, 3), (4, 5, 2), (100, 1, 1)]
 )
-def test_final_runs_are_spread_over_the_workers(
-    job: Job, tmp_path: Path, stack: int, workers: int, final: int
+def test_final_runs_are_spread_over_the_workers_where_nobody_says_otherwise(
+    job: Job, tmp_path: Path, workers: int, stack: int, final: int
 ) -> None:
-    """Six final runs, three folds by two: with two workers each has three."""
+    """18 trainings of the selection, and six final runs: with two workers each has three."""
+    lrs = (0.06, 0.05, 0.04, 0.03, 0.02, 0.01)
+    grid = tuple(Configuration(lr, 64, 1) for lr in lrs)
+    larger = replace(job, protocol=replace(job.protocol, grid=grid))
     folder = tmp_path / "job"
-    crossval.begin(job, folder, replace(HERE, workers=workers), stack=stack)
-    assert read_job(folder)["final_stack"] == final
-    crossval.begin(job, folder, HERE, stack=15)  # goes on with what was begun
-    assert read_job(folder)["final_stack"] == final
+    crossval.begin(larger, folder, replace(HERE, workers=workers))
+    assert sizes(folder) == (stack, final)
+    crossval.begin(larger, folder, HERE, stack=15)  # goes on with what was begun
+    assert sizes(folder) == (stack, final)
+
+
+@pytest.mark.parametrize("workers", [1, 2, 100])
+def test_a_size_that_is_given_is_that_of_all_stacks_whoever_works(
+    job: Job, tmp_path: Path, workers: int
+) -> None:
+    crossval.begin(job, tmp_path / "job", replace(HERE, workers=workers), stack=4)
+    assert sizes(tmp_path / "job") == (4, 4)
 
 
 def test_the_sizes_of_the_folder_are_those_of_the_trainings_and_of_the_result(
     job: Job, tmp_path: Path
 ) -> None:
-    one = replace(job, protocol=replace(job.protocol, grid=GRID[:1]))
-    crossval.begin(one, tmp_path / "job", replace(HERE, workers=3), stack=6)
+    """Six trainings of the selection and three final runs, for two workers."""
+    one = replace(job, protocol=replace(job.protocol, runs=1))
+    crossval.begin(one, tmp_path / "job", replace(HERE, workers=2))
     result = finished(one, tmp_path / "job")
-    assert (result["stack"], result["final_stack"]) == (6, 2)
+    assert (result["stack"], result["final_stack"]) == (3, 2)
     members: dict[str, set[int]] = {"select": set(), "final": set()}
     for path in (tmp_path / "job" / "units").iterdir():
         known = parsed(path.read_text(encoding="utf-8")).validated
         members[known.unit.stage].add(known.members)
-    assert members == {"select": {3}, "final": {2}}
+    assert members == {"select": {3}, "final": {1, 2}}
 
 
 def test_equal_jobs_have_the_same_folder_and_others_another(job: Job) -> None:
@@ -211,8 +280,11 @@ def test_folds_come_from_the_seed_or_from_a_file(job: Job, tmp_path: Path) -> No
     assert len(crossval.make_folds(data, 0, file=file, folds=4, inner=2)) == 4
     with pytest.raises(InputError, match="has 4 folds, and --folds asks for 10"):
         crossval.make_folds(data, 0, file=file, folds=10)
-    with pytest.raises(InputError, match="has 2 inner-folds, and --inner-folds asks for 1"):
+    with pytest.raises(InputError, match="has 2 inner folds, and --inner-folds asks for 1"):
         crossval.make_folds(data, 0, file=file, inner=1)
+    write_fold_file(ten, file)
+    with pytest.raises(InputError, match="has 1 inner fold, and --inner-folds asks for 2"):
+        crossval.make_folds(data, 0, file=file, inner=2)
 
 
 def test_files_that_are_no_cross_validation_are_refused(job: Job, tmp_path: Path) -> None:

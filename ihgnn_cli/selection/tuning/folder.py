@@ -20,7 +20,7 @@ from ihgnn_cli.data.split_choice import is_drawn
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import cannot_write, written_whole
 from ihgnn_cli.jsonable import jsonable
-from ihgnn_cli.selection.folder import _difference as difference
+from ihgnn_cli.selection.differences import difference
 from ihgnn_cli.selection.tuning.search import Conducted, Search
 from ihgnn_cli.selection.tuning.slots import Slot, best_of
 from ihgnn_cli.training.config import RunConfig, write_config

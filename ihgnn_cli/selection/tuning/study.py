@@ -10,7 +10,7 @@ from optuna.exceptions import DuplicatedStudyError
 from optuna.trial import TrialState
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.selection.folder import _difference as difference
+from ihgnn_cli.selection.differences import difference
 from ihgnn_cli.selection.tuning.kinds import SamplerName
 from ihgnn_cli.selection.tuning.samplers import make_pruner, make_sampler
 from ihgnn_cli.selection.tuning.search import Search
