@@ -9,17 +9,23 @@ import typer
 
 from ihgnn_cli.cli.options import (
     DATA_PANEL,
+    TRAINING_PANEL,
+    WORK_PANEL,
     AsJson,
     DataRoot,
     Device,
+    Epochs,
     FeatureKind,
     Offline,
     OwnData,
+    Patience,
+    Quiet,
+    RecipeName,
+    Workers,
     count_or_auto,
     named_folder,
 )
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.training.kinds import Recipe
 
 if TYPE_CHECKING:
     from ihgnn_cli.selection.crossval import Finished
@@ -27,7 +33,7 @@ if TYPE_CHECKING:
     from ihgnn_cli.selection.work import Job
 
 _RUNS = Path("runs")
-_GRID, _PROTOCOL, _WORK = "Grid", "Protocol", "Work"
+_GRID, _PROTOCOL = "Grid", "Protocol"
 _MOST_WORKERS = 1024  # on one machine; a larger number is a slip of the finger
 _Number = TypeVar("_Number", int, float)
 
@@ -78,18 +84,8 @@ def crossval(
             rich_help_panel=_PROTOCOL,
         ),
     ] = None,
-    epochs: Annotated[
-        int | None,
-        typer.Option("--epochs", "-e", help="Default: 350.", rich_help_panel=_PROTOCOL),
-    ] = None,
-    patience: Annotated[
-        int | None,
-        typer.Option(
-            help="Stop a training after this many epochs without a better one on validation. "
-            "Default: 0, never.",
-            rich_help_panel=_PROTOCOL,
-        ),
-    ] = None,
+    epochs: Epochs = None,
+    patience: Patience = None,
     folds: Annotated[
         int | None, typer.Option(help="Default: 10.", rich_help_panel=_PROTOCOL)
     ] = None,
@@ -121,14 +117,7 @@ def crossval(
             rich_help_panel=_PROTOCOL,
         ),
     ] = False,
-    recipe: Annotated[
-        Recipe | None,
-        typer.Option(
-            help="Settings that belong together: paper (the text; what the defaults are) or "
-            "authors (their published code).",
-            rich_help_panel=_PROTOCOL,
-        ),
-    ] = None,
+    recipe: RecipeName = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -136,24 +125,17 @@ def crossval(
             "-c",
             metavar="FILE",
             help="TOML as for 'ihgnn train'; lr, batch_size, layers and split in it do not count.",
-            rich_help_panel=_PROTOCOL,
+            rich_help_panel=TRAINING_PANEL,
         ),
     ] = None,
     device: Device = None,
-    workers: Annotated[
-        str,
-        typer.Option(
-            metavar="N",
-            help="Processes. auto: one a core, pinned to it, or one a GPU.",
-            rich_help_panel=_WORK,
-        ),
-    ] = "auto",
+    workers: Workers = "auto",
     stack: Annotated[
         str,
         typer.Option(
             metavar="N",
             help="Models that a process trains together. auto: as many as pay and fit in memory.",
-            rich_help_panel=_WORK,
+            rich_help_panel=WORK_PANEL,
         ),
     ] = "auto",
     cluster: Annotated[
@@ -162,7 +144,7 @@ def crossval(
             metavar="ADDRESS",
             help="Distribute the work over a Ray cluster: auto, HOST:PORT or ray://HOST:PORT. "
             "Needs pip install 'ihgnn-cli\\[cluster]'.",
-            rich_help_panel=_WORK,
+            rich_help_panel=WORK_PANEL,
         ),
     ] = None,
     out: Annotated[
@@ -174,16 +156,14 @@ def crossval(
             parser=named_folder,
             help="The folder of the results. The same command goes on in it; several at once "
             "share the work. Default: runs/NAME-crossval-..., by what is asked.",
-            rich_help_panel=_WORK,
+            rich_help_panel=WORK_PANEL,
         ),
     ] = None,
     plot: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Draw the folds as .png, .svg or .pdf."),
     ] = None,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show the result, not the progress.")
-    ] = False,
+    quiet: Quiet = False,
     data_root: DataRoot = None,
     offline: Offline = False,
     as_json: AsJson = False,

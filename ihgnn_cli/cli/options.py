@@ -5,6 +5,8 @@ from typing import Annotated, Literal
 
 import typer
 
+from ihgnn_cli.training.kinds import Recipe
+
 
 def complete_dataset(incomplete: str) -> list[str]:
     """Names that the shell may offer for a data set."""
@@ -95,6 +97,37 @@ def chosen_providers(device: str | None, provider: str | None) -> list[str] | No
     return [provider]
 
 
+TRAINING_PANEL, WORK_PANEL = "Training", "Work"
+Epochs = Annotated[
+    int | None,
+    typer.Option("--epochs", "-e", help="Default: 350.", rich_help_panel=TRAINING_PANEL),
+]
+Patience = Annotated[
+    int | None,
+    typer.Option(
+        help="Stop a training after this many epochs without a better one on validation. "
+        "Default: 0, never.",
+        rich_help_panel=TRAINING_PANEL,
+    ),
+]
+RecipeName = Annotated[
+    Recipe | None,
+    typer.Option(
+        "--recipe",
+        help="Settings that belong together: paper (the text; what the defaults are) or "
+        "authors (their published code).",
+        rich_help_panel=TRAINING_PANEL,
+    ),
+]
+Workers = Annotated[
+    str,
+    typer.Option(
+        metavar="N",
+        help="Processes. auto: one a core, pinned to it, or one a GPU.",
+        rich_help_panel=WORK_PANEL,
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show the result, not the progress.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
 
 

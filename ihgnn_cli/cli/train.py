@@ -12,22 +12,26 @@ import typer
 
 from ihgnn_cli.cli.options import (
     DATA_PANEL,
+    TRAINING_PANEL,
     AsJson,
     DataRoot,
     Device,
+    Epochs,
     FeatureKind,
     Offline,
     OwnData,
+    Patience,
+    Quiet,
+    RecipeName,
 )
 from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, Variant
-from ihgnn_cli.training.kinds import Recipe
 
 if TYPE_CHECKING:
     from ihgnn_cli.training.run import Prepared, Watch
     from ihgnn_cli.training.stack import Epoch
 
 _RUNS = Path("runs")
-_MODEL, _TRAINING = "Model", "Training"
+_MODEL = "Model"
 
 
 def train(
@@ -105,37 +109,21 @@ def train(
     lr: Annotated[
         float | None,
         typer.Option(
-            "--lr", help="Adam's learning rate. Default: 0.001.", rich_help_panel=_TRAINING
+            "--lr", help="Adam's learning rate. Default: 0.001.", rich_help_panel=TRAINING_PANEL
         ),
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option("--batch-size", "-b", help="Default: 32.", rich_help_panel=_TRAINING),
+        typer.Option("--batch-size", "-b", help="Default: 32.", rich_help_panel=TRAINING_PANEL),
     ] = None,
-    epochs: Annotated[
-        int | None,
-        typer.Option("--epochs", "-e", help="Default: 350.", rich_help_panel=_TRAINING),
-    ] = None,
-    patience: Annotated[
-        int | None,
-        typer.Option(
-            help="Stop after this many epochs without a better one on validation. "
-            "Default: 0, never.",
-            rich_help_panel=_TRAINING,
-        ),
-    ] = None,
+    epochs: Epochs = None,
+    patience: Patience = None,
     seed: Annotated[
         int | None,
-        typer.Option(help="Of all randomness. Default: 0.", rich_help_panel=_TRAINING),
+        typer.Option(help="Of all randomness. Default: 0.", rich_help_panel=TRAINING_PANEL),
     ] = None,
     device: Device = None,
-    recipe: Annotated[
-        Recipe | None,
-        typer.Option(
-            help="Settings that belong together: paper (the text; what the defaults are) or "
-            "authors (their published code)."
-        ),
-    ] = None,
+    recipe: RecipeName = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -162,9 +150,7 @@ def train(
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Write DIR/tensorboard, too.")
     ] = False,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show the result, not the epochs.")
-    ] = False,
+    quiet: Quiet = False,
     data_root: DataRoot = None,
     offline: Offline = False,
     as_json: AsJson = False,

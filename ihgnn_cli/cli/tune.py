@@ -10,19 +10,25 @@ import typer
 
 from ihgnn_cli.cli.options import (
     DATA_PANEL,
+    TRAINING_PANEL,
+    WORK_PANEL,
     AsJson,
     DataRoot,
     Device,
+    Epochs,
     FeatureKind,
     Offline,
     OwnData,
+    Patience,
+    Quiet,
+    RecipeName,
+    Workers,
     count_or_auto,
 )
 from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
-from ihgnn_cli.training.kinds import Recipe
 
 _RUNS = Path("runs")
-_SPACE, _SEARCH, _TRAINING, _WORK = "Search space", "Search", "Training", "Work"
+_SPACE, _SEARCH = "Search space", "Search"
 _STORAGE_VARIABLE = "IHGNN_STORAGE"
 _TRIALS = 50
 
@@ -153,26 +159,9 @@ def tune(
             rich_help_panel=_SEARCH,
         ),
     ] = None,
-    epochs: Annotated[
-        int | None,
-        typer.Option("--epochs", "-e", help="Default: 350.", rich_help_panel=_TRAINING),
-    ] = None,
-    patience: Annotated[
-        int | None,
-        typer.Option(
-            help="Stop a training after this many epochs without a better one on validation. "
-            "Default: 0, never.",
-            rich_help_panel=_TRAINING,
-        ),
-    ] = None,
-    recipe: Annotated[
-        Recipe | None,
-        typer.Option(
-            help="Settings that belong together: paper (the text; what the defaults are) or "
-            "authors (their published code).",
-            rich_help_panel=_TRAINING,
-        ),
-    ] = None,
+    epochs: Epochs = None,
+    patience: Patience = None,
+    recipe: RecipeName = None,
     config: Annotated[
         Path | None,
         typer.Option(
@@ -180,24 +169,17 @@ def tune(
             "-c",
             metavar="FILE",
             help="TOML as for 'ihgnn train', for what is not searched.",
-            rich_help_panel=_TRAINING,
+            rich_help_panel=TRAINING_PANEL,
         ),
     ] = None,
     device: Device = None,
-    workers: Annotated[
-        str,
-        typer.Option(
-            metavar="N",
-            help="Processes. auto: one a core, pinned to it, or one a GPU.",
-            rich_help_panel=_WORK,
-        ),
-    ] = "auto",
+    workers: Workers = "auto",
     stack: Annotated[
         str,
         typer.Option(
             metavar="N",
             help="Trials that a process trains together. auto: as many as pay and fit in memory.",
-            rich_help_panel=_WORK,
+            rich_help_panel=WORK_PANEL,
         ),
     ] = "auto",
     storage: Annotated[
@@ -208,7 +190,7 @@ def tune(
             "on several machines is one search. Default: SQLite in the folder.",
             envvar=_STORAGE_VARIABLE,
             show_default=False,
-            rich_help_panel=_WORK,
+            rich_help_panel=WORK_PANEL,
         ),
     ] = None,
     study: Annotated[
@@ -216,7 +198,7 @@ def tune(
         typer.Option(
             metavar="NAME",
             help="The study's name in the storage. Default: by what is asked.",
-            rich_help_panel=_WORK,
+            rich_help_panel=WORK_PANEL,
         ),
     ] = None,
     out: Annotated[
@@ -227,7 +209,7 @@ def tune(
             metavar="DIR",
             help="The folder of the results; the same command goes on in it. Default: "
             "runs/NAME-tune-..., by what is asked.",
-            rich_help_panel=_WORK,
+            rich_help_panel=WORK_PANEL,
         ),
     ] = None,
     dashboard: Annotated[
@@ -241,9 +223,7 @@ def tune(
     port: Annotated[
         int, typer.Option(help="Of the dashboard; 0: one that is free.", min=0, max=65535)
     ] = 8080,
-    quiet: Annotated[
-        bool, typer.Option("--quiet", "-q", help="Show the result, not the progress.")
-    ] = False,
+    quiet: Quiet = False,
     data_root: DataRoot = None,
     offline: Offline = False,
     as_json: AsJson = False,
