@@ -8,6 +8,7 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
+import numpy as np
 import pytest
 import torch
 from torch.optim.optimizer import register_optimizer_step_post_hook
@@ -159,9 +160,9 @@ def test_the_claims_of_crossval_are_ratios_of_medians(crossval: ModuleType) -> N
 
 
 def test_the_claims_of_export_are_ratios_to_torch_by_batch_size(export: ModuleType) -> None:
-    def sides(torch: float, padded: float, sparse: float) -> dict[str, object]:
+    def sides(plain: float, padded: float, sparse: float) -> dict[str, object]:
         names = (export.TORCH, export.PADDED, export.SPARSE)
-        values = zip(names, (torch, padded, sparse), strict=True)
+        values = zip(names, (plain, padded, sparse), strict=True)
         return {name: export.Timing((value, value, 9.0)) for name, value in values}
 
     times = {"MUTAG": {1: sides(4, 2, 1), 32: sides(8, 4, 2), 256: sides(9, 3, 3)}}
@@ -171,6 +172,26 @@ def test_the_claims_of_export_are_ratios_to_torch_by_batch_size(export: ModuleTy
         *((4, 4), (2, 4), (1.8, 3)),
     ]
     assert [each.met for each in found] == [False, True, True, True, True, True]
+
+
+def test_the_padded_plain_model_is_the_model_that_is_exported(export: ModuleType) -> None:
+    from tiny_models import PATH, STAR, TRIANGLE, M, dataset, untrained
+
+    from ihgnn_cli.deploy.inputs import padded_inputs
+    from ihgnn_cli.deploy.padded import PaddedIHGNN
+
+    data = dataset(PATH, STAR, TRIANGLE)
+    checkpoint = untrained(data)
+    plain = import_module("_padded_plain").PaddedPlain(
+        checkpoint.config.model, checkpoint.card.inputs
+    )
+    plain.take(checkpoint.model(torch.device("cpu")))
+    inputs = padded_inputs(checkpoint.card, data, np.arange(3), M)
+    given = {name: torch.from_numpy(each) for name, each in inputs.items()}
+    with torch.no_grad():
+        found, expected = plain.eval()(**given), PaddedIHGNN(checkpoint)(**given)
+    for mine, theirs in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, theirs)
 
 
 def test_a_process_that_fails_ends_the_measurement(

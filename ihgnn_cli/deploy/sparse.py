@@ -5,9 +5,9 @@ of ranks: only the nodes or graphs that reach a block take part in it, so that t
 with nodes and edges, whatever m is. Every operation has a counterpart in ONNX, for any number of
 graphs, nodes and edges.
 
-What would be simpler is wrong: onnxruntime's ScatterND adds to the same row from several threads at
-once and loses some of it, in 1.31 as in 1.17. So `index_add`, which becomes ScatterND, is only for
-rows that are all different; `scatter_add` becomes ScatterElements, which has one thread and is
+What would be simpler is wrong: onnxruntime's ScatterND (1.31, CPU) adds to the same row from
+several threads at once, and loses some of it. So `index_add`, which becomes ScatterND, is only for
+rows that are all different; `scatter_add` becomes ScatterElements, which runs in one thread and is
 many times slower.
 """
 

@@ -26,7 +26,7 @@ from tiny_models import (
 
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.deploy.form import Layout
-from ihgnn_cli.deploy.sparse import SparseIHGNN, block_ends
+from ihgnn_cli.deploy.sparse import SparseIHGNN, block_ends, neighbor_ends
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.training.evaluation import in_words_of
 from ihgnn_cli.training.metrics import mean_probabilities
@@ -119,6 +119,28 @@ def test_answers_do_not_depend_on_the_other_graphs_of_a_batch(layout: Layout) ->
 )
 def test_blocks_of_ranks_double_and_end_at_m(m: int, ends: list[int]) -> None:
     assert list(block_ends(m)) == ends
+
+
+def test_blocks_of_neighbours_reach_as_far_as_degrees_are_known() -> None:
+    graphs = (STAR, LARGE_STAR, PATH)
+    labelled, degrees = dataset(*graphs), dataset(*graphs, labelled=False)
+    assert list(neighbor_ends(untrained(labelled).card)) == [4]
+    assert list(neighbor_ends(untrained(degrees).card)) == [4, 16]
+
+
+@pytest.mark.parametrize("labelled", [True, False])
+def test_nodes_with_more_neighbours_than_a_block_lose_none(labelled: bool) -> None:
+    # Stars whose centers fill blocks of neighbours exactly, nearly, and go beyond all of them.
+    stars = [
+        ([leaf % 3 for leaf in range(size + 1)], [(0, leaf) for leaf in range(1, size + 1)])
+        for size in (3, 4, 5, 15, 16, 17, 40)
+    ]
+    data = dataset(*stars, labelled=labelled)
+    checkpoint = untrained(dataset(*stars[:5], labelled=labelled), max_nodes=50)
+    words = in_words_of(checkpoint.card, data).dataset
+    expected = torch_logits(checkpoint, words)[0]
+    found = Eager(checkpoint, Layout.SPARSE).answers(words, np.arange(len(words))).logits
+    np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
 def test_graphs_that_reach_other_blocks_and_end_beyond_m_keep_to_their_rows() -> None:
