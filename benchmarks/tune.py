@@ -117,7 +117,7 @@ def sequential(name: str, epochs: str, folder: str) -> dict[str, Any]:
         features, layers = own.data.features, own.model.layers
         store = GraphStore(data, features, data.max_nodes, layers, device)
         member = Member(own.training.seed, own.training.lr, split.train, split.validation)
-        cohort = new_cohort(own, inputs, store, [member])
+        cohort = new_cohort(own, inputs, store, [member], keep_weights=False)
         while not cohort.finished:
             cohort.advance()
         (course,) = cohort.courses

@@ -1,6 +1,16 @@
 """Small help with sentences."""
 
+import re
+
+# An address with a name and a password; a path that was made of one has lost a stroke.
+_CREDENTIALS = re.compile(r"(\b[a-z][a-z0-9+.-]*:/{1,2}[^:\s/]*):\S*@")
+
 
 def counted(number: int, noun: str) -> str:
     """`1 line`, `2,000 lines`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def without_passwords(text: str) -> str:
+    """The text with passwords in addresses (`scheme://name:password@host`) hidden."""
+    return _CREDENTIALS.sub(r"\1:***@", text)

@@ -131,8 +131,9 @@ def _unforeseen(error: Exception) -> str:
 
 def _failed(message: str, code: int) -> int:
     from ihgnn_cli.cli import console
+    from ihgnn_cli.words import without_passwords
 
-    console.error(message)
+    console.error(without_passwords(message))  # users put addresses into wrong places
     return code
 
 

@@ -251,12 +251,12 @@ def tune(
     settings = configure(recipe, config, given)
 
     from ihgnn_cli.cli import console, tune_display
-    from ihgnn_cli.cli.tune_work import TuneWork
-    from ihgnn_cli.selection.tuning import folder as folders
+    from ihgnn_cli.cli.dashboard import serve
+    from ihgnn_cli.cli.tune_work import TuneWork, opened
     from ihgnn_cli.selection.tuning import search as searches
     from ihgnn_cli.selection.tuning.space import make_space
     from ihgnn_cli.selection.tuning.storage import address, masked
-    from ihgnn_cli.selection.tuning.study import open_study
+    from ihgnn_cli.selection.tuning.study import find_study
     from ihgnn_cli.selection.workers import local_places
     from ihgnn_cli.training.loading import load_data
 
@@ -289,21 +289,14 @@ def tune(
     folder = out or _RUNS / name
     where = address(storage, folder)
     command = shlex.join(["ihgnn", *map(masked, sys.argv[1:])])
-    folders.begin(search, folder, command=command)
-    made = open_study(search, where, folder, study or name)
+    study = study or name
     if dashboard:
-        tune_display.serve(made, where, port)
+        serve(find_study(where, study), where, port)
         return
+    made = opened(search, where, folder, study, command)
     work = TuneWork(search, made, where, folder, places, command, data_root, offline)
     size = together or searches.trials_together(search, places)
-    try:
-        done = work.conduct(total, size, seconds, quiet=quiet)
-    except (KeyboardInterrupt, SystemExit):
-        slots = work.keep(total)
-        if not as_json:
-            tune_display.show_best(slots)
-        console.note("Finished trials are kept: the same command goes on with the rest.")
-        raise
+    done = work.conduct(total, size, seconds, quiet=quiet, silent=as_json)
     result = work.conclude(done, quiet=quiet)
     if as_json:
         console.show_json({**result, "folder": folder})

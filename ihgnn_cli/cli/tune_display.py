@@ -1,4 +1,4 @@
-"""What `ihgnn tune` shows: how far it is, in the end the tables and figures, and the dashboard."""
+"""What `ihgnn tune` shows: how far it is, and in the end the tables and figures."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -11,13 +11,10 @@ from ihgnn_cli.cli import console
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
-    from optuna import Study
-
     from ihgnn_cli.report.tuning import TrialRow
     from ihgnn_cli.selection.tuning.conductor import Sight
     from ihgnn_cli.selection.tuning.search import Search
     from ihgnn_cli.selection.tuning.slots import Slot
-    from ihgnn_cli.selection.tuning.storage import Address
     from ihgnn_cli.selection.workers import Places
     from ihgnn_cli.training.stack import Epoch
 
@@ -118,18 +115,20 @@ def _live_table(sight: "Sight", epochs: int) -> Table:
 def final_progress(
     epochs: int, trial: int, *, quiet: bool
 ) -> "Iterator[Callable[[Epoch, Epoch], None]]":
-    """A bar for the training of the best settings, in a terminal."""
-    if not quiet:
-        console.note(
-            f"Trial {trial} is the best on validation. Its settings are trained for the test."
-        )
-    if quiet or not console.err.is_terminal or console.err.is_dumb_terminal:
+    """A bar for the training of the best settings in a terminal, a line elsewhere."""
+    told = f"trial {trial} is the best on validation; its settings are trained and tested"
+    if quiet:
         yield lambda _epoch, _best: None
-        return
-    with console.work_bar("epochs") as update:
-        yield lambda epoch, best: update(
-            epoch.epoch, epochs, f"best {best.epoch} ({best.validation_accuracy:.3f})"
-        )
+    elif console.err.is_terminal and not console.err.is_dumb_terminal:
+        with console.work_bar("epochs") as update:
+            yield lambda epoch, _best: update(epoch.epoch, epochs, told)
+    else:
+
+        def tell(epoch: "Epoch", _best: "Epoch") -> None:
+            if epoch.epoch == 1:  # where it was trained before, there is nothing to tell
+                console.note(f"{told[0].upper()}{told[1:]}.")
+
+        yield tell
 
 
 def show(result: Mapping[str, Any], slots: "Sequence[Slot]", folder: Path) -> None:
@@ -270,40 +269,3 @@ def draw(
 
 def _shown(value: object) -> str:
     return f"{value:.3g}" if isinstance(value, float) else str(value)
-
-
-def serve(study: "Study", where: "Address", port: int) -> None:
-    """Show the study in optuna-dashboard until Ctrl-C.
-
-    Raises:
-        InputError: it is not installed, or the port is taken.
-    """
-    import webbrowser
-    from wsgiref.simple_server import WSGIRequestHandler, make_server
-
-    from ihgnn_cli.errors import InputError
-
-    try:
-        from optuna_dashboard import wsgi
-    except ImportError as error:
-        raise InputError(
-            "optuna-dashboard is not installed: pip install 'ihgnn-cli[dashboard]'"
-        ) from error
-
-    class Quiet(WSGIRequestHandler):
-        def log_message(self, *_: object) -> None:
-            pass
-
-    try:
-        server = make_server("127.0.0.1", port, wsgi(study._storage), handler_class=Quiet)
-    except OSError as error:
-        raise InputError(
-            f"Port {port} cannot be used: {error.strerror or error}. Give another --port."
-        ) from error
-    page = f"http://127.0.0.1:{server.server_port}/dashboard/studies/{study._study_id}"
-    console.show(f"{study.study_name} ({where.masked}) is shown at {page}")
-    console.note("Ctrl-C ends it.")
-    with server:
-        if console.out.is_terminal:
-            webbrowser.open(page)
-        server.serve_forever()

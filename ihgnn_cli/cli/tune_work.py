@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.cli import console, tune_display
-from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.report.tuning import TrialRow, write_trials
 from ihgnn_cli.selection.tuning import folder as folders
 from ihgnn_cli.selection.tuning.final import earlier_runs, run_folder, train_best
@@ -13,11 +13,22 @@ from ihgnn_cli.selection.tuning.rows import importances, trial_rows
 from ihgnn_cli.selection.tuning.search import Conducted, Search, conduct
 from ihgnn_cli.selection.tuning.slots import Slot
 from ihgnn_cli.selection.tuning.storage import Address
-from ihgnn_cli.selection.tuning.study import slots_now
+from ihgnn_cli.selection.tuning.study import open_study, slots_now
 from ihgnn_cli.selection.workers import Places
 
 if TYPE_CHECKING:
     from optuna import Study
+
+
+def opened(search: Search, where: Address, folder: Path, name: str, command: str) -> "Study":
+    """Begin or find the search's folder, and its study; nothing is left of one that is refused."""
+    new = folders.begin(search, folder, study=name, storage=where.masked, command=command)
+    try:
+        return open_study(search, where, folder, name)
+    except InputError:
+        if new:
+            folders.discard_unbegun(folder)
+        raise
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,28 +45,35 @@ class TuneWork:
     data_root: Path | None
     offline: bool
 
-    def conduct(self, total: int, stack: int, timeout: float | None, *, quiet: bool) -> Conducted:
-        """Do the trials."""
+    def conduct(
+        self, total: int, stack: int, timeout: float | None, *, quiet: bool, silent: bool
+    ) -> Conducted:
+        """Do the trials; interrupted, write and show what there is (unless `silent`)."""
         if not quiet:
             tune_display.tell_begin(self.search, self.places, total, stack, self.folder)
         epochs = self.search.config.training.epochs
-        with tune_display.progress(epochs, quiet=quiet) as watch:
-            return conduct(
-                self.search,
-                self.study,
-                self.where,
-                self.places,
-                trials=total,
-                stack=stack,
-                timeout=timeout,
-                watch=watch,
-            )
-
-    def keep(self, total: int) -> tuple[Slot, ...]:
-        """Write what is known of an interrupted search, and give its trials."""
-        slots = slots_now(self.study, self.where, total)
-        self._write(slots)
-        return slots
+        try:
+            with tune_display.progress(epochs, quiet=quiet) as watch:
+                done = conduct(
+                    self.search,
+                    self.study,
+                    self.where,
+                    self.places,
+                    trials=total,
+                    stack=stack,
+                    timeout=timeout,
+                    watch=watch,
+                )
+        except (KeyboardInterrupt, SystemExit):
+            slots = slots_now(self.study, self.where, total)
+            self._write(slots)
+            if not silent:
+                tune_display.show_best(slots)
+            console.note("Finished trials are kept: the same command goes on with the rest.")
+            raise
+        if not done.finished:
+            console.note("The time is over: what was not begun is left for the next command.")
+        return done
 
     def conclude(self, done: Conducted, *, quiet: bool) -> dict[str, Any]:
         """Train the best settings, test them, and write all there is to know."""

@@ -79,6 +79,26 @@ def one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
+@contextmanager
+def undisturbed() -> Iterator[None]:
+    """Let Ctrl-C and a polite kill wait until the block ends, which is to be short."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # where they never arrive
+        return
+    caught: list[int] = []
+    before = {
+        number: signal.signal(number, lambda found, _: caught.append(found))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+        if caught:
+            signal.raise_signal(caught[0])
+
+
 def _live(life: Life, device: str, core: int | None, channel: Connection) -> None:
     """A worker process from its beginning to its end."""
     # Ctrl-C reaches the whole group of processes: the parent decides.

@@ -7,6 +7,7 @@ grid search and the Gaussian process are never told what to take, and the larges
 they gave is trained first.
 """
 
+import math
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -102,6 +103,7 @@ class Conductor:
         watch: Watch = lambda _sight: None,
     ) -> None:
         self.ledger = ledger
+        self._prunes = True
         self.model_epochs = 0
         """That were trained here."""
         self._space = space
@@ -128,6 +130,7 @@ class Conductor:
         """
         if self.ledger.finished():
             return
+        self._prunes = task.prunes
         try:
             with started(devices, partial(live, task)) as processes:
                 workers = {channel: _Worker(each) for channel, each in processes.items()}
@@ -189,6 +192,9 @@ class Conductor:
                 self._take_a_stack()
 
     def _take_freely(self, enough: int) -> None:
+        # Half of what is left at most, so that other machines have something to do.
+        left = self.ledger.total - len(self.ledger.slots())
+        enough = max(self._stack, min(enough, len(self._pool) + math.ceil(left / 2)))
         while len(self._pool) < enough and self._take_one({}):
             pass
 
@@ -209,7 +215,10 @@ class Conductor:
         if trial is None:
             return None
         self._pool[trial.number] = self._space.applied(self._config, trial.params)
-        self._shapes[trial.number] = self._space.shape(trial.params)
+        shape = self._space.shape(trial.params)
+        # One that a process has died of may be why: it takes no others with it again.
+        alone = self.ledger.has_died(trial.number)
+        self._shapes[trial.number] = (shape, trial.number) if alone else shape
         return dict(trial.params)
 
     def _hear(self, channel: Connection, workers: dict[Connection, _Worker]) -> None:
@@ -219,6 +228,9 @@ class Conductor:
         except (EOFError, OSError):
             worker.process.join(GRACE_SECONDS)
             del workers[channel]
+            for trial in worker.trials:  # perhaps they filled the memory
+                self._be_smaller(self._shapes[trial], len(worker.trials))
+                self._epochs.pop(trial, None)
             self.ledger.give_back(worker.trials)
             self._look(dead=1)
             if not workers:
@@ -235,7 +247,9 @@ class Conductor:
                 worker.ready = True
                 self._began = self._began or time.monotonic()
             case Report():
-                _send(channel, Verdict(self._judge(message)))
+                pruned = self._judge(message)
+                if self._prunes:
+                    _send(channel, Verdict(pruned))
             case Finished(trial, outcome, pruned):
                 self.model_epochs += outcome.model_epochs
                 self._forget(worker, trial)
@@ -244,10 +258,12 @@ class Conductor:
                 self._forget(worker, trial)
                 self.ledger.fail(trial, reason)
             case Smaller(trials):
-                shape = self._shapes[next(iter(worker.trials))]
-                before = self._limits.get(shape, self._stack)
-                self._limits[shape] = max(1, min(before, trials // 2))
-                self._look(smaller=trials)
+                self._be_smaller(self._shapes[trials[0]], len(trials))
+                self._look(smaller=len(trials))
+
+    def _be_smaller(self, shape: object, trials: int) -> None:
+        """Never make so large a stack of a shape again."""
+        self._limits[shape] = max(1, min(self._limits.get(shape, self._stack), trials // 2))
 
     def _judge(self, report: Report) -> frozenset[int]:
         """Which trials of a report are to be given up."""

@@ -6,6 +6,7 @@ trials where they are kept in SQLite, `trial-N/` the run of the best settings. A
 """
 
 import json
+import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.selection.differences import difference
 from ihgnn_cli.selection.tuning.search import Conducted, Search
 from ihgnn_cli.selection.tuning.slots import Slot, best_of
+from ihgnn_cli.selection.tuning.storage import LOCK
 from ihgnn_cli.training.config import RunConfig, write_config
 from ihgnn_cli.training.provenance import machine_facts
 
@@ -31,21 +33,34 @@ TRIALS, RESULT = "trials.csv", "result.json"
 CHOSEN_BY = "validation accuracy, then validation loss, then the earlier trial"
 
 
-def begin(search: Search, folder: Path, *, command: str = "") -> None:
-    """Make the search's folder, or find it begun.
+def begin(
+    search: Search, folder: Path, *, study: str = "", storage: str = "", command: str = ""
+) -> bool:
+    """Make the search's folder, or find it begun; says whether it was made.
+
+    Args:
+        search: what is asked.
+        folder: of the search.
+        study: its name.
+        storage: where it is kept, for people: the same trial of another study has other settings.
+        command: for the record.
 
     Raises:
         InputError: the folder holds something else.
         IhgnnError: it cannot be made.
     """
     path = folder / JOB
+    made = False
     try:
         if not path.is_file():
             _refuse_other_content(folder)
             folder.mkdir(parents=True, exist_ok=True)
             write_fold_file([Fold((search.split,))], folder / SPLITS)
-            _write_json(path, {"identity": search.identity, "command": command})
-        before = json.loads(path.read_text(encoding="utf-8"))["identity"]
+            new = {"identity": search.identity, "study": study, "storage": storage}
+            _write_json(path, {**new, "command": command})
+            made = True
+        begun = json.loads(path.read_text(encoding="utf-8"))
+        before, kept = begun["identity"], (begun["study"], begun["storage"])
     except OSError as error:
         raise cannot_write(folder, error) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -53,6 +68,18 @@ def begin(search: Search, folder: Path, *, command: str = "") -> None:
     changed = difference(before, search.identity)
     if changed is not None:
         raise InputError(f"{folder} holds another search ({changed}). Choose another --out.")
+    if kept != (study, storage):
+        raise InputError(
+            f"{folder} holds the results of the study '{kept[0]}' in {kept[1]}. Choose another "
+            "--out for another study or storage."
+        )
+    return made
+
+
+def discard_unbegun(folder: Path) -> None:
+    """Remove a new folder whose study could not be opened."""
+    if {each.name for each in folder.iterdir()} <= {JOB, SPLITS, LOCK}:
+        shutil.rmtree(folder, ignore_errors=True)
 
 
 def _refuse_other_content(folder: Path) -> None:
@@ -115,6 +142,7 @@ def make_result(
             "complete": states.count(TrialState.COMPLETE),
             "pruned": states.count(TrialState.PRUNED),
             "failed": states.count(TrialState.FAIL),
+            "left": done.total - sum(slot.settled for slot in done.slots),
             "retried": sum(len(slot.tries) - 1 for slot in done.slots),
         },
         "validation_graphs": [len(each.validation) for each in search.inner],
@@ -135,15 +163,6 @@ def make_result(
 def write_result(folder: Path, result: Mapping[str, Any]) -> None:
     """The last step of a search."""
     _write_json(folder / RESULT, result)
-
-
-def finished_result(folder: Path) -> dict[str, Any] | None:
-    """The result that a folder holds; `None` where there is none or a damaged one."""
-    try:
-        content = json.loads((folder / RESULT).read_text(encoding="utf-8"))
-    except (OSError, ValueError, RecursionError):
-        return None
-    return content if isinstance(content, dict) else None
 
 
 def _plain_slot(slot: Slot) -> dict[str, Any]:

@@ -8,7 +8,9 @@ import hashlib
 import json
 import math
 import time
-from dataclasses import dataclass
+from contextlib import nullcontext
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.data.dataset import GraphDataset
@@ -16,6 +18,7 @@ from ihgnn_cli.data.folds import inner_folds
 from ihgnn_cli.data.split_choice import choose
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.files import exclusive
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.selection.memory import fitting, model_bytes, paying
 from ihgnn_cli.selection.tuning.conductor import Conductor, Watch
@@ -90,9 +93,12 @@ class Search:
         return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
 
     def task(self) -> Task:
-        """What workers are given: graphs that train and validate, and no others."""
+        """What workers are given: which graphs train and validate, and no class of another."""
         splits = tuple((each.train, each.validation) for each in self.inner)
-        return Task(self.dataset, splits, self.interval)
+        classes = self.dataset.graph_class.copy()
+        classes[self.split.test] = 0
+        blinded = replace(self.dataset, graph_class=classes)
+        return Task(blinded, splits, self.interval, self.pruner is not PrunerName.NONE)
 
 
 def prepare(
@@ -170,7 +176,9 @@ def conduct(
     """
     began = time.monotonic()
     with speaking(where), Presence(study) as presence:
-        ledger = Ledger(study, presence, search.space.distributions(), trials)
+        # SQLite gives a trial that waits to two who ask at the same moment.
+        alone = partial(exclusive, where.lock) if where.lock else nullcontext
+        ledger = Ledger(study, presence, search.space.distributions(), trials, alone)
         conductor = Conductor(
             ledger,
             search.space,

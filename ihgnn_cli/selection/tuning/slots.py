@@ -1,7 +1,10 @@
 """A slot: one of the trials that were asked for, with all tries of it and what it came to."""
 
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+import base64
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass
 from fractions import Fraction
 from typing import Any
 
@@ -50,6 +53,22 @@ class Outcome:
         """That were trained."""
         return sum(map(len, self.hits))
 
+    def as_plain(self) -> dict[str, Any]:
+        """As a database keeps it; MySQL has room for 64 KiB."""
+        packed = zlib.compress(json.dumps(self.hits, separators=(",", ":")).encode())
+        return {**asdict(self), "hits": base64.b64encode(packed).decode()}
+
+
+def outcome_from_plain(plain: Mapping[str, Any]) -> Outcome:
+    """The outcome again."""
+    hits = json.loads(zlib.decompress(base64.b64decode(plain["hits"])))
+    lists = {
+        "best_epochs": tuple(plain["best_epochs"]),
+        "hits": tuple(map(tuple, hits)),
+        "graphs": tuple(plain["graphs"]),
+    }
+    return Outcome(**{**plain, **lists})
+
 
 @dataclass(frozen=True)
 class Slot:
@@ -84,10 +103,10 @@ class Slot:
     def lost(self) -> bool:
         """Whether its process died or returned it, and it is to be tried again."""
         failed = self.last.state is TrialState.FAIL and FAILURE not in self.last.user_attrs
-        return failed and self._deaths < MOST_TRIES
+        return failed and self.deaths < MOST_TRIES
 
     @property
-    def _deaths(self) -> int:
+    def deaths(self) -> int:
         """Tries that came to nothing because their process died."""
         failed = [each for each in self.tries if each.state is TrialState.FAIL]
         return sum(RETURNED not in each.user_attrs for each in failed)
@@ -102,7 +121,7 @@ class Slot:
         """Why it came to nothing."""
         if self.state is not TrialState.FAIL:
             return None
-        lost = f"its process was killed {self._deaths} times"
+        lost = f"its process died {self.deaths} times"
         return str(self.last.user_attrs.get(FAILURE, lost))
 
     @property
@@ -111,12 +130,7 @@ class Slot:
         plain = self.last.user_attrs.get(OUTCOME)
         if plain is None:
             return None
-        lists = {
-            "best_epochs": tuple(plain["best_epochs"]),
-            "hits": tuple(map(tuple, plain["hits"])),
-            "graphs": tuple(plain["graphs"]),
-        }
-        return Outcome(**{**plain, **lists})
+        return outcome_from_plain(plain)
 
     @property
     def score(self) -> tuple[float, float, int]:
@@ -125,6 +139,12 @@ class Slot:
         if outcome is None or self.last.value is None:
             raise ValueError("a trial without a result does not compete")
         return self.last.value, -outcome.loss, -self.number
+
+
+def asked_for(trials: Iterable[FrozenTrial], total: int) -> list[Slot]:
+    """As many slots as are asked for, and all others that have come to their result."""
+    slots = slots_of(trials)
+    return [slot for place, slot in enumerate(slots) if place < total or slot.settled]
 
 
 def slots_of(trials: Iterable[FrozenTrial]) -> list[Slot]:

@@ -10,7 +10,7 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from functools import partial
 from importlib.util import find_spec
@@ -58,6 +58,18 @@ class Address:
         return f"Address({self.masked!r})"
 
     __str__ = __repr__
+
+    @property
+    def path(self) -> Path | None:
+        """Of a study that is kept in a file."""
+        if self.url.startswith(JOURNAL):
+            return Path(self.url.removeprefix(JOURNAL))
+        return self.file
+
+    @property
+    def lock(self) -> Path | None:
+        """A file for those to wait for each other who share a file of SQLite."""
+        return None if self.file is None else self.file.with_name(f"{self.file.stem}.lock")
 
     @property
     def masked(self) -> str:
@@ -109,12 +121,12 @@ def address(given: str | None, folder: Path) -> Address:
     return Address(given)
 
 
-def open_storage(where: Address, folder: Path) -> "BaseStorage":
+def open_storage(where: Address, folder: Path | None = None) -> "BaseStorage":
     """Connect, and make the tables where there are none.
 
     Args:
         where: the address.
-        folder: of the run; processes that share it do this one after the other.
+        folder: of the run, if any; processes that share it do this one after the other.
 
     Raises:
         InputError: the driver is missing, or the address cannot be.
@@ -124,7 +136,8 @@ def open_storage(where: Address, folder: Path) -> "BaseStorage":
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
-    with exclusive(folder / LOCK), speaking(where, "Cannot open the study's storage"):
+    one_by_one = nullcontext() if folder is None else exclusive(folder / LOCK)
+    with one_by_one, speaking(where, "Cannot open the study's storage"):
         if where.url.startswith(JOURNAL):
             return _journal(Path(where.url.removeprefix(JOURNAL)))
         return _database(where)
@@ -138,7 +151,7 @@ def speaking(where: Address, what: str = "The study's storage failed") -> Iterat
     except IhgnnError:
         raise
     except Exception as error:
-        if not _of_database(error):
+        if not _of_database(error, where):
             raise
         message = f"{what} ({where.masked}): {_short(where.told(_cause(error)))} {_REMEDY}"
     else:
@@ -157,13 +170,13 @@ def _cause(error: Exception) -> BaseException:
     return getattr(cause, "orig", None) or cause
 
 
-def _of_database(error: Exception) -> bool:
+def _of_database(error: Exception, where: Address) -> bool:
     import sqlalchemy.exc  # noqa: PLC0415
     from optuna.exceptions import StorageInternalError  # noqa: PLC0415
 
-    kinds = (sqlalchemy.exc.SQLAlchemyError, StorageInternalError, OSError)
-    # A reader of our own output who has left is no matter of the storage.
-    return isinstance(error, kinds) and not isinstance(error, BrokenPipeError)
+    if isinstance(error, OSError):  # else of our own output, or of starting processes
+        return where.url.startswith(JOURNAL) and not isinstance(error, BrokenPipeError)
+    return isinstance(error, sqlalchemy.exc.SQLAlchemyError | StorageInternalError)
 
 
 def _journal(path: Path) -> "BaseStorage":

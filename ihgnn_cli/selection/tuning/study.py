@@ -14,7 +14,7 @@ from ihgnn_cli.selection.differences import difference
 from ihgnn_cli.selection.tuning.kinds import SamplerName
 from ihgnn_cli.selection.tuning.samplers import make_pruner, make_sampler
 from ihgnn_cli.selection.tuning.search import Search
-from ihgnn_cli.selection.tuning.slots import Slot, rank, slots_of
+from ihgnn_cli.selection.tuning.slots import Slot, asked_for, rank
 from ihgnn_cli.selection.tuning.storage import Address, open_storage, speaking
 
 if TYPE_CHECKING:
@@ -47,6 +47,26 @@ def open_study(search: Search, where: Address, folder: Path, name: str) -> "Stud
         study.sampler = make_sampler(search.sampler, search.space, seed, partial(rank, study))
         study.pruner = make_pruner(search.pruner, search.config.training.epochs, search.interval)
     return study
+
+
+def find_study(where: Address, name: str) -> "Study":
+    """The study of a name, where there is one; nothing is made.
+
+    Raises:
+        InputError: there is none.
+        IhgnnError: the storage cannot be reached.
+    """
+    missing = InputError(
+        f"There is no study '{name}' in {where.masked} yet. Search first, without --dashboard."
+    )
+    if where.path is not None and not where.path.is_file():
+        raise missing
+    storage = open_storage(where)
+    with speaking(where):
+        try:
+            return optuna.load_study(storage=storage, study_name=name)
+        except KeyError:
+            raise missing from None
 
 
 def _introduce(study: "Study", search: Search) -> None:
@@ -88,4 +108,4 @@ def slots_now(study: "Study", where: Address, trials: int) -> tuple[Slot, ...]:
         IhgnnError: the storage failed.
     """
     with speaking(where):
-        return tuple(slots_of(study.get_trials(deepcopy=False))[:trials])
+        return tuple(asked_for(study.get_trials(deepcopy=False), trials))

@@ -1,10 +1,11 @@
 """What a worker of a search does: it trains stacks of trials, and reports how they are doing.
 
 A worker knows train and validation graphs, and no others. What it tells and hears are the messages
-below. The answer to a report is taken note of at the next report, so that nobody waits for the
-database.
+below. The answer to a report is taken note of at the next report, so that a worker does not stand
+still while the database is asked.
 """
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -36,6 +37,8 @@ class Task:
     """The graphs that train and those that validate, split by split."""
     interval: int
     """Epochs between two reports."""
+    prunes: bool = True
+    """Whether anybody answers to reports."""
 
 
 @dataclass(frozen=True)
@@ -84,9 +87,9 @@ class Failed:
 
 @dataclass(frozen=True)
 class Smaller:
-    """Memory was too small for a stack of so many trials."""
+    """Memory was too small for a stack of these trials."""
 
-    trials: int
+    trials: tuple[int, ...]
 
 
 def live(task: Task, device: str, channel: Connection) -> None:
@@ -135,25 +138,26 @@ class Trainer:
             assignment: the trials.
             answer: waits for the verdict on the report before; `None` where there are no reports.
         """
-        trials = assignment.trials
+        left = dict(assignment.trials)
         try:
             with computing(0):  # one thread: a worker has one core
-                _Sitting(self, trials, answer).run()
+                _Sitting(self, assignment.trials, left, answer).run()
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
             if not is_full_memory(error):
                 raise
-            alone = len(trials) == 1
         else:
             return
         # Out of the block: the exception holds on to what filled the memory.
+        self._store = None
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
-        self.send(Smaller(len(trials)))
-        if alone:
+        self.send(Smaller(tuple(number for number, _ in assignment.trials)))
+        trials = tuple(left.items())  # those that had not come to their end before
+        if len(assignment.trials) == 1:
             self._train_split_by_split(*trials[0])
             return
-        middle = len(trials) // 2
-        for half in (trials[:middle], trials[middle:]):
+        middle = math.ceil(len(assignment.trials) / 2)
+        for half in filter(None, (trials[:middle], trials[middle:])):
             if answer is not None:
                 self.catch_up(answer)  # on what the larger stack reported
             self.train(Assignment(half), answer)
@@ -170,6 +174,7 @@ class Trainer:
         """The graphs for models of K layers; one store at a time is kept."""
         layers = config.model.layers
         if self._store is None or self._store[0] != layers:
+            self._store = None  # never two of them in memory
             dataset = self.task.dataset
             features = config.data.features
             made = GraphStore(dataset, features, dataset.max_nodes, layers, self.device)
@@ -248,10 +253,13 @@ class _Sitting:
         self,
         trainer: Trainer,
         trials: Sequence[tuple[int, RunConfig]],
+        left: dict[int, RunConfig],
         answer: Callable[[], Verdict] | None,
     ) -> None:
         self.trainer = trainer
         self.numbers = [number for number, _ in trials]
+        self.not_concluded = left
+        """Trials that are taken out when they are concluded."""
         self.answer = answer
         self.splits = len(trainer.task.splits)
         self.cohort = trainer.cohort([config for _, config in trials], trainer.task.splits)
@@ -289,6 +297,7 @@ class _Sitting:
 
     def _conclude(self, place: int, *, pruned: bool = False) -> None:
         number = self.left.pop(place)
+        del self.not_concluded[number]
         self.trainer.conclude(
             number, self._courses(place), self.seconds[place], len(self.numbers), pruned=pruned
         )
@@ -311,4 +320,4 @@ class _Sitting:
                 accuracies[number] = sum(found) / len(found)
         if accuracies:
             self.trainer.send(Report(epoch, accuracies))
-            self.trainer.unanswered += 1
+            self.trainer.unanswered += self.trainer.task.prunes
