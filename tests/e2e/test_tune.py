@@ -94,8 +94,37 @@ def test_trials_is_the_total_and_more_can_be_asked_for(ihgnn, tmp_path) -> None:
     more = json.loads(ihgnn(*args, "--trials", "5").stdout)
     assert 0 < more["trained_now"] < more["model_epochs"]
     assert [row["trial"] for row in rows(tmp_path / "search")] == list("01234")
-    if more["best"]["trial"] != first["best"]["trial"]:
-        assert more["final"]["tested_before"] == [first["best"]["trial"]]
+    fewer = json.loads(ihgnn(*args, "--trials", "2").stdout)
+    assert fewer["best"] == more["best"]  # what is there counts
+
+
+def test_a_second_look_at_test_is_told(ihgnn, tmp_path) -> None:
+    # The second half of the grid is better: the first learning rates do not learn.
+    args = ("tune", *TINY, "--lr", "1e-12,0.01", "--sampler", "grid", "--layers", "1")
+    args += ("--batch-size", "64", "--epochs", "12", "--out", "search")
+    first = ihgnn(*args, "--trials", "1", "-q")
+    assert first.returncode == 0, first.stderr
+    assert "looked at before" not in first.stderr
+    second = ihgnn(*args, "--trials", "2")
+    assert second.returncode == 0, second.stderr
+    assert "Test graphs were looked at before in this search, for trial 0" in second.stderr
+    told = json.loads((tmp_path / "search" / "result.json").read_text())
+    assert told["final"]["tested_before"] == [0]
+
+
+def test_another_study_does_not_take_over_a_folder(ihgnn, tmp_path) -> None:
+    args = ("tune", *TINY, "--trials", "1", "--out", "search", "-q")
+    assert ihgnn(*args).returncode == 0
+    other = ihgnn(*args, "--storage", "journal:other.log")
+    assert_refused(other, 2, "search holds the results of the study", "Choose another --out")
+
+
+def test_an_address_in_a_wrong_place_shows_no_password(ihgnn) -> None:
+    for args in (("postgresql://me:s3cret@h/db",), ("--config", "postgresql://me:s3cret@h/db")):
+        result = ihgnn("tune", *args)
+        assert result.returncode == 2
+        assert "s3cret" not in result.stdout + result.stderr
+        assert "***" in result.stderr
 
 
 def test_one_worker_and_one_seed_repeat_a_search(ihgnn, tmp_path) -> None:
@@ -177,6 +206,7 @@ def test_another_search_in_the_same_folder_or_study_is_refused(ihgnn, tmp_path) 
     assert ihgnn(*args, *shared, "--out", "a").returncode == 0
     other = ihgnn(*args, *shared, "--epochs", "5", "--out", "b")
     assert_refused(other, 2, "The study 'mine' is another search", "epochs", "--study")
+    assert not (tmp_path / "b").exists()
     (tmp_path / "foreign").mkdir()
     (tmp_path / "foreign" / "thesis.tex").touch()
     assert_refused(ihgnn(*args, "--out", "foreign"), 2, "foreign is not empty")
@@ -252,6 +282,8 @@ def test_the_live_table_fits_a_terminal(in_terminal) -> None:
 def test_the_dashboard_shows_the_study(command, ihgnn, tmp_path) -> None:
     pytest.importorskip("optuna_dashboard", reason="an optional extra")
     args = ("tune", *TINY, "--trials", "1", "--out", str(tmp_path / "search"))
+    assert_refused(ihgnn(*args, "--dashboard"), 2, "There is no study", "Search first")
+    assert not (tmp_path / "search").exists()
     assert ihgnn(*args, "-q").returncode == 0
     process = start([command, *args, "--dashboard", "--port", "0"])
     try:
