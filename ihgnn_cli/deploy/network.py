@@ -16,6 +16,7 @@ from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.onnx_model import OUTPUTS
 from ihgnn_cli.deploy.padded import PaddedIHGNN
 from ihgnn_cli.deploy.sparse import SparseIHGNN
+from ihgnn_cli.deploy.tidy import tidy
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.training.checkpoint import Checkpoint
 
@@ -57,6 +58,7 @@ def as_onnx(checkpoint: Checkpoint, form: Form) -> onnx.ModelProto:
         raise IhgnnError("torch exported nothing. Please report this with 'ihgnn env'.")
     proto: onnx.ModelProto = program.model_proto
     _strip(proto)
+    tidy(proto)
     if form.small:
         _halve(proto)
     for output in proto.graph.output:

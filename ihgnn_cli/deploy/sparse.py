@@ -69,7 +69,7 @@ class SparseIHGNN(nn.Module):
             ptr: [B + 1] int64, graph g has the nodes from ptr[g] up to ptr[g + 1].
             attributes: [N, a] float32, for models that read attributes.
         """
-        graphs = _Graphs(ptr, node_labels.shape[0])
+        graphs = _Graphs(ptr, torch.zeros_like(node_labels))
         found = self.embedded(node_labels, edge_index, attributes)
         members = cast("list[_Member]", self.members)
         pairs = zip(members, found, strict=True)
@@ -134,15 +134,21 @@ class _Edges:
 
 
 class _Graphs:
-    """Which nodes are of which graph; what the members share."""
+    """Which nodes are of which graph; what the members share.
 
-    def __init__(self, ptr: Tensor, nodes: int) -> None:
+    Args:
+        ptr: [B + 1] where graphs begin and end.
+        none: [N] zeros.
+    """
+
+    def __init__(self, ptr: Tensor, none: Tensor) -> None:
         self.first, self.last = ptr[:-1], ptr[1:]
         self.count = self.first.shape[0]
         # A graph begins wherever another one ends; several at once where graphs have no nodes.
-        begun = torch.zeros(nodes + 1, dtype=torch.int64, device=ptr.device)
+        begun = nn.functional.pad(none, (0, 1))
         begun = begun.scatter_add(0, self.last, torch.ones_like(self.last))
-        self.of_node = begun[:nodes].cumsum(0)
+        self.of_node = begun.cumsum(0)
+        """[N + 1], and after the last node the number of graphs."""
 
     def order(self, key: Tensor) -> Tensor:
         """[N] the nodes graph by graph, in a graph by their key."""
@@ -175,7 +181,8 @@ class _Member(nn.Module):
 
     def _summed(self, h: Tensor, graphs: _Graphs) -> Tensor:
         read = h.new_zeros(graphs.count, h.shape[1])
-        read = read.scatter_add(0, graphs.of_node.unsqueeze(1).expand_as(h), h)
+        graph = graphs.of_node[:-1].unsqueeze(1).expand_as(h)
+        read = read.scatter_add(0, graph, h)
         found: Tensor = self.readout[0](read.relu() if self.relu else read)
         return found
 
