@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.cli import console, tune_display
-from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.report.tuning import TrialRow, write_trials
 from ihgnn_cli.selection.tuning import folder as folders
 from ihgnn_cli.selection.tuning.final import earlier_runs, run_folder, train_best
@@ -25,7 +25,7 @@ def opened(search: Search, where: Address, folder: Path, name: str, command: str
     new = folders.begin(search, folder, study=name, storage=where.masked, command=command)
     try:
         return open_study(search, where, folder, name)
-    except InputError:
+    except IhgnnError:
         if new:
             folders.discard_unbegun(folder)
         raise

@@ -132,6 +132,7 @@ def make_result(
     """
     best = best_of(done.slots)
     states = [slot.state for slot in done.slots]
+    unsettled = sum(not slot.settled for slot in done.slots)
     outcomes = [slot.outcome for slot in done.slots]
     result = {
         "dataset": search.dataset.name,
@@ -142,7 +143,8 @@ def make_result(
             "complete": states.count(TrialState.COMPLETE),
             "pruned": states.count(TrialState.PRUNED),
             "failed": states.count(TrialState.FAIL),
-            "left": done.total - sum(slot.settled for slot in done.slots),
+            # There may be more slots than were asked for now.
+            "left": max(0, done.total - len(done.slots)) + unsettled,
             "retried": sum(len(slot.tries) - 1 for slot in done.slots),
         },
         "validation_graphs": [len(each.validation) for each in search.inner],

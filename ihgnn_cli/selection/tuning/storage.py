@@ -64,12 +64,21 @@ class Address:
         """Of a study that is kept in a file."""
         if self.url.startswith(JOURNAL):
             return Path(self.url.removeprefix(JOURNAL))
-        return self.file
+        return self._sqlite
 
     @property
     def lock(self) -> Path | None:
         """A file for those to wait for each other who share a file of SQLite."""
-        return None if self.file is None else self.file.with_name(f"{self.file.stem}.lock")
+        path = self._sqlite
+        return None if path is None else path.with_name(f"{path.stem}.lock")
+
+    @property
+    def _sqlite(self) -> Path | None:
+        """Its file, also where the address has a query; not of one that SQLite is to read."""
+        name = self.url.partition(":///")[2].partition("?")[0]
+        if self.file is None and self.url.startswith("sqlite") and not name.startswith("file:"):
+            return Path(name)
+        return self.file
 
     @property
     def masked(self) -> str:

@@ -19,6 +19,7 @@ from ihgnn_cli.selection.tuning.folder import (
     SPLITS,
     begin,
     best_config,
+    discard_unbegun,
     make_result,
     write_best,
     write_result,
@@ -26,7 +27,7 @@ from ihgnn_cli.selection.tuning.folder import (
 from ihgnn_cli.selection.tuning.search import Conducted, Search, prepare
 from ihgnn_cli.selection.tuning.slots import Outcome, Slot
 from ihgnn_cli.selection.tuning.space import make_space
-from ihgnn_cli.selection.tuning.storage import Address, masked
+from ihgnn_cli.selection.tuning.storage import LOCK, Address, masked
 from ihgnn_cli.training.config import configure, read_config
 
 PARAMS = {"lr": 0.005, "batch_size": 64, "layers": 4}
@@ -46,7 +47,7 @@ def slot(number: int, state: TrialState = TrialState.COMPLETE, hits: int = 15) -
         value=outcome.accuracy if state is TrialState.COMPLETE else None,
         params=PARAMS,
         distributions=distributions,
-        user_attrs={} if state is TrialState.FAIL else {"outcome": vars(outcome)},
+        user_attrs={} if state is TrialState.FAIL else {"outcome": outcome.as_plain()},
     )
     trial.number = number
     return Slot((trial,))
@@ -55,11 +56,16 @@ def slot(number: int, state: TrialState = TrialState.COMPLETE, hits: int = 15) -
 def test_a_search_begins_in_a_new_folder_and_finds_it_again(tmp_path: Path) -> None:
     folder = tmp_path / "new" / "run"
     search = make_search()
-    begin(search, folder, command="ihgnn tune")
+    kept = {"study": "one", "storage": "postgresql://me:***@host/db"}
+    assert begin(search, folder, **kept, command="ihgnn tune") is True
     before = {path.name: path.read_bytes() for path in folder.iterdir()}
     assert set(before) == {JOB, SPLITS}
-    assert json.loads(before[JOB]) == {"identity": search.identity, "command": "ihgnn tune"}
-    begin(make_search(), folder, command="ihgnn tune --trials 9")
+    assert json.loads(before[JOB]) == {
+        "identity": search.identity,
+        **kept,
+        "command": "ihgnn tune",
+    }
+    assert begin(make_search(), folder, **kept, command="ihgnn tune --trials 9") is False
     assert {path.name: path.read_bytes() for path in folder.iterdir()} == before
 
 
@@ -73,11 +79,45 @@ def test_the_split_of_the_final_run_lies_in_the_folder(tmp_path: Path) -> None:
 def test_another_search_is_refused_with_what_differs(tmp_path: Path) -> None:
     begin(make_search(), tmp_path)
     before = (tmp_path / SPLITS).read_bytes()
-    with pytest.raises(InputError, match=r"another search \(training\.epochs was 9, is 8\).*--out"):
+    with pytest.raises(InputError, match=r"another search \(--epochs was 9, is 8\).*--out"):
         begin(make_search(epochs=8), tmp_path)
-    with pytest.raises(InputError, match=r"another search \(splits_sha256 differs\).*--out"):
+    with pytest.raises(InputError, match=r"another search \(the splits differ\).*--out"):
         begin(make_search(split="fold:3"), tmp_path)
     assert (tmp_path / SPLITS).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("study", "storage"), [("two", "sqlite:////x.db"), ("one", "sqlite:////y.db")]
+)
+def test_the_same_search_as_another_study_or_elsewhere_is_refused(
+    tmp_path: Path, study: str, storage: str
+) -> None:
+    """Its trials have other settings, and the same numbers."""
+    begin(make_search(), tmp_path, study="one", storage="sqlite:////x.db")
+    before = (tmp_path / JOB).read_bytes()
+    with pytest.raises(InputError) as caught:
+        begin(make_search(), tmp_path, study=study, storage=storage)
+    assert str(caught.value) == (
+        f"{tmp_path} holds the results of the study 'one' in sqlite:////x.db. Choose another "
+        "--out for another study or storage."
+    )
+    assert (tmp_path / JOB).read_bytes() == before
+
+
+def test_a_new_folder_whose_study_could_not_be_opened_leaves_nothing(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    begin(make_search(), folder)
+    (folder / LOCK).touch()
+    discard_unbegun(folder)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("name", ["study.db", "trials.csv", "notes.txt"])
+def test_a_folder_that_holds_more_is_not_discarded(tmp_path: Path, name: str) -> None:
+    begin(make_search(), tmp_path)
+    (tmp_path / name).touch()
+    discard_unbegun(tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {JOB, SPLITS, name}
 
 
 @pytest.mark.parametrize("name", ["notes.txt", "config.toml", "crossval.json", "study.db"])
@@ -158,13 +198,13 @@ def test_there_is_no_best_where_nothing_was_trained_to_its_end() -> None:
     assert best_config(search, [slot(0, TrialState.FAIL), slot(1, TrialState.PRUNED)]) is None
 
 
-def result_of(slots: tuple[Slot, ...], url: str) -> dict[str, Any]:
+def result_of(slots: tuple[Slot, ...], url: str = "sqlite:///x", total: int = 4) -> dict[str, Any]:
     about = {
         "study": "one",
         "storage": Address(url).masked,
         "command": f"ihgnn tune --storage {masked(url)}",
     }
-    done = Conducted(slots, 4, 20, 2.0)
+    done = Conducted(slots, total, 20, 2.0)
     return make_result(make_search(), done, torch.device("cpu"), about)
 
 
@@ -181,7 +221,14 @@ def test_a_result_counts_trials_and_has_no_secret(tmp_path: Path) -> None:
     }
     counts = result["trials"]
     # The one without a reason has been tried once, and will be again.
-    assert counts == {"asked": 4, "complete": 2, "pruned": 1, "failed": 0, "retried": 1}
+    assert counts == {
+        "asked": 4,
+        "complete": 2,
+        "pruned": 1,
+        "failed": 0,
+        "left": 1,
+        "retried": 1,
+    }
     assert (result["model_epochs"], result["worker_seconds"]) == (6, 4.5)
     assert "hunter" not in json.dumps(result)
     assert result["storage"] == "postgresql://me:***@host/db?sslpassword=***"
@@ -190,6 +237,26 @@ def test_a_result_counts_trials_and_has_no_secret(tmp_path: Path) -> None:
 
 
 def test_a_result_without_a_best_trial_says_so() -> None:
-    result = result_of((), "sqlite:///x")
+    result = result_of(())
     assert result["best"] is None
-    assert result["trials"]["asked"] == 4
+    assert (result["trials"]["asked"], result["trials"]["left"]) == (4, 4)
+
+
+@pytest.mark.parametrize(
+    ("states", "total", "left"),
+    [
+        ([TrialState.COMPLETE] * 3, 3, 0),
+        ([TrialState.COMPLETE] * 3, 5, 2),
+        ([TrialState.COMPLETE, TrialState.FAIL, TrialState.RUNNING], 5, 4),
+        ([TrialState.COMPLETE] * 4, 2, 0),
+        ([TrialState.COMPLETE, TrialState.RUNNING, TrialState.COMPLETE], 2, 1),
+    ],
+)
+def test_what_is_left_is_never_less_than_nothing(
+    states: list[TrialState], total: int, left: int
+) -> None:
+    """Also where there are more trials than a smaller --trials asks for."""
+    slots = tuple(slot(number, state) for number, state in enumerate(states))
+    result = result_of(slots, total=total)
+    assert result["trials"]["left"] == left
+    assert Conducted(slots, total, 0, 0.0).finished is (left == 0)

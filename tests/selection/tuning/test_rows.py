@@ -36,7 +36,7 @@ def trial(
 
 def test_a_finished_trial_has_its_curve_as_the_mean_over_the_splits_that_got_as_far() -> None:
     """1/4 and 1/2, then 3/4 and 0/2, then 2/4 alone."""
-    slot = Slot((trial(4, TrialState.COMPLETE, value=0.625, outcome=vars(WHOLE)),))
+    slot = Slot((trial(4, TrialState.COMPLETE, value=0.625, outcome=WHOLE.as_plain()),))
     assert trial_rows([slot]) == [
         {
             "number": 4,
@@ -54,7 +54,7 @@ def test_a_finished_trial_has_its_curve_as_the_mean_over_the_splits_that_got_as_
 
 
 def test_a_trial_that_was_given_up_has_what_it_came_to() -> None:
-    (row,) = trial_rows([Slot((trial(0, TrialState.PRUNED, outcome=vars(WHOLE)),))])
+    (row,) = trial_rows([Slot((trial(0, TrialState.PRUNED, outcome=WHOLE.as_plain()),))])
     assert (row["state"], row["accuracy"], len(row["curve"])) == ("pruned", 0.625, 3)
 
 
@@ -68,7 +68,7 @@ def test_a_trial_that_was_given_up_has_what_it_came_to() -> None:
         (
             tuple(trial(number, TrialState.FAIL) for number in range(MOST_TRIES)),
             "failed",
-            "its process was killed 3 times",
+            "its process died 3 times",
         ),
         ((trial(0, TrialState.FAIL), trial(5, TrialState.RUNNING)), "running", None),
     ],
@@ -129,7 +129,7 @@ def test_only_trials_that_were_trained_to_their_end_say_anything() -> None:
     study = optuna.create_study(direction="maximize")
     slots = complete([number / 6 for number in range(6)])
     others = [
-        Slot((trial(10, TrialState.PRUNED, lr=0.9, outcome=vars(WHOLE)),)),
+        Slot((trial(10, TrialState.PRUNED, lr=0.9, outcome=WHOLE.as_plain()),)),
         Slot((trial(11, TrialState.FAIL, failure="no"),)),
         Slot((trial(12, TrialState.RUNNING),)),
     ]

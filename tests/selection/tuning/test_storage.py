@@ -257,7 +257,6 @@ def with_cause(error: Exception, cause: Exception) -> Exception:
             StorageInternalError("An exception is raised during the commit."),
             sqlalchemy.exc.OperationalError("SELECT 1", None, Exception(SAID)),
         ),
-        OSError(5, SAID),
     ],
 )
 def test_what_a_database_raises_is_told_in_a_line_that_leads_to_no_secret(
@@ -273,6 +272,20 @@ def test_what_a_database_raises_is_told_in_a_line_that_leads_to_no_secret(
     assert 'connection to "host" failed: password=*** sslpassword=***' in str(told)
     assert "\n" not in str(told)
     assert "hunter" not in seen(told)
+
+
+def test_what_the_system_raises_is_the_storages_only_for_a_journal() -> None:
+    """Else it is of what the process writes itself, or of processes that it starts."""
+    journal = Address("journal:/home/me/j.log")
+    told = raised(OSError(5, "Input/output error"), journal)
+    assert str(told).startswith("The study's storage failed (journal:/home/me/j.log): ")
+    assert "Input/output error" in str(told)
+    assert told.__context__ is None
+    for where in (WHERE, Address("sqlite:////x.db", Path("/x.db"))):
+        with pytest.raises(OSError, match="Input/output error"), speaking(where):
+            raise OSError(5, "Input/output error")
+    with pytest.raises(BrokenPipeError), speaking(journal):  # as of `ihgnn tune | head`
+        raise BrokenPipeError(32, "Broken pipe")
 
 
 def test_a_failure_while_another_was_handled_leads_to_no_secret() -> None:
@@ -380,6 +393,23 @@ def test_an_address_of_sqlite_may_have_a_query(tmp_path: Path) -> None:
     where = address(f"sqlite:///{tmp_path}/x.db?timeout=5", tmp_path)
     optuna.create_study(storage=open_storage(where, tmp_path), study_name="one")
     assert (tmp_path / "x.db").is_file()
+
+
+def test_without_a_folder_nobody_is_waited_for_and_no_lock_is_made(tmp_path: Path) -> None:
+    where = address(f"sqlite:///{tmp_path}/x.db", tmp_path)
+    optuna.create_study(storage=open_storage(where), study_name="one")
+    assert [path.name for path in tmp_path.iterdir()] == ["x.db"]
+    open_storage(where, tmp_path)
+    assert {path.name for path in tmp_path.iterdir()} == {"x.db", storage.LOCK}
+
+
+def test_those_who_share_a_file_of_sqlite_have_a_lock_beside_it(tmp_path: Path) -> None:
+    """The one that a search's folder has for its own file."""
+    assert address(None, tmp_path).lock == tmp_path / storage.LOCK
+    for given in ("x.db", "x.db?timeout=5"):
+        assert address(f"sqlite:///{tmp_path}/{given}", tmp_path).lock == tmp_path / "x.lock"
+    for given in (f"journal:{tmp_path}/x.log", "postgresql://me:hunter2@host/db"):
+        assert address(given, tmp_path).lock is None
 
 
 @pytest.mark.parametrize("content", [b"hello\n", b"hello", b"a\nb\nc\n", b'{"a": 1}\n{"b": 2}\n'])

@@ -18,8 +18,8 @@ from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
 from ihgnn_cli.selection.tuning.samplers import TrialSampler
 from ihgnn_cli.selection.tuning.search import Search, prepare
 from ihgnn_cli.selection.tuning.space import Choice, SearchSpace, make_space
-from ihgnn_cli.selection.tuning.storage import Address
-from ihgnn_cli.selection.tuning.study import open_study, slots_now
+from ihgnn_cli.selection.tuning.storage import Address, address
+from ihgnn_cli.selection.tuning.study import find_study, open_study, slots_now
 from ihgnn_cli.training.config import configure
 
 WHERE = Address("sqlite:///in-memory")
@@ -104,27 +104,33 @@ def test_a_search_is_the_same_after_a_file(tmp_path: Path, kind: str) -> None:
 @pytest.mark.parametrize(
     ("changes", "told"),
     [
-        ({"lr": "0.001:0.01"}, r"space\.lr\.low was 0\.0001, is 0\.001"),
-        ({"layers": "3,4"}, r"space\.layers\.values was \[3, 4, 5\], is \[3, 4\]"),
-        ({"dropout": "0:0.5"}, r"space\.dropout"),
-        ({"layers": "3"}, r"space\.layers"),
-        ({"epochs": 10}, r"training\.epochs was 9, is 10"),
-        ({"seed": 1}, r"training\.seed was 0, is 1"),
-        ({"width": 8}, r"model\.width was 32, is 8"),
-        ({"features": "both"}, r"data\.features was labels, is both"),
-        ({"split": "fold:0"}, "splits_sha256 differs"),
-        ({"inner": 2}, "splits_sha256 differs"),
-        ({"sampler": SamplerName.RANDOM}, "sampler was tpe, is random"),
-        ({"pruner": PrunerName.NONE}, "pruner was median, is none"),
-        ({"interval": 3}, "report_every was 1, is 3"),
+        (
+            {"lr": "0.001:0.01"},
+            "--lr was 0.0001 to 0.01, by scale, is 0.001 to 0.01, by scale",
+        ),
+        ({"layers": "3,4"}, "--layers was 3,4,5, is 3,4"),
+        ({"dropout": "0:0.5"}, "dropout was 0.5, is 0.0 to 0.5"),
+        ({"layers": "3"}, "--layers was 3,4,5, is 3"),
+        ({"epochs": 10}, "--epochs was 9, is 10"),
+        ({"seed": 1}, "--seed was 0, is 1"),
+        ({"width": 8}, "width was 32, is 8"),
+        ({"features": "both"}, "--features was labels, is both"),
+        ({"split": "fold:0"}, "the splits differ"),
+        ({"inner": 2}, "--inner-folds was 1, is 2"),
+        ({"sampler": SamplerName.RANDOM}, "--sampler was tpe, is random"),
+        ({"pruner": PrunerName.NONE}, "--pruner was median, is none"),
+        ({"interval": 3}, "--report-every was 1, is 3"),
     ],
 )
 def test_another_search_of_the_same_name_is_refused_with_what_differs(
     storage: InMemoryStorage, changes: dict[str, Any], told: str
 ) -> None:
     before = opened(make_search()).trials
-    with pytest.raises(InputError, match=rf"'one' is another search \({told}\).*--study"):
+    with pytest.raises(InputError) as caught:
         opened(make_search(**changes))
+    assert str(caught.value) == (
+        f"The study 'one' is another search ({told}). Choose another name with --study."
+    )
     again = opened(make_search())  # and nothing was done to it
     assert len(again.trials) == len(before) == 1
     assert opened(make_search(**changes), "two").study_name == "two"
@@ -135,7 +141,7 @@ def test_other_data_of_the_same_name_is_refused(storage: InMemoryStorage) -> Non
     opened(search)
     data = search.dataset
     other = replace(search, dataset=replace(data, graph_class=1 - data.graph_class))
-    with pytest.raises(InputError, match="data_sha256 differs"):
+    with pytest.raises(InputError, match="the content of the data set differs"):
         opened(other)
 
 
@@ -221,8 +227,42 @@ def test_one_waits_for_who_is_just_making_the_study(
     assert len(pauses) == 3
 
 
-def test_no_more_slots_than_were_asked_for_are_shown(storage: InMemoryStorage) -> None:
+def test_beyond_those_that_were_asked_for_only_settled_slots_are_shown(
+    storage: InMemoryStorage,
+) -> None:
     study = opened(make_search())
-    for _ in range(3):
+    for _ in range(4):
         study.ask({})
     assert [slot.number for slot in slots_now(study, WHERE, 2)] == [0, 1]
+    study.tell(3, 0.5)
+    assert [slot.number for slot in slots_now(study, WHERE, 2)] == [0, 1, 3]
+
+
+ADDRESSES = ["sqlite:///{}/made/x.db", "sqlite:///{}/x.db?timeout=5", "journal:{}/made/x.log"]
+
+
+@pytest.mark.parametrize("given", ADDRESSES)
+def test_a_study_that_is_looked_for_where_nothing_is_is_not_made(
+    tmp_path: Path, given: str
+) -> None:
+    where = address(given.format(tmp_path), tmp_path)
+    with pytest.raises(InputError) as caught:
+        find_study(where, "one")
+    assert str(caught.value) == (
+        f"There is no study 'one' in {where.masked} yet. Search first, without --dashboard."
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("given", ADDRESSES)
+def test_a_study_is_found_by_its_name_and_another_is_not_made(tmp_path: Path, given: str) -> None:
+    where = address(given.format(tmp_path), tmp_path)
+    (tmp_path / "run").mkdir()
+    made = open_study(make_search(), where, tmp_path / "run", "one")
+    before = sorted(path for path in tmp_path.rglob("*"))
+    found = find_study(where, "one")
+    assert found.user_attrs == made.user_attrs
+    with pytest.raises(InputError, match="There is no study 'two'"):
+        find_study(where, "two")
+    assert optuna.get_all_study_names(found._storage) == ["one"]
+    assert sorted(path for path in tmp_path.rglob("*")) == before

@@ -78,7 +78,7 @@ class Heard(list[object]):
         return {each.trial: each.reason for each in self if isinstance(each, Failed)}
 
     @property
-    def smaller(self) -> list[int]:
+    def smaller(self) -> list[tuple[int, ...]]:
         return [each.trials for each in self if isinstance(each, Smaller)]
 
 
@@ -246,7 +246,7 @@ def test_a_stack_that_memory_is_too_small_for_is_trained_in_halves(monkeypatch) 
     whole = trained(make_task(), *configs).finished
     sizes = memory_for(monkeypatch, 2)
     heard = trained(make_task(), *configs)
-    assert heard.smaller == [5, 3]
+    assert heard.smaller == [(0, 1, 2, 3, 4), (0, 1, 2)]
     assert sizes == [5, 2, 2, 2, 3, 1, 1, 1, 2, 2, 2]
     assert heard.failed == {}
     for number in range(5):
@@ -259,7 +259,7 @@ def test_verdicts_on_a_stack_that_was_too_large_are_not_taken_for_later_ones(mon
     memory_for(monkeypatch, 1, after=2)
     heard = Heard(lambda report: {1} if set(report.accuracies) == {1} else set())
     trained(make_task(), config(0.01, epochs=6), config(0.02, epochs=6), heard=heard)
-    assert heard.smaller == [2]
+    assert heard.smaller == [(0, 1)]
     assert heard.finished[0].outcome.model_epochs == 6
     assert heard.finished[1].pruned
     assert heard.finished[1].outcome.model_epochs == 2
@@ -278,7 +278,7 @@ def test_a_trial_that_does_not_fit_alone_fails_alone(monkeypatch) -> None:
     heard = trained(make_task(), *[config(lr) for lr in (0.01, 0.02, 0.03, 0.04)])
     assert heard.failed == {1: OUT_OF_MEMORY}
     assert set(heard.finished) == {0, 2, 3}
-    assert heard.smaller == [4, 2, 1]
+    assert heard.smaller == [(0, 1, 2, 3), (0, 1), (1,)]
 
 
 def test_full_memory_while_models_are_made_is_the_same(monkeypatch) -> None:
@@ -291,7 +291,7 @@ def test_full_memory_while_models_are_made_is_the_same(monkeypatch) -> None:
 
     monkeypatch.setattr(Trainer, "cohort", full)
     heard = trained(make_task(), config(0.01), config(0.02))
-    assert heard.smaller == [2]
+    assert heard.smaller == [(0, 1)]
     assert set(heard.finished) == {0, 1}
 
 
@@ -301,7 +301,7 @@ def test_splits_that_do_not_fit_together_are_trained_one_by_one(monkeypatch) -> 
     sizes = memory_for(monkeypatch, 1)
     heard = trained(task, config())
     assert sizes == [3] + [1] * 9
-    assert heard.smaller == [1]
+    assert heard.smaller == [(0,)]
     assert heard.reports == []
     found = heard.finished[0].outcome
     assert not heard.finished[0].pruned
