@@ -3,7 +3,8 @@
 import re
 
 # An address with a name and a password; a path that was made of one has lost a stroke.
-_CREDENTIALS = re.compile(r"(\b[a-z][a-z0-9+.-]*:/{1,2}[^:\s/]*):\S*@")
+_CREDENTIALS = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*:/{1,2}[^:\s/]*):\S*@")
+_QUERY = re.compile(r"(?i)([?&][^=&\s]*(?:pass|pwd|secret|token)[^=&\s]*=)[^&\s]+")
 
 
 def counted(number: int, noun: str) -> str:
@@ -13,4 +14,4 @@ def counted(number: int, noun: str) -> str:
 
 def without_passwords(text: str) -> str:
     """The text with passwords in addresses (`scheme://name:password@host`) hidden."""
-    return _CREDENTIALS.sub(r"\1:***@", text)
+    return _QUERY.sub(r"\1***", _CREDENTIALS.sub(r"\1:***@", text))

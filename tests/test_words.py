@@ -50,3 +50,8 @@ def test_passwords_in_addresses_are_hidden(text: str, shown: str) -> None:
 )
 def test_text_without_a_password_stays_as_it_is(text: str) -> None:
     assert without_passwords(text) == text
+
+
+def test_passwords_in_a_query_or_with_a_loud_scheme_are_hidden() -> None:
+    assert without_passwords("no PostgreSQL://me:pw@h here") == "no PostgreSQL://me:***@h here"
+    assert without_passwords("x://h/db?user=me&password=pw") == "x://h/db?user=me&password=***"

@@ -61,9 +61,13 @@ def test_without_a_signal_nothing_happens() -> None:
 
 
 def test_a_signal_is_not_lost_where_the_block_fails() -> None:
-    with pytest.raises(KeyboardInterrupt) as caught, undisturbed():
-        signal.raise_signal(signal.SIGINT)
-        raise ZeroDivisionError
+    def fail() -> None:
+        with undisturbed():
+            signal.raise_signal(signal.SIGINT)
+            raise ZeroDivisionError
+
+    with pytest.raises(KeyboardInterrupt) as caught:
+        fail()
     assert isinstance(caught.value.__context__, ZeroDivisionError)
 
 

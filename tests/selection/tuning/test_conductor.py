@@ -21,8 +21,9 @@ from ihgnn_cli.selection.tuning.ledger import Ledger
 from ihgnn_cli.selection.tuning.presence import Presence
 from ihgnn_cli.selection.tuning.samplers import make_pruner, make_sampler
 from ihgnn_cli.selection.tuning.search import Search, prepare
-from ihgnn_cli.selection.tuning.slots import Slot, rank
+from ihgnn_cli.selection.tuning.slots import MOST_TRIES, Slot, rank
 from ihgnn_cli.selection.tuning.space import make_space
+from ihgnn_cli.selection.tuning.trainer import Assignment, Task, Verdict
 from ihgnn_cli.training import cohort
 from ihgnn_cli.training.config import configure
 
@@ -32,6 +33,33 @@ class Process:
 
     def join(self, timeout: float) -> None:
         pass
+
+
+class Overheard:
+    """A worker's channel; whatever it is sent is looked at first, and may kill the worker."""
+
+    def __init__(self, channel: Connection, kills: Callable[[object], bool]) -> None:
+        self._channel = channel
+        self._kills = kills
+
+    def send(self, message: object) -> None:
+        self._channel.send(message)
+
+    def recv(self) -> object:
+        message = self._channel.recv()
+        if self._kills(message):
+            self._channel.close()  # as a process that is killed does
+            raise EOFError
+        return message
+
+
+def overhear(monkeypatch: pytest.MonkeyPatch, kills: Callable[[object], bool]) -> None:
+    real = conductor.live
+
+    def live(task: Task, device: str, channel: Connection) -> None:
+        real(task, device, Overheard(channel, kills))  # type: ignore[arg-type]
+
+    monkeypatch.setattr(conductor, "live", live)
 
 
 @pytest.fixture(autouse=True)
@@ -121,10 +149,10 @@ def test_several_workers_do_every_trial_once() -> None:
 
 
 def test_trials_below_the_median_are_given_up() -> None:
-    slots = conducted(search(SamplerName.RANDOM, PrunerName.MEDIAN, epochs=20), 16, stack=2)
+    slots = conducted(search(SamplerName.RANDOM, PrunerName.MEDIAN, epochs=12), 14, stack=2)
     pruned = [slot for slot in slots if slot.state is TrialState.PRUNED]
     assert pruned
-    assert all(len(slot.outcome.hits[0]) < 20 for slot in pruned)
+    assert all(len(slot.outcome.hits[0]) < 12 for slot in pruned)
 
 
 def test_where_memory_is_too_small_stacks_of_that_shape_become_smaller(
@@ -191,6 +219,67 @@ def test_what_a_killed_worker_had_is_done_by_the_others(monkeypatch: pytest.Monk
     assert sum(deaths) == 1
     assert {slot.state for slot in slots} == {TrialState.COMPLETE}
     assert any(len(slot.tries) == 2 for slot in slots)
+
+
+@pytest.mark.parametrize("sampler", [SamplerName.RANDOM, SamplerName.TPE])
+def test_a_trial_that_kills_its_worker_takes_no_others_with_it(
+    monkeypatch: pytest.MonkeyPatch, sampler: SamplerName
+) -> None:
+    """It dies in a stack of several, then alone, and alone again; the others are done."""
+    turns, fatal = threading.Lock(), []
+    stacks: list[tuple[int, ...]] = []
+
+    def kills(message: object) -> bool:
+        with turns:
+            if not isinstance(message, Assignment):
+                return False
+            stack = message.trials
+            if not fatal and len(stack) > 2:
+                fatal.append(stack[1][1])
+            if any(config in fatal for _, config in stack):
+                stacks.append(tuple(number for number, _ in stack))
+                return True
+            return False
+
+    overhear(monkeypatch, kills)
+    deaths: list[int] = []
+    slots = conducted(
+        search(sampler), 12, workers=MOST_TRIES + 1, watch=lambda sight: deaths.append(sight.dead)
+    )
+    assert sum(deaths) == MOST_TRIES
+    first, *later = stacks
+    assert len(first) > 2
+    assert [len(stack) for stack in later] == [1] * (MOST_TRIES - 1)
+    (killer,) = [slot for slot in slots if slot.state is not TrialState.COMPLETE]
+    assert killer.number == first[1]
+    assert killer.state is TrialState.FAIL
+    assert killer.failure == "its process died 3 times"
+    for slot in slots:
+        if slot.number in first and slot is not killer:
+            assert (slot.deaths, slot.outcome.members) == (1, 1)  # tried again alone
+        elif slot is not killer:
+            assert slot.deaths == 0
+    assert len(slots) == 12
+
+
+@pytest.mark.parametrize(
+    ("pruner", "answers"), [(PrunerName.NONE, False), (PrunerName.MEDIAN, True)]
+)
+def test_reports_are_answered_only_where_trials_may_be_given_up(
+    monkeypatch: pytest.MonkeyPatch, pruner: PrunerName, answers: bool
+) -> None:
+    heard: list[object] = []
+
+    def listen(message: object) -> bool:
+        heard.append(message)
+        return False
+
+    overhear(monkeypatch, listen)
+    slots = conducted(search(SamplerName.RANDOM, pruner, epochs=3), 4)
+    assert {slot.state for slot in slots} == {TrialState.COMPLETE}
+    assert any(isinstance(each, Verdict) for each in heard) is answers
+    # Those who look on see the same.
+    assert all({1, 2} <= set(slot.last.intermediate_values) for slot in slots)
 
 
 def test_when_all_workers_are_killed_the_search_fails_and_gives_its_trials_back(

@@ -1,7 +1,9 @@
 """Slots: as many as were asked for, each with one result, whatever happens to processes."""
 
+import subprocess
+import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
@@ -9,21 +11,57 @@ from typing import Any
 
 import optuna
 import pytest
+import sqlalchemy.exc
+from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import TrialState
 
+from ihgnn_cli.selection.tuning import ledger as ledgers
 from ihgnn_cli.selection.tuning.kinds import SamplerName
 from ihgnn_cli.selection.tuning.ledger import Ledger
 from ihgnn_cli.selection.tuning.presence import STALE, Presence
 from ihgnn_cli.selection.tuning.samplers import make_sampler
 from ihgnn_cli.selection.tuning.slots import MOST_TRIES, Outcome, Slot, best_of, slots_of
 from ihgnn_cli.selection.tuning.space import Choice, Range, SearchSpace
+from ihgnn_cli.selection.tuning.storage import address, open_storage
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
 SPACE = SearchSpace({"lr": Range(1e-4, 1e-2, log=True), "layers": Choice((3, 4, 5))})
 COMPLETE, PRUNED, FAIL = TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL
 RUNNING, WAITING = TrialState.RUNNING, TrialState.WAITING
+Telling = Callable[[Ledger, int], None]
+
+TAKER = """
+import sys
+from functools import partial
+from pathlib import Path
+import optuna
+import sqlalchemy.event
+from sqlalchemy.engine import Engine
+from ihgnn_cli.files import exclusive
+from ihgnn_cli.selection.tuning.kinds import SamplerName
+from ihgnn_cli.selection.tuning.ledger import Ledger
+from ihgnn_cli.selection.tuning.presence import Presence
+from ihgnn_cli.selection.tuning.samplers import make_sampler
+from ihgnn_cli.selection.tuning.space import Range, SearchSpace
+from ihgnn_cli.selection.tuning.storage import address, open_storage
+
+sqlalchemy.event.listen(
+    Engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous = OFF")  # as in conftest.py
+)
+where = address(sys.argv[1], Path())
+study = optuna.load_study(storage=open_storage(where), study_name="one")
+space = SearchSpace({"lr": Range(1e-4, 1e-2, log=True)})
+study.sampler = make_sampler(SamplerName.RANDOM, space, 0, lambda number: number)
+print("ready", flush=True)
+sys.stdin.readline()
+with Presence(study) as presence:
+    alone = partial(exclusive, where.lock)
+    ledger = Ledger(study, presence, space.distributions(), int(sys.argv[2]), alone)
+    while (trial := ledger.take()) is not None:
+        print(trial.number, flush=True)
+"""
 
 
 class House:
@@ -152,6 +190,38 @@ def test_processes_at_the_same_time_never_count_more_than_the_total(
         assert all(each.user_attrs["superfluous"] for each in extra)
 
 
+def test_processes_that_share_a_file_of_sqlite_never_hold_the_same_waiting_trial(
+    tmp_path: Path,
+) -> None:
+    total, url = 30, f"sqlite:///{tmp_path}/s.db"
+    storage = open_storage(address(url, tmp_path))
+    study = optuna.create_study(storage=storage, study_name="one", direction="maximize")
+    for number in range(total):
+        study.enqueue_trial({"lr": 0.0001 * (1 + number)})
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", TAKER, url, str(total)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for _ in range(2)
+    ]
+    for worker in workers:  # they begin when both are ready
+        assert worker.stdout
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        assert worker.stdin
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    said = [worker.communicate(timeout=100) for worker in workers]
+    assert [worker.returncode for worker in workers] == [0, 0], said
+    held = [[int(line) for line in out.split()] for out, _ in said]
+    assert all(held)  # both had some
+    assert sorted(chain(*held)) == list(range(total))
+
+
 def test_a_trial_of_a_dead_process_is_tried_again_with_its_settings_and_counts_once(
     house: House,
 ) -> None:
@@ -220,6 +290,161 @@ def test_a_search_may_be_interrupted_as_often_as_one_likes(house: House) -> None
         ledger.give_back([taken(ledger)])
     (slot,) = ledger.slots()
     assert slot.failure == f"its process died {MOST_TRIES} times"
+
+
+def test_a_trial_that_a_process_has_died_of_is_known_by_its_next_try(house: House) -> None:
+    ledger = house.comes(3)
+    died, returned = taken(ledger), taken(ledger)
+    assert not ledger.has_died(died)  # it runs for the first time
+    ledger.give_back([died])
+    ledger.give_all_back()
+    again, other, new = taken(ledger), taken(ledger), taken(ledger)
+    assert [slot.last.number for slot in ledger.slots()] == [again, other, new]
+    assert [ledger.has_died(number) for number in (again, other, new)] == [True, False, False]
+    assert not ledger.has_died(returned)
+    ledger.give_all_back()  # which it has not died of
+    assert ledger.has_died(taken(ledger))
+
+
+class Shaky:
+    """A storage that fails so often at something, and then works again."""
+
+    def __init__(self, patch: pytest.MonkeyPatch, storage: BaseStorage) -> None:
+        self._patch = patch
+        self._storage = storage
+        self.failures = 0
+
+    def fails(self, name: str, error: Exception, times: int = 2) -> None:
+        real = getattr(self._storage, name)
+        left = [error] * times
+
+        def shaky(*args: Any, **options: Any) -> Any:
+            if left:
+                self.failures += 1
+                raise left.pop()
+            return real(*args, **options)
+
+        self._patch.setattr(self._storage, name, shaky)
+
+
+@pytest.fixture
+def shaky(house: House, monkeypatch: pytest.MonkeyPatch) -> Shaky:
+    monkeypatch.setattr(ledgers, "_PAUSE", 0.0)
+    return Shaky(monkeypatch, house.storage)
+
+
+AWAY = [
+    sqlalchemy.exc.OperationalError("SELECT 1", None, Exception("server closed the connection")),
+    StorageInternalError("An exception is raised during the commit."),
+]
+
+
+@pytest.mark.parametrize("error", AWAY)
+@pytest.mark.parametrize(
+    "what",
+    [
+        (
+            "set_trial_user_attr",
+            lambda ledger, number: ledger.finish(number, outcome(70), pruned=False),
+            COMPLETE,
+        ),
+        (
+            "set_trial_state_values",
+            lambda ledger, number: ledger.finish(number, outcome(70), pruned=False),
+            COMPLETE,
+        ),
+        (
+            "set_trial_state_values",
+            lambda ledger, number: ledger.finish(number, outcome(70), pruned=True),
+            PRUNED,
+        ),
+        ("set_trial_user_attr", lambda ledger, number: ledger.fail(number, "no"), FAIL),
+        ("set_trial_state_values", lambda ledger, number: ledger.give_back({number}), WAITING),
+        ("create_new_trial", lambda ledger, number: ledger.give_back({number}), WAITING),
+        ("set_trial_user_attr", lambda ledger, _: ledger.give_all_back(), WAITING),
+        ("create_new_trial", lambda ledger, _: ledger.give_all_back(), WAITING),
+    ],
+)
+def test_a_database_that_is_away_for_a_moment_loses_nothing_of_what_is_told(
+    house: House, shaky: Shaky, error: Exception, what: tuple[str, Telling, TrialState]
+) -> None:
+    where, how, state = what
+    ledger = house.comes(1)
+    number = taken(ledger)
+    shaky.fails(where, error)
+    how(ledger, number)
+    assert shaky.failures == 2
+    (slot,) = ledger.slots()
+    assert slot.state is state
+    assert slot.outcome == (outcome(70) if state in (COMPLETE, PRUNED) else None)
+    assert len(slot.tries) == len(ledger.study.trials) == 1 + (state is WAITING)
+    assert slot.settled or taken(ledger) == 1
+
+
+@pytest.mark.parametrize("error", AWAY)
+def test_a_database_that_is_away_for_a_moment_loses_no_trial_that_is_taken(
+    house: House, shaky: Shaky, error: Exception
+) -> None:
+    ledger = house.comes(3)
+    for where in ("get_all_trials", "create_new_trial", "get_all_trials"):
+        shaky.fails(where, error)
+        done(ledger)
+    assert shaky.failures == 6
+    assert ledger.finished()
+    assert len(ledger.study.trials) == 3
+
+
+@pytest.mark.parametrize("error", AWAY)
+def test_a_trial_that_was_taken_and_could_not_be_signed_is_tried_again(
+    house: House, shaky: Shaky, error: Exception
+) -> None:
+    ledger = house.comes(1)
+    shaky.fails("set_trial_user_attr", error, times=1)
+    assert ledger.take() is None
+    assert not ledger.finished()
+    assert ledger.reclaim() == 0
+    house.now += STALE
+    assert ledger.reclaim() == 1
+    done(ledger)
+    assert ledger.finished()
+
+
+@pytest.mark.parametrize("error", AWAY)
+def test_a_database_that_is_away_for_a_moment_delays_reports_and_looks(
+    house: House, shaky: Shaky, error: Exception
+) -> None:
+    one, ledger = house.comes(2), house.comes(2)
+    taken(one)
+    number = taken(ledger)
+    shaky.fails("set_trial_intermediate_value", error)
+    assert ledger.report(number, 1, 0.5) is False
+    assert ledger.study.trials[number].intermediate_values == {1: 0.5}
+    house.dies(one)
+    shaky.fails("get_all_trials", error)
+    assert ledger.reclaim() == 1
+    assert states(ledger) == [WAITING, RUNNING]
+    assert shaky.failures == 4
+
+
+@pytest.mark.parametrize("error", AWAY)
+def test_a_database_that_stays_away_is_told_when_others_take_this_process_for_dead(
+    house: House, shaky: Shaky, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    ledger = house.comes(1)
+    clock = iter(range(0, 1000, 25))
+    monkeypatch.setattr(ledgers.time, "monotonic", lambda: next(clock))
+    shaky.fails("get_all_trials", error, times=99)
+    with pytest.raises(type(error)):
+        ledger.take()
+    assert shaky.failures == 3  # after 25, 50 and 75 seconds
+
+
+def test_other_failures_are_not_waited_for(house: House, shaky: Shaky) -> None:
+    ledger = house.comes(1)
+    shaky.fails("create_new_trial", ZeroDivisionError())
+    with pytest.raises(ZeroDivisionError):
+        ledger.take()
+    assert shaky.failures == 1
 
 
 def test_two_that_look_after_the_same_trial_make_one_retry_that_counts(

@@ -38,8 +38,13 @@ OPENER = """
 import sys
 from pathlib import Path
 import optuna
+import sqlalchemy.event
+from sqlalchemy.engine import Engine
 from ihgnn_cli.selection.tuning.storage import address, open_storage
 
+sqlalchemy.event.listen(
+    Engine, "connect", lambda raw, _: raw.execute("PRAGMA synchronous = OFF")  # as in conftest.py
+)
 print("ready", flush=True)
 sys.stdin.readline()
 folder = Path(sys.argv[1])

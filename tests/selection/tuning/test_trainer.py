@@ -196,6 +196,16 @@ def test_without_answers_there_are_no_reports() -> None:
     assert set(heard.finished) == {7}
 
 
+def test_where_nothing_is_pruned_no_verdict_is_waited_for(monkeypatch) -> None:
+    """Reports come all the same, for those who look on; also when a stack is halved."""
+    memory_for(monkeypatch, 1, after=2)
+    heard = Heard(lambda _: {0, 1})
+    trained(replace(make_task(), prunes=False), config(), config(0.02), heard=heard)
+    assert heard.answered == []
+    assert [each.epoch for each in heard.reports] == [1, 2] * 3
+    assert [each.pruned for each in heard.finished.values()] == [False, False]
+
+
 def test_a_verdict_is_obeyed_at_the_next_report() -> None:
     """Given up after the report of epoch 4, and trained until that of epoch 6."""
     heard = Heard(lambda report: {1} if report.epoch == 4 else set())
@@ -247,7 +257,7 @@ def test_a_stack_that_memory_is_too_small_for_is_trained_in_halves(monkeypatch) 
     sizes = memory_for(monkeypatch, 2)
     heard = trained(make_task(), *configs)
     assert heard.smaller == [(0, 1, 2, 3, 4), (0, 1, 2)]
-    assert sizes == [5, 2, 2, 2, 3, 1, 1, 1, 2, 2, 2]
+    assert sizes == [5, 3, 2, 2, 2, 1, 1, 1, 2, 2, 2]
     assert heard.failed == {}
     for number in range(5):
         assert heard.finished[number].outcome.hits == whole[number].outcome.hits
@@ -264,6 +274,60 @@ def test_verdicts_on_a_stack_that_was_too_large_are_not_taken_for_later_ones(mon
     assert heard.finished[1].pruned
     assert heard.finished[1].outcome.model_epochs == 2
     assert len(heard.answered) == len(heard.reports)
+
+
+def test_a_trial_that_diverged_before_memory_was_full_is_not_trained_again(monkeypatch) -> None:
+    """Of three the second fails in epoch 1; the others begin anew, and then one by one."""
+    configs = [config(lr, epochs=4) for lr in (0.01, 1e30, 0.02)]
+    whole = trained(make_task(), *configs).finished
+    sizes = memory_for(monkeypatch, 1, after=2)
+    heard = trained(make_task(), *configs)
+    assert [each for each in heard if isinstance(each, Failed)] == [Failed(1, DIVERGED)]
+    assert heard.smaller == [(0, 1, 2), (0, 2)]
+    assert sizes[-8:] == [1] * 8
+    assert len(sizes) == 3 + 3 + 8
+    for number in (0, 2):
+        assert heard.finished[number].outcome.hits == whole[number].outcome.hits
+
+
+def test_a_trial_that_patience_ended_before_memory_was_full_is_not_trained_again(
+    monkeypatch,
+) -> None:
+    configs = [config(lr, epochs=60, patience=2) for lr in (0.01, 1e-7, 0.02)]
+    task = make_task(interval=60)
+    whole = trained(task, *configs).finished
+    first, second, _ = sorted(whole, key=lambda number: whole[number].outcome.model_epochs)
+    assert whole[first].outcome.model_epochs < whole[second].outcome.model_epochs
+    heard, full = Heard(), [torch.OutOfMemoryError("CUDA out of memory")]
+    advance = cohort.Cohort.advance
+
+    def once(self: cohort.Cohort) -> None:
+        if heard.finished and full:
+            raise full.pop()
+        advance(self)
+
+    monkeypatch.setattr(cohort.Cohort, "advance", once)
+    trained(task, *configs, heard=heard)
+    assert full == []
+    assert [type(each) for each in heard] == [Finished, Smaller, Finished, Finished]
+    assert heard.smaller == [(0, 1, 2)]
+    for number in range(3):
+        found = heard.finished[number].outcome
+        assert found.hits == whole[number].outcome.hits
+        assert found.members == (3 if number == first else 2)
+
+
+def test_a_trial_that_was_given_up_before_memory_was_full_is_not_trained_again(
+    monkeypatch,
+) -> None:
+    """Told of epoch 1, given up in epoch 2; memory is full in epoch 3."""
+    memory_for(monkeypatch, 1, after=2)
+    heard = Heard(lambda report: {1} & set(report.accuracies))
+    trained(make_task(), *[config(lr, epochs=5) for lr in (0.01, 0.02, 0.03)], heard=heard)
+    assert [each.trial for each in heard if isinstance(each, Finished)] == [1, 0, 2]
+    assert [heard.finished[number].pruned for number in range(3)] == [False, True, False]
+    assert heard.smaller == [(0, 1, 2), (0, 2)]
+    assert len(heard.answered) == len(heard.reports) - 1  # the last one's is not waited for
 
 
 def test_a_trial_that_does_not_fit_alone_fails_alone(monkeypatch) -> None:
@@ -348,6 +412,20 @@ def test_the_graphs_are_kept_for_trials_of_the_same_layers() -> None:
     one = trainer.store(config(0.1))
     assert trainer.store(config(0.2, width=8)) is one
     assert trainer.store(config(layers=2)) is not one
+
+
+def test_a_worker_of_a_search_without_pruning_hears_nothing_but_assignments() -> None:
+    ours, theirs = Pipe()
+    worker = Thread(target=live, args=(replace(make_task(), prunes=False), "cpu", theirs))
+    worker.start()
+    for lr in (0.01, 0.02):
+        assert ours.recv() == Ready()
+        ours.send(Assignment(((5, config(lr)),)))
+        assert [type(ours.recv()) for _ in range(3)] == [Report, Report, Finished]
+    assert ours.recv() == Ready()
+    ours.close()
+    worker.join(10)
+    assert not worker.is_alive()
 
 
 def test_a_worker_lives_until_its_channel_is_closed() -> None:
