@@ -142,7 +142,7 @@ def _data(
     """The data that was asked for, or the model's own."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.sources import locate, read, refuse_overwriting
-    from ihgnn_cli.errors import IhgnnError, InputError
+    from ihgnn_cli.errors import IhgnnError, InputError, retold
 
     name = given or card.dataset
     if not name:
@@ -156,8 +156,8 @@ def _data(
     except IhgnnError as error:
         if given is not None:
             raise
-        raise type(error)(
-            f"The model's data is not where it was: {error}\nOr name it with --dataset."
+        raise retold(
+            error, f"The model's data is not where it was: {error}\nOr name it with --dataset."
         ) from error
     refuse_overwriting(outputs, [source])
     graphs = read(source, progress)
