@@ -138,5 +138,13 @@ def _value(kind: str, shape: list[str | int], meaning: str) -> Plain:
 
 def _portable(card: ModelCard) -> ModelCard:
     """The card for a file that travels: a path on this machine says nothing elsewhere."""
-    is_path = any(sign in card.dataset for sign in "/\\")
-    return replace(card, dataset="") if is_path else card
+    dataset = card.dataset if _last_part(card.dataset) == card.dataset else ""
+    snapshot = card.snapshot
+    if snapshot is not None:  # a split can be a file, and the name of that tells something
+        snapshot = replace(snapshot, split=_last_part(snapshot.split))
+    return replace(card, dataset=dataset, snapshot=snapshot)
+
+
+def _last_part(path: str) -> str:
+    """Of a path of any system."""
+    return path.replace("\\", "/").rpartition("/")[2]

@@ -41,6 +41,7 @@ from ihgnn_cli.deploy.metadata import KEY
 from ihgnn_cli.deploy.onnx_model import load_onnx
 from ihgnn_cli.deploy.verification import compare
 from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.models.card import Snapshot
 from ihgnn_cli.models.settings import IHGNNSettings, Variant
 from ihgnn_cli.training.checkpoint import Checkpoint, save_checkpoint
 from ihgnn_cli.training.evaluation import in_words_of
@@ -68,7 +69,9 @@ def both(folder: Path, form: Form) -> Exported:
     data = dataset(*ALL)
     settings = replace(ONE_LAYER, variant=Variant.NO_ADAPTIVE, **AUTHORS)
     checkpoint = untrained(data, settings, Features.BOTH, members=3)
-    checkpoint = replace(checkpoint, card=replace(checkpoint.card, dataset="/home/me/tiny.jsonl"))
+    snapshot = Snapshot(1, True, (0, 1, 2), "/home/me/splits.json:0")
+    card = replace(checkpoint.card, dataset="/home/me/tiny.jsonl", snapshot=snapshot)
+    checkpoint = replace(checkpoint, card=card)
     return checkpoint, export_onnx(checkpoint, folder / "model.onnx", form, all_of(data))
 
 
