@@ -28,6 +28,10 @@ CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 
 # Numbers that the largest arrays of a batch may hold: 64 MB as floats.
 _BATCH_CELLS = 2**24
+# Of a padded batch's largest array, a row and a column for each node: as bytes and once more as
+# floats.
+_BYTES_A_PAIR = 5
+_MOST_BYTES = 2 << 30
 _GIVE_ANOTHER = "Give a .onnx file that 'export' wrote."
 
 
@@ -73,9 +77,9 @@ class OnnxClassifier:
         """Everything that the model says, graph by graph in the order asked for.
 
         Raises:
-            InputError: a graph is larger than the size that the model's inputs are fixed to.
+            InputError: a graph is too large (`refuse_too_large`).
         """
-        self._refuse_too_large(np.diff(dataset.node_ptr)[graphs])
+        self.refuse_too_large(np.diff(dataset.node_ptr)[graphs])
         shapes = {each.name: each.shape[1] for each in self.session.get_outputs()}
         found = {name: np.empty((len(graphs), shapes[name]), np.float32) for name in OUTPUTS}
         for chosen in self._batches(dataset, graphs):
@@ -113,13 +117,31 @@ class OnnxClassifier:
             yield order[start : start + count]
             start += count
 
-    def _refuse_too_large(self, sizes: NDArray[np.int64]) -> None:
-        limit, largest = self.described.nodes, int(sizes.max(initial=0))
-        if limit is not None and largest > limit:
+    def refuse_too_large(self, sizes: NDArray[np.int64], batch_size: int = 1) -> None:
+        """Make sure that graphs of these sizes go in, as many at once, padded to the largest.
+
+        Raises:
+            InputError: one is larger than the size that the inputs are fixed to, or the batch would
+                fill the memory; nothing does in the sparse layout.
+        """
+        if self.described.layout is Layout.SPARSE:
+            return
+        fixed, largest = self.described.nodes, int(sizes.max(initial=0))
+        if fixed is not None and largest > fixed:
             raise InputError(
                 f"A graph has {counted(largest, 'node')}, and the model was exported for up to "
-                f"{limit:,} (--max-nodes). Export it with a larger --max-nodes, without one, or "
+                f"{fixed:,} (--max-nodes). Export it with a larger --max-nodes, without one, or "
                 "with --layout sparse."
+            )
+        padded = largest if fixed is None else fixed
+        needed = batch_size * padded**2 * _BYTES_A_PAIR
+        if needed > _MOST_BYTES:
+            one = batch_size == 1
+            batch = "A graph" if one else f"A batch of {batch_size:,} graphs"
+            smaller = "" if one else "Use smaller batches (--batch-size), or export"
+            raise InputError(
+                f"{batch} padded to {padded:,} nodes takes {needed / 2**30:,.1f} GiB. "
+                f"{smaller or 'Export'} the model with --layout sparse."
             )
 
 
