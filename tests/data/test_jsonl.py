@@ -236,13 +236,23 @@ REFUSED: dict[str, tuple[str | bytes | dict[str, Any], str, str]] = {
     ),
     "attribute NaN": (
         graph(node_attributes=[[float("nan")], [1], [1]]),
-        "node_attributes [NaN].",
-        FINITE,
+        "not JSON (NaN is no number of JSON).",
+        "Use finite numbers.",
     ),
     "attribute infinite": (
         graph(edge_attributes=[[1], [float("-inf")]]),
-        "edge_attributes [-Infinity].",
-        FINITE,
+        "not JSON (-Infinity is no number of JSON).",
+        "Use finite numbers.",
+    ),
+    "id beyond 64 bits": (
+        graph(id=5).replace('"id": 5', '"id": [1e999]'),
+        "id holds a number that is not finite.",
+        "Use finite numbers.",
+    ),
+    "infinite id": (
+        graph(id={"made": [float("inf")]}),
+        "not JSON (Infinity is no number of JSON).",
+        "Use finite numbers.",
     ),
     "attribute beyond 32 bits": (
         graph(node_attributes=[[1e39], [1], [1]]),
