@@ -70,15 +70,21 @@ def evaluate(
 ) -> None:
     """Evaluate a model on its own test graphs, or on other parts or data."""
     from ihgnn_cli.cli import console
+    from ihgnn_cli.deploy.onnx_model import SUFFIX
+    from ihgnn_cli.deploy.runtime import load
+    from ihgnn_cli.errors import InputError
     from ihgnn_cli.report.evaluation import draw_accuracy_by_homophily, write_predictions
     from ihgnn_cli.training import evaluation
     from ihgnn_cli.training import folder as folders
+    from ihgnn_cli.training.devices import AUTO
 
     if (model / folders.BEST).is_file():
         model = model / folders.BEST
     outputs = _checked_outputs(plot, predictions, model)
     explain = explain or graph is not None
-    classifier = _load(model, device, explain)
+    if explain and model.suffix.lower() == SUFFIX:
+        raise InputError("An exported model cannot be explained. Give its checkpoint.")
+    classifier = load(model, device or AUTO).classifier
     source, graphs = _data(model, classifier.card, dataset, outputs, data_root, offline)
     found = evaluation.evaluate(classifier, graphs, split)
     explained = None if graph is None else _explain(classifier, graphs, found, graph)
@@ -167,20 +173,6 @@ def _data(
             f"evaluate on it as other data: --dataset {name}"
         )
     return source, graphs
-
-
-def _load(path: Path, device: str | None, explain: bool) -> "Classifier":
-    from ihgnn_cli.errors import InputError
-    from ihgnn_cli.training.classifier import load_torch
-    from ihgnn_cli.training.devices import AUTO, resolve_device
-
-    if path.suffix.lower() != ".onnx":
-        return load_torch(path, resolve_device(device or AUTO))
-    if explain:
-        raise InputError("An exported model cannot be explained. Give its checkpoint.")
-    from ihgnn_cli.deploy.onnx_model import load_onnx
-
-    return load_onnx(path, device or AUTO)
 
 
 def _part_words(part: Part) -> str:
