@@ -65,6 +65,11 @@ class OnnxClassifier:
         provider: str = self.session.get_providers()[0]
         return provider
 
+    @property
+    def node_limit(self) -> int | None:
+        """m, but for the variant that sums all nodes."""
+        return self.described.variant.node_limit(self.card.max_nodes)
+
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
@@ -190,7 +195,7 @@ def check_target(path: Path) -> list[Path]:
     Raises:
         InputError: the path is not one of a .onnx file.
     """
-    if path.suffix != SUFFIX:
+    if path.suffix.lower() != SUFFIX:
         raise InputError(f"{path} does not end in {SUFFIX}. Give a name such as model{SUFFIX}.")
     return [path, path.with_suffix(".json")]
 

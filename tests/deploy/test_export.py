@@ -38,7 +38,7 @@ from ihgnn_cli.deploy.cases import Case, cases_of
 from ihgnn_cli.deploy.export import Export, export_onnx
 from ihgnn_cli.deploy.form import IR_VERSIONS, Form, Layout
 from ihgnn_cli.deploy.metadata import KEY
-from ihgnn_cli.deploy.onnx_model import load_onnx
+from ihgnn_cli.deploy.onnx_model import check_target, load_onnx
 from ihgnn_cli.deploy.verification import compare
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.models.card import Snapshot
@@ -380,6 +380,7 @@ def test_other_names_and_models_too_large_for_the_format_are_refused(
     checkpoint = untrained(dataset(*ALL))
     with pytest.raises(InputError, match=r"does not end in \.onnx"):
         export_onnx(checkpoint, tmp_path / "model.pt")
+    assert check_target(Path("X.ONNX")) == [Path("X.ONNX"), Path("X.json")]
     monkeypatch.setattr(module, "_MOST_BYTES", 1000)
     with pytest.raises(IhgnnError, match="too large"):
         export_onnx(checkpoint, tmp_path / "model.onnx")

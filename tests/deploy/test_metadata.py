@@ -75,3 +75,4 @@ def test_what_is_told_is_understood(form: Form) -> None:
     assert found.card.as_plain() == card.as_plain()
     assert (found.layout, found.nodes) == (form.layout, form.nodes)
     assert found.columns == 16 * 3
+    assert found.variant is SMALL.variant

@@ -61,6 +61,7 @@ class Sure:
 
     card: ModelCard
     runs_on: str = "paper"
+    node_limit: int | None = 10
     asked: list[GraphDataset] = field(default_factory=list)
 
     def probabilities(
@@ -237,6 +238,8 @@ def test_graphs_larger_than_m_are_counted() -> None:
     assert card_of().max_nodes == 10
     assert evaluate(Sure(card_of()), paths([9, 10, 11, 12])).truncated == 2
     assert evaluate(Sure(card_of()), TEN, Part.ALL).truncated == 0
+    summing = Sure(card_of(), node_limit=None)
+    assert evaluate(summing, paths([9, 10, 11, 12])).truncated == 0
 
 
 def test_a_class_that_the_model_does_not_know_is_refused() -> None:
