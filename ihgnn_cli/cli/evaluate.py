@@ -78,8 +78,7 @@ def evaluate(
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.devices import AUTO
 
-    if (model / folders.BEST).is_file():
-        model = model / folders.BEST
+    model = folders.best_of(model)
     outputs = _checked_outputs(plot, predictions, model)
     explain = explain or graph is not None
     if explain and model.suffix.lower() == SUFFIX:
@@ -202,13 +201,15 @@ def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard") -> Non
         )
     if found.unknown_nodes:
         console.note(
-            f"{counted(found.unknown_nodes, 'node')} have labels that the model does not know "
-            f"({console.plain(found.unknown_labels)}); they count as the zero vector."
+            f"The model does not know the {card.label_words} of "
+            f"{counted(found.unknown_nodes, 'node')} ({console.plain(found.unknown_labels)}): they "
+            "count as the zero vector."
         )
     if found.truncated:
         console.note(
-            f"{counted(found.truncated, 'graph')} of {graphs.name} have more nodes than the "
-            "largest graph the model was made for; only their first nodes in sorted order count."
+            f"Larger than the largest graph that the model was made for: "
+            f"{counted(found.truncated, 'graph')} of {graphs.name}; only the first nodes in sorted "
+            "order count."
         )
 
 

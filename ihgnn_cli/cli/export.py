@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 def export(
     checkpoint: Annotated[
-        Path, typer.Argument(metavar="CHECKPOINT", help="ckpt.pt of a run folder.")
+        Path,
+        typer.Argument(metavar="CHECKPOINT", help="A run folder, or its checkpoint (ckpt.pt)."),
     ],
     model: Annotated[
         Path,
@@ -83,7 +84,9 @@ def export(
 
     from ihgnn_cli.deploy.export import export_onnx
     from ihgnn_cli.training.checkpoint import load_checkpoint
+    from ihgnn_cli.training.folder import best_of
 
+    checkpoint = best_of(checkpoint)
     loaded = load_checkpoint(checkpoint)
     cases = _cases(loaded, form, dataset, outputs, data_root, offline) if verify else []
     cost = _cost(loaded, form)

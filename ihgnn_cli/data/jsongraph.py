@@ -71,7 +71,7 @@ def parse_graph(line: str | bytes) -> JsonGraph:
     except (ValueError, RecursionError) as error:
         raise GraphError(f"not JSON ({error}).", "Write one JSON object a line.") from None
     if not isinstance(entry, dict):
-        raise GraphError("not a JSON object.", "Write {...} with node_labels, edges and class.")
+        raise GraphError("not a JSON object.", "Write {...} with node_labels and edges.")
     if not _can_be_repeated(entry.get("id")):
         raise GraphError("id holds a number that is not finite.", "Use finite numbers.")
     return check_graph(entry)

@@ -1,6 +1,7 @@
 """An exported model that answers for graphs, without torch."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -32,6 +33,8 @@ _BATCH_CELLS = 2**24
 # floats.
 _BYTES_A_PAIR = 5
 _MOST_BYTES = 2 << 30
+# Beyond that they only wait for each other, and a hundred thousand take all the memory there is.
+_THREADS_A_CORE = 4
 _GIVE_ANOTHER = "Give a .onnx file that 'export' wrote."
 
 
@@ -165,9 +168,12 @@ def load_onnx(
         threads: that the CPU works with; `None` leaves it to onnxruntime.
 
     Raises:
-        InputError: the file is no model that 'export' wrote, or the device or provider does not
-            start.
+        InputError: the file is no model that 'export' wrote, the device or provider does not
+            start, or there are not nearly as many cores as threads.
     """
+    most = _THREADS_A_CORE * (os.cpu_count() or 1)
+    if threads is not None and not 1 <= threads <= most:
+        raise InputError(f"{threads:,} threads cannot be. Use 1 to {most:,} on this machine.")
     session = _session(path, device, providers, threads)
     text = session.get_modelmeta().custom_metadata_map.get(KEY)
     if text is None:

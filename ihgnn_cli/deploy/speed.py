@@ -1,5 +1,6 @@
 """How fast an exported model answers, batch by batch."""
 
+import math
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.deploy.onnx_model import OUTPUTS, OnnxClassifier
+from ihgnn_cli.errors import InputError
 
 _LEAST_RUNS = 3
 
@@ -58,8 +60,11 @@ def measure(
         warm_up: seconds to run before that, a tenth of them unless told; at least one batch.
 
     Raises:
-        InputError: a batch would not fit into memory, or a graph not into the model.
+        InputError: a batch would not fit into memory, a graph not into the model, or it would take
+            for ever.
     """
+    if not math.isfinite(seconds):
+        raise InputError(f"Nothing can be measured for {seconds} seconds. Use a finite number.")
     classifier.refuse_too_large(np.diff(dataset.node_ptr), batch_size)
     batches = _drawn(len(dataset), batch_size)
     _timed(classifier, dataset, batches, seconds / 10 if warm_up is None else warm_up, least=1)

@@ -147,6 +147,12 @@ def write_result(result: Mapping[str, Any], folder: Path) -> None:
         temporary.write_text(json.dumps(jsonable(result), indent=2) + "\n", encoding="utf-8")
 
 
+def best_of(path: Path) -> Path:
+    """The chosen checkpoint of a run folder; any other path as it is."""
+    best = path / BEST
+    return best if best.is_file() else path
+
+
 def read_metrics(folder: Path) -> "list[Epoch]":
     """The epochs of a run, as its folder tells them.
 

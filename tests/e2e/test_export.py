@@ -29,7 +29,7 @@ def checkpoint(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_sparse_model_is_verified_shown_and_evaluated(
     ihgnn, checkpoint: Path, tmp_path: Path
 ) -> None:
-    done = ihgnn("export", checkpoint, "model.onnx", "--layout", "sparse", "--small")
+    done = ihgnn("export", checkpoint.parent, "model.onnx", "--layout", "sparse", "--small")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("model.onnx: ")
     for said in (*CASES, "nodes permuted", "unknown labels", "edge_index", "half precision"):

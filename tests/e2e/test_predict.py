@@ -128,9 +128,11 @@ def test_strange_graphs_are_answered_for_and_said(piped: Piped, mutag_model) -> 
     first, second = objects(result)
     assert (first["id"], first["larger_than_m"]) == ("long", True)
     assert second["unknown_nodes"] == 1
-    assert "1 node in 1 graph have labels that the model does not know" in result.stderr
+    assert "The model does not know the labels of 1 node in 1 graph: they count" in result.stderr
     assert "It knows 0, 1, 2, 3, 4 and 2 others" in result.stderr
-    assert "1 graph of 2 have more nodes than" in result.stderr
+    assert (
+        "Larger than the largest graph that the model was made for: 1 graph of 2" in result.stderr
+    )
 
 
 def test_no_graphs_are_no_mistake(piped: Piped, mutag_model) -> None:

@@ -234,6 +234,11 @@ def test_the_model_s_own_data_has_no_unknown_labels() -> None:
     assert found.unknown_labels == ""
 
 
+def test_a_model_of_degrees_calls_its_labels_so() -> None:
+    assert card_of().label_words == "labels"
+    assert card_of(paths(list(range(1, 11)), labelled=False)).label_words == "degrees"
+
+
 def test_graphs_larger_than_m_are_counted() -> None:
     assert card_of().max_nodes == 10
     assert evaluate(Sure(card_of()), paths([9, 10, 11, 12])).truncated == 2
