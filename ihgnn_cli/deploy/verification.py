@@ -22,8 +22,8 @@ SMALL_TOLERANCE = 5e-4
 """The same where the classifier's first matrix is stored in half precision."""
 MOST_SWAPPED = 0.5
 """Of the graphs compared: where the order is chance in more of them, nothing is proved. In models
-that were not trained it was in 31 of 100 graphs of PROTEINS and 32 of 110 of DD without separation
-and sorted by the last layer, else in up to 8 of 105 (DD)."""
+without separation that were not trained, it was in 31 of 100 graphs of PROTEINS and 32 of 110 of DD
+where the last layer sorts, in none and 8 of 105 where the aggregate does."""
 
 
 class Answering(Protocol):
