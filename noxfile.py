@@ -79,9 +79,10 @@ def newest(session: nox.Session) -> None:
 
 @nox.session
 def oldest_onnxruntime(session: nox.Session) -> None:
-    """Run exported files in the oldest onnxruntime, which gets an environment of its own."""
+    """Run exported files in environments of their own: the oldest onnxruntime, and no torch."""
     install(session, "test")
-    session.run("pytest", "-m", "long", "tests/deploy/test_oldest_onnxruntime.py", *session.posargs)
+    files = ("tests/deploy/test_oldest_onnxruntime.py", "tests/test_examples.py")
+    session.run("pytest", "-m", "long", *files, *session.posargs)
 
 
 @nox.session

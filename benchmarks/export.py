@@ -1,9 +1,10 @@
 """Exported models in onnxruntime against torch, batch by batch, one thread each.
 
-Torch runs the model as one writes it for padded graphs (`PaddedPlain` below), and beside it the
-very module that is exported, with all that is fixed after training worked out beforehand. Their
-graphs are padded to m, as are those of the padded export. All get their inputs ready made, and take
-turns on the same batches.
+Torch runs the model as one writes it for padded graphs (`_padded_plain.py`), and beside it the very
+module that the padded export is made from, with all that is fixed after training worked out
+beforehand. Graphs are padded to m for these and for the padded export; the sparse export takes them
+as nodes and edges. All get their inputs ready made, and take turns on the same batches. The weights
+are those before training, which cost the same.
 """
 
 import tempfile

@@ -30,6 +30,11 @@ class DownloadError(IhgnnError):
     """A data set could not be fetched from the network."""
 
 
+def retold(error: IhgnnError, text: str) -> IhgnnError:
+    """An error with the same exit code and another text."""
+    return InputError(text) if isinstance(error, InputError) else IhgnnError(text)
+
+
 @dataclass(frozen=True)
 class Problem:
     """One mistake in a data file: where it is, what it is, and how to mend it."""

@@ -2,7 +2,7 @@
 
 import pytest
 
-from ihgnn_cli.errors import DataError, DownloadError, IhgnnError, InputError, Problem
+from ihgnn_cli.errors import DataError, DownloadError, IhgnnError, InputError, Problem, retold
 
 FIRST = Problem("A.txt", 3, "'x' is not a number.", "Correct it.")
 SECOND = Problem("A.txt", None, "the file is empty.", "Fill it.")
@@ -45,3 +45,11 @@ def test_mistakes_of_the_input_leave_with_2_and_other_failures_with_1(
     error: IhgnnError, code: int
 ) -> None:
     assert error.exit_code == code
+
+
+@pytest.mark.parametrize(
+    ("error", "code"), [(DataError([FIRST]), 2), (InputError("x"), 2), (DownloadError("x"), 1)]
+)
+def test_an_error_told_in_other_words_keeps_its_exit_code(error: IhgnnError, code: int) -> None:
+    again = retold(error, "other words")
+    assert (str(again), again.exit_code) == ("other words", code)

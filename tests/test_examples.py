@@ -5,10 +5,10 @@ import re
 import runpy
 import subprocess
 import sys
-import venv
 from pathlib import Path
 
 import pytest
+from environments import python_with
 
 import ihgnn_cli
 from ihgnn_cli.data import load_dataset
@@ -74,11 +74,7 @@ def graph_of(script: Path) -> dict[str, object]:
 @pytest.mark.long
 def test_an_environment_of_onnxruntime_and_numpy_predicts(mutag_model, tmp_path: Path) -> None:
     """The script by itself, and the package without what else it depends on."""
-    venv.create(tmp_path / "env", with_pip=True)
-    python = tmp_path / "env" / ("Scripts" if os.name == "nt" else "bin") / "python"
-    install = [python, "-m", "pip", "install", "numpy", "onnxruntime"]
-    if subprocess.run(install, check=False).returncode:
-        pytest.skip("numpy and onnxruntime cannot be installed here")
+    python = python_with(tmp_path / "env", "numpy", "onnxruntime")
     script = EXAMPLES / "python" / "predict.py"
     bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
     told = subprocess.run(

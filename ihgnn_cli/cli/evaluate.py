@@ -70,15 +70,20 @@ def evaluate(
 ) -> None:
     """Evaluate a model on its own test graphs, or on other parts or data."""
     from ihgnn_cli.cli import console
+    from ihgnn_cli.deploy.onnx_model import SUFFIX
+    from ihgnn_cli.deploy.runtime import load
+    from ihgnn_cli.errors import InputError
     from ihgnn_cli.report.evaluation import draw_accuracy_by_homophily, write_predictions
     from ihgnn_cli.training import evaluation
     from ihgnn_cli.training import folder as folders
+    from ihgnn_cli.training.devices import AUTO
 
-    if (model / folders.BEST).is_file():
-        model = model / folders.BEST
+    model = folders.best_of(model)
     outputs = _checked_outputs(plot, predictions, model)
     explain = explain or graph is not None
-    classifier = _load(model, device, explain)
+    if explain and model.suffix.lower() == SUFFIX:
+        raise InputError("An exported model cannot be explained. Give its checkpoint.")
+    classifier = load(model, device or AUTO).classifier
     source, graphs = _data(model, classifier.card, dataset, outputs, data_root, offline)
     found = evaluation.evaluate(classifier, graphs, split)
     explained = None if graph is None else _explain(classifier, graphs, found, graph)
@@ -142,7 +147,7 @@ def _data(
     """The data that was asked for, or the model's own."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.sources import locate, read, refuse_overwriting
-    from ihgnn_cli.errors import IhgnnError, InputError
+    from ihgnn_cli.errors import IhgnnError, InputError, retold
 
     name = given or card.dataset
     if not name:
@@ -156,8 +161,8 @@ def _data(
     except IhgnnError as error:
         if given is not None:
             raise
-        raise type(error)(
-            f"The model's data is not where it was: {error}\nOr name it with --dataset."
+        raise retold(
+            error, f"The model's data is not where it was: {error}\nOr name it with --dataset."
         ) from error
     refuse_overwriting(outputs, [source])
     graphs = read(source, progress)
@@ -167,20 +172,6 @@ def _data(
             f"evaluate on it as other data: --dataset {name}"
         )
     return source, graphs
-
-
-def _load(path: Path, device: str | None, explain: bool) -> "Classifier":
-    from ihgnn_cli.errors import InputError
-    from ihgnn_cli.training.classifier import load_torch
-    from ihgnn_cli.training.devices import AUTO, resolve_device
-
-    if path.suffix.lower() != ".onnx":
-        return load_torch(path, resolve_device(device or AUTO))
-    if explain:
-        raise InputError("An exported model cannot be explained. Give its checkpoint.")
-    from ihgnn_cli.deploy.onnx_model import load_onnx
-
-    return load_onnx(path, device or AUTO)
 
 
 def _part_words(part: Part) -> str:
@@ -210,13 +201,15 @@ def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard") -> Non
         )
     if found.unknown_nodes:
         console.note(
-            f"{counted(found.unknown_nodes, 'node')} have labels that the model does not know "
-            f"({console.plain(found.unknown_labels)}); they count as the zero vector."
+            f"The model does not know the {card.label_words} of "
+            f"{counted(found.unknown_nodes, 'node')} ({console.plain(found.unknown_labels)}): they "
+            "count as the zero vector."
         )
     if found.truncated:
         console.note(
-            f"{counted(found.truncated, 'graph')} of {graphs.name} have more nodes than the "
-            "largest graph the model was made for; only their first nodes in sorted order count."
+            f"Larger than the largest graph that the model was made for: "
+            f"{counted(found.truncated, 'graph')} of {graphs.name}; only the first nodes in sorted "
+            "order count."
         )
 
 

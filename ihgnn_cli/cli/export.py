@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 
 def export(
     checkpoint: Annotated[
-        Path, typer.Argument(metavar="CHECKPOINT", help="ckpt.pt of a run folder.")
+        Path,
+        typer.Argument(metavar="CHECKPOINT", help="A run folder, or its checkpoint (ckpt.pt)."),
     ],
     model: Annotated[
         Path,
@@ -83,7 +84,9 @@ def export(
 
     from ihgnn_cli.deploy.export import export_onnx
     from ihgnn_cli.training.checkpoint import load_checkpoint
+    from ihgnn_cli.training.folder import best_of
 
+    checkpoint = best_of(checkpoint)
     loaded = load_checkpoint(checkpoint)
     cases = _cases(loaded, form, dataset, outputs, data_root, offline) if verify else []
     cost = _cost(loaded, form)
@@ -107,7 +110,7 @@ def _cases(
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.sources import locate, read, refuse_overwriting
     from ihgnn_cli.deploy.cases import cases_of
-    from ihgnn_cli.errors import IhgnnError
+    from ihgnn_cli.errors import IhgnnError, retold
 
     progress = console.ProgressDisplay()
     name = given or checkpoint.card.dataset
@@ -115,9 +118,10 @@ def _cases(
         source = locate(name, data_root=data_root, offline=offline, progress=progress)
         graphs = read(source, progress)
     except IhgnnError as error:
-        raise type(error)(
+        raise retold(
+            error,
             f"There is no data to compare on: {error}\n"
-            "Name it with --dataset, or export without comparing (--no-verify)."
+            "Name it with --dataset, or export without comparing (--no-verify).",
         ) from error
     refuse_overwriting(outputs, [source])
     return cases_of(checkpoint.card, graphs, form.nodes)
@@ -173,8 +177,10 @@ def _show_parity(parity: "Parity") -> None:
         shown = [f"{value:.1e}" for value in (each.logits, each.probabilities)]
         compared.add_row(each.case, f"{each.graphs:,}", *(shown if certain else ["-", "-"]))
     console.show(compared)
-    allowed = parity.tolerance * max(1.0, parity.scale)
-    console.show(f"Logits reach {parity.scale:.3g}; {allowed:.1e} would have been an error.")
+    console.show(
+        f"Logits reach {parity.scale:.3g}. Errors: {parity.tolerance:.0e} of a graph's largest "
+        f"logit (at least 1), {parity.tolerance:.0e} in a probability."
+    )
     if parity.swapped:
         console.show(
             f"In {counted(parity.swapped, 'graph')} nodes are so close in the sort key that their "

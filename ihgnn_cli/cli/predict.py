@@ -231,15 +231,17 @@ class _Tally:
 
         total = self.answered + self.bad
         if self.unknown:
+            known = console.plain(some_values(self.card.label_values))
             console.note(
-                f"{counted(self.unknown, 'node')} in {counted(self.strange, 'graph')} have labels "
-                "that the model does not know; they count as the zero vector. It knows "
-                f"{console.plain(some_values(self.card.label_values))}."
+                f"The model does not know the {self.card.label_words} of "
+                f"{counted(self.unknown, 'node')} in {counted(self.strange, 'graph')}: they count "
+                f"as the zero vector. It knows {known}."
             )
         if self.larger:
             console.note(
-                f"{counted(self.larger, 'graph')} of {total:,} have more nodes than the largest "
-                "graph the model was made for; only their first nodes in sorted order count."
+                "Larger than the largest graph that the model was made for: "
+                f"{counted(self.larger, 'graph')} of {total:,}; only the first nodes in sorted "
+                "order count."
             )
         if not total:
             console.note("There were no graphs.")

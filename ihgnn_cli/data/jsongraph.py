@@ -71,7 +71,9 @@ def parse_graph(line: str | bytes) -> JsonGraph:
     except (ValueError, RecursionError) as error:
         raise GraphError(f"not JSON ({error}).", "Write one JSON object a line.") from None
     if not isinstance(entry, dict):
-        raise GraphError("not a JSON object.", "Write {...} with node_labels, edges and class.")
+        raise GraphError("not a JSON object.", "Write {...} with node_labels and edges.")
+    if not _can_be_repeated(entry.get("id")):
+        raise GraphError("id holds a number that is not finite.", "Use finite numbers.")
     return check_graph(entry)
 
 
@@ -120,8 +122,24 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
+def _no_number(name: str) -> None:
+    """Python reads and writes NaN and Infinity; JSON does not know them."""
+    raise GraphError(f"not JSON ({name} is no number of JSON).", "Use finite numbers.")
+
+
 # Made once: json.loads would make one for each line.
-_DECODER = json.JSONDecoder(object_pairs_hook=_without_repetition)
+_DECODER = json.JSONDecoder(object_pairs_hook=_without_repetition, parse_constant=_no_number)
+
+
+def _can_be_repeated(given: object) -> bool:
+    """Whether an id can be written as JSON again: 1e999 is read as infinity."""
+    if given is None or isinstance(given, int | str):
+        return True
+    try:
+        json.dumps(given, allow_nan=False)
+    except ValueError:
+        return False
+    return True
 
 
 def _told(value: object) -> str:

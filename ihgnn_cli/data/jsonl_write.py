@@ -10,10 +10,10 @@ from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value
 from ihgnn_cli.files import written_whole
 
 
-def write_jsonl(dataset: GraphDataset, path: Path) -> None:
+def write_jsonl(dataset: GraphDataset, path: Path | str) -> None:
     """Write the file, whole or not at all."""
     with (
-        written_whole(path) as temporary,
+        written_whole(Path(path)) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as stream,
     ):
         for entry in _entries(dataset):

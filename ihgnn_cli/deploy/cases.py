@@ -12,6 +12,8 @@ from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.training.evaluation import in_words_of
 
 _MIXED = 32
+# Graphs that can be asked besides a single one: nodes are rarely tied in all of them.
+_OTHERS = 8
 # Every third node is enough to meet neighbours of both kinds.
 _UNKNOWN_STEP = 3
 
@@ -24,6 +26,9 @@ class Case:
     graphs: GraphDataset
     turned: GraphDataset | None = None
     """The same graphs with their nodes in another order: what the exported model is asked."""
+    others: tuple[GraphDataset, ...] = ()
+    """Where it is a single graph, others like it: the next is asked, too, where the order of the
+    nodes of all before it is chance."""
 
     @property
     def asked(self) -> GraphDataset:
@@ -53,22 +58,30 @@ def cases_of(card: ModelCard, dataset: GraphDataset, nodes: int | None = None) -
         )
     spread = np.linspace(0, len(order) - 1, min(len(order), _MIXED)).astype(np.int64)
     mixed = dataset.select(order[spread])
-    bare = order[np.diff(dataset.edge_ptr)[order] == 0][:1]
-    without_edges = dataset.select(bare) if len(bare) else _bare(dataset.select(order[:1]))
+    small, large = order[: 1 + _OTHERS], order[::-1][: 1 + _OTHERS]
+    bare = order[np.diff(dataset.edge_ptr)[order] == 0][: 1 + _OTHERS]
+    # Each graph of a list can stand for the case; the first one does.
     made = {
-        "smallest graph": dataset.select(order[:1]),
-        "largest graph": dataset.select(order[-1:]),
-        "graph without edges": without_edges,
-        "mixed sizes": mixed,
+        "smallest graph": [dataset.select([each]) for each in small],
+        "largest graph": [dataset.select([each]) for each in large],
+        "graph without edges": [
+            _bare(dataset.select([each])) for each in (bare if len(bare) else small)
+        ],
+        "mixed sizes": [mixed],
     }
     if nodes is None or nodes > card.max_nodes:
-        made["graph larger than m"] = _of_size(dataset, order[-1], card.max_nodes + 1)
+        size = card.max_nodes + 1
+        made["graph larger than m"] = [_of_size(dataset, each, size) for each in large]
     degrees = card.inputs.labels > 0 and card.label_source is LabelSource.DEGREE
     if degrees:
-        known = max(int(value) for value in card.label_values)
-        if nodes is None or nodes >= known + 2:
-            made["degree above all seen"] = _star(_of_size(dataset, order[-1], known + 2))
-    cases = [Case(name, in_words_of(card, graphs).dataset) for name, graphs in made.items()]
+        size = max(int(value) for value in card.label_values) + 2
+        if nodes is None or nodes >= size:
+            stars = [_star(_of_size(dataset, each, size)) for each in large]
+            made["degree above all seen"] = stars
+    cases = []
+    for name, listed in made.items():
+        first, *others = (in_words_of(card, graphs).dataset for graphs in listed)
+        cases.append(Case(name, first, others=tuple(others)))
     words = in_words_of(card, mixed).dataset
     cases.append(Case("nodes permuted", words, in_words_of(card, _permuted(mixed)).dataset))
     if card.inputs.labels and not degrees:

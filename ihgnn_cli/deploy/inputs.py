@@ -10,7 +10,7 @@ from ihgnn_cli.models.card import ModelCard
 
 PADDING = -1
 """In `node_labels` of the padded layout: here is no node."""
-UNKNOWN = -2
+UNKNOWN_LABEL = -2
 """In `node_labels`: a node with a label that the model does not know."""
 
 FIRST_BLOCK = 32
@@ -53,7 +53,7 @@ def sparse_inputs(card: ModelCard, dataset: GraphDataset, graphs: NDArray[np.int
     source = np.repeat(np.arange(len(nodes)), dataset.degree[nodes])
     moved = np.repeat(ptr[:-1] - dataset.node_ptr[graphs], np.diff(edge_ptr))
     inputs: Arrays = {
-        "node_labels": np.where(known, label, UNKNOWN),
+        "node_labels": np.where(known, label, UNKNOWN_LABEL),
         "edge_index": np.stack([source, dataset.neighbors[edges] + moved]),
         "ptr": ptr,
     }

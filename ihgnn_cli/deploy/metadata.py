@@ -10,8 +10,9 @@ from typing import Any
 from ihgnn_cli import __version__
 from ihgnn_cli.data.dataset import LabelSource
 from ihgnn_cli.deploy.form import Form, Layout
-from ihgnn_cli.deploy.inputs import PADDING, UNKNOWN
+from ihgnn_cli.deploy.inputs import PADDING, UNKNOWN_LABEL
 from ihgnn_cli.models.card import ModelCard, card_from_plain
+from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.versions import package_versions
 
 KEY = "ihgnn"
@@ -27,6 +28,7 @@ class Described:
     """What has to be known of a file to use it."""
 
     card: ModelCard
+    variant: Variant
     layout: Layout
     nodes: int | None
     """The size that graphs are padded to, if it is fixed."""
@@ -44,7 +46,7 @@ def metadata(card: ModelCard, settings: Plain, members: int, form: Form) -> Plai
         "inputs": inputs_of(card, form.layout, form.nodes),
         "outputs": _outputs(card, settings["hidden"]),
         "padding_label": PADDING if form.layout is Layout.PADDED else None,
-        "unknown_label": UNKNOWN,
+        "unknown_label": UNKNOWN_LABEL,
         "padded_to": form.nodes,
         "opset": form.opset,
         "ir_version": form.ir_version,
@@ -65,6 +67,7 @@ def described(plain: Mapping[str, Any]) -> Described:
     model, nodes = plain["model"], plain.get("padded_to")
     return Described(
         card=card_from_plain(plain["card"]),
+        variant=Variant(model["variant"]),
         layout=Layout(plain["layout"]),
         nodes=None if nodes is None else int(nodes),
         columns=int(model["width"]) * (int(model["layers"]) + 1),
@@ -111,7 +114,7 @@ def _labels(card: ModelCard, padding: str) -> str:
     if card.inputs.labels and card.label_source is LabelSource.LABELS:
         meaning = (
             "position of the node's label in card.label_values, counted from 0; "
-            f"{UNKNOWN} for a label that is not among them{padding}"
+            f"{UNKNOWN_LABEL} for a label that is not among them{padding}"
         )
     else:
         read = "counts the neighbours itself" if card.inputs.labels else "reads no labels"
@@ -138,5 +141,13 @@ def _value(kind: str, shape: list[str | int], meaning: str) -> Plain:
 
 def _portable(card: ModelCard) -> ModelCard:
     """The card for a file that travels: a path on this machine says nothing elsewhere."""
-    is_path = any(sign in card.dataset for sign in "/\\")
-    return replace(card, dataset="") if is_path else card
+    dataset = card.dataset if _last_part(card.dataset) == card.dataset else ""
+    snapshot = card.snapshot
+    if snapshot is not None:  # a split can be a file, and the name of that tells something
+        snapshot = replace(snapshot, split=_last_part(snapshot.split))
+    return replace(card, dataset=dataset, snapshot=snapshot)
+
+
+def _last_part(path: str) -> str:
+    """Of a path of any system."""
+    return path.replace("\\", "/").rpartition("/")[2]

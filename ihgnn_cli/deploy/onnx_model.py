@@ -1,6 +1,7 @@
 """An exported model that answers for graphs, without torch."""
 
 import json
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -28,6 +29,12 @@ CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 
 # Numbers that the largest arrays of a batch may hold: 64 MB as floats.
 _BATCH_CELLS = 2**24
+# Of a padded batch's largest array, a row and a column for each node: as bytes and once more as
+# floats.
+_BYTES_A_PAIR = 5
+_MOST_BYTES = 2 << 30
+# Beyond that they only wait for each other, and a hundred thousand take all the memory there is.
+_THREADS_A_CORE = 4
 _GIVE_ANOTHER = "Give a .onnx file that 'export' wrote."
 
 
@@ -61,6 +68,11 @@ class OnnxClassifier:
         provider: str = self.session.get_providers()[0]
         return provider
 
+    @property
+    def node_limit(self) -> int | None:
+        """m, but for the variant that sums all nodes."""
+        return self.described.variant.node_limit(self.card.max_nodes)
+
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
@@ -73,9 +85,9 @@ class OnnxClassifier:
         """Everything that the model says, graph by graph in the order asked for.
 
         Raises:
-            InputError: a graph is larger than the size that the model's inputs are fixed to.
+            InputError: a graph is too large (`refuse_too_large`).
         """
-        self._refuse_too_large(np.diff(dataset.node_ptr)[graphs])
+        self.refuse_too_large(np.diff(dataset.node_ptr)[graphs])
         shapes = {each.name: each.shape[1] for each in self.session.get_outputs()}
         found = {name: np.empty((len(graphs), shapes[name]), np.float32) for name in OUTPUTS}
         for chosen in self._batches(dataset, graphs):
@@ -113,13 +125,31 @@ class OnnxClassifier:
             yield order[start : start + count]
             start += count
 
-    def _refuse_too_large(self, sizes: NDArray[np.int64]) -> None:
-        limit, largest = self.described.nodes, int(sizes.max(initial=0))
-        if limit is not None and largest > limit:
+    def refuse_too_large(self, sizes: NDArray[np.int64], batch_size: int = 1) -> None:
+        """Make sure that graphs of these sizes go in, as many at once, padded to the largest.
+
+        Raises:
+            InputError: one is larger than the size that the inputs are fixed to, or the batch would
+                fill the memory; nothing does in the sparse layout.
+        """
+        if self.described.layout is Layout.SPARSE:
+            return
+        fixed, largest = self.described.nodes, int(sizes.max(initial=0))
+        if fixed is not None and largest > fixed:
             raise InputError(
                 f"A graph has {counted(largest, 'node')}, and the model was exported for up to "
-                f"{limit:,} (--max-nodes). Export it with a larger --max-nodes, without one, or "
+                f"{fixed:,} (--max-nodes). Export it with a larger --max-nodes, without one, or "
                 "with --layout sparse."
+            )
+        padded = largest if fixed is None else fixed
+        needed = batch_size * padded**2 * _BYTES_A_PAIR
+        if needed > _MOST_BYTES:
+            one = batch_size == 1
+            batch = "A graph" if one else f"A batch of {batch_size:,} graphs"
+            smaller = "" if one else "Use smaller batches (--batch-size), or export"
+            raise InputError(
+                f"{batch} padded to {padded:,} nodes takes {needed / 2**30:,.1f} GiB. "
+                f"{smaller or 'Export'} the model with --layout sparse."
             )
 
 
@@ -138,9 +168,12 @@ def load_onnx(
         threads: that the CPU works with; `None` leaves it to onnxruntime.
 
     Raises:
-        InputError: the file is no model that 'export' wrote, or the device or provider does not
-            start.
+        InputError: the file is no model that 'export' wrote, the device or provider does not
+            start, or there are not nearly as many cores as threads.
     """
+    most = _THREADS_A_CORE * (os.cpu_count() or 1)
+    if threads is not None and not 1 <= threads <= most:
+        raise InputError(f"{threads:,} threads cannot be. Use 1 to {most:,} on this machine.")
     session = _session(path, device, providers, threads)
     text = session.get_modelmeta().custom_metadata_map.get(KEY)
     if text is None:
@@ -168,7 +201,7 @@ def check_target(path: Path) -> list[Path]:
     Raises:
         InputError: the path is not one of a .onnx file.
     """
-    if path.suffix != SUFFIX:
+    if path.suffix.lower() != SUFFIX:
         raise InputError(f"{path} does not end in {SUFFIX}. Give a name such as model{SUFFIX}.")
     return [path, path.with_suffix(".json")]
 

@@ -53,8 +53,11 @@ class Predictor:
         """The same one after the other, with no more than a batch of graphs in memory.
 
         Raises:
+            InputError: a batch of so many graphs cannot be.
             DataError: a graph is bad; those before it were answered for.
         """
+        if batch_size < 1:
+            raise InputError(f"A batch of {batch_size} graphs cannot be. Use 1 or more.")
         batches = collected(of_objects(graphs), self.card, batch_size, report=None)
         return chain.from_iterable(predictions(self.classifier, batches, report=None))
 
@@ -90,5 +93,10 @@ def load(
             f"{path} is no {SUFFIX} file, and a checkpoint needs {error.name}, which is not "
             "installed. Install it, or export the checkpoint where it is."
         ) from error
-    best = path / folder.BEST
-    return Predictor(load_torch(best if best.is_file() else path, resolve_device(device)))
+    best = folder.best_of(path)
+    if best.is_dir():
+        raise InputError(
+            f"{path} is a folder without {folder.BEST}. Give a run folder, its {folder.BEST}, or "
+            f"an exported {SUFFIX} file."
+        )
+    return Predictor(load_torch(best, resolve_device(device)))

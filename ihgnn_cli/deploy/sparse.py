@@ -69,23 +69,18 @@ class SparseIHGNN(nn.Module):
             ptr: [B + 1] int64, graph g has the nodes from ptr[g] up to ptr[g + 1].
             attributes: [N, a] float32, for models that read attributes.
         """
-        graphs = _Graphs(ptr, torch.zeros_like(node_labels))
-        found = self.embedded(node_labels, edge_index, attributes)
-        members = cast("list[_Member]", self.members)
-        pairs = zip(members, found, strict=True)
-        return mean([member.answer(*each, graphs) for member, each in pairs])
-
-    def embedded(
-        self, node_labels: Tensor, edge_index: Tensor, attributes: Tensor | None = None
-    ) -> list[tuple[Tensor, Tensor]]:
-        """For each member the aggregated embeddings [N, ·], and what nodes are sorted by [N]."""
-        edges = _Edges(edge_index, torch.zeros_like(node_labels), self.neighbor_ends)
+        none = torch.zeros_like(node_labels)
+        graphs = _Graphs(ptr, none)
+        edges = _Edges(edge_index, none, self.neighbor_ends)
         if self.vocabulary.counts_degrees:
             row = self.vocabulary.of_degrees(edges.degree)
         else:
             row = self.vocabulary.of_labels(node_labels)
-        members = cast("list[_Member]", self.members)
-        return [member.nodes(row, attributes, edges.spread) for member in members]
+        found = []
+        for member in cast("list[_Member]", self.members):
+            h, key = member.nodes(row, attributes, edges.spread)
+            found.append(member.answer(h, key, graphs))
+        return mean(found)
 
 
 class _Edges:

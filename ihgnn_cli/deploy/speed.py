@@ -1,7 +1,8 @@
 """How fast an exported model answers, batch by batch."""
 
+import math
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +12,6 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.deploy.onnx_model import OUTPUTS, OnnxClassifier
 from ihgnn_cli.errors import InputError
 
-# Of a batch's largest array, a row and a column for each node, as bytes and once more as floats.
-_BYTES_A_PAIR = 5
-_MOST_BYTES = 2 << 30
 _LEAST_RUNS = 3
 
 
@@ -62,9 +60,12 @@ def measure(
         warm_up: seconds to run before that, a tenth of them unless told; at least one batch.
 
     Raises:
-        InputError: a batch would not fit into memory, or a graph not into the model.
+        InputError: a batch would not fit into memory, a graph not into the model, or it would take
+            for ever.
     """
-    _refuse_too_large(classifier, dataset, batch_size)
+    if not math.isfinite(seconds):
+        raise InputError(f"Nothing can be measured for {seconds} seconds. Use a finite number.")
+    classifier.refuse_too_large(np.diff(dataset.node_ptr), batch_size)
     batches = _drawn(len(dataset), batch_size)
     _timed(classifier, dataset, batches, seconds / 10 if warm_up is None else warm_up, least=1)
     made, ran = _timed(classifier, dataset, batches, seconds, least=_LEAST_RUNS)
@@ -111,27 +112,3 @@ def _drawn(graphs: int, batch_size: int) -> Iterator[NDArray[np.int64]]:
 def _latency(seconds: NDArray[np.float64]) -> Latency:
     p50, p90, p99 = np.percentile(seconds, (50, 90, 99)).tolist()
     return Latency(float(seconds.mean()), p50, p90, p99)
-
-
-def _refuse_too_large(classifier: OnnxClassifier, dataset: GraphDataset, batch_size: int) -> None:
-    shapes: dict[str, Sequence[object]] = {
-        each.name: each.shape for each in classifier.session.get_inputs()
-    }
-    if "adjacency" not in shapes:  # nothing is padded
-        return
-    fixed = shapes["adjacency"][-1]
-    largest = dataset.max_nodes
-    if isinstance(fixed, int):
-        if largest > fixed:
-            raise InputError(
-                f"{dataset.name} has a graph of {largest:,} nodes, and the model takes up to "
-                f"{fixed:,}. Use other graphs (--dataset), or export it with --layout sparse."
-            )
-        largest = fixed
-    needed = batch_size * largest**2 * _BYTES_A_PAIR
-    if needed > _MOST_BYTES:
-        raise InputError(
-            f"A batch of {batch_size:,} graphs padded to {largest:,} nodes takes "
-            f"{needed / 2**30:,.1f} GiB. Use smaller batches (--batch-size), or export the model "
-            "with --layout sparse."
-        )

@@ -14,8 +14,8 @@ from ihgnn_cli.training.prediction import GraphBatch, Origin, Report
 
 BATCH_SIZE = 256
 """Graphs that are answered for together, unless somebody knows better."""
-# Nodes and edges that are enough for a batch, however few graphs they are: tens of megabytes as
-# lists of Python.
+# Nodes, edges and numbers of either that are enough for a batch, however few graphs they are: tens
+# of megabytes as lists of Python.
 _ENOUGH = 1 << 18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
@@ -49,8 +49,8 @@ def collected(
 ) -> Iterator[GraphBatch]:
     """Batches of the graphs that are good, in order.
 
-    A batch is closed when it has enough graphs, or enough nodes and edges, or when the next graph
-    has not come yet (`None`).
+    A batch is closed when it has enough graphs, or enough nodes, edges and attributes, or when the
+    next graph has not come yet (`None`).
 
     Args:
         arrivals: the graphs.
@@ -92,6 +92,7 @@ class _Pending:
         self.graphs.append(graph)
         self.origins.append(replace(origin, id=graph.id))
         self.taken += graph.num_nodes + len(graph.edges)
+        self.taken += _numbers(graph.node_attributes) + _numbers(graph.edge_attributes)
         return None
 
     def is_enough(self, batch_size: int) -> bool:
@@ -118,6 +119,11 @@ def _checked(content: bytes | Mapping[str, Any], card: ModelCard) -> JsonGraph:
         raise GraphError("no mapping.", "Give a dict with node_labels and edges.")
     check_fits(card, graph)
     return graph
+
+
+def _numbers(rows: list[list[float]] | None) -> int:
+    """Rows are equally long."""
+    return len(rows) * len(rows[0]) if rows else 0
 
 
 def _plain(value: Any) -> Any:

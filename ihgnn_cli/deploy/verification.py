@@ -5,30 +5,25 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.deploy.cases import Case
-from ihgnn_cli.deploy.inputs import sparse_inputs
 from ihgnn_cli.deploy.onnx_model import Answers
-from ihgnn_cli.deploy.sparse import SparseIHGNN
+from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.metrics import mean_probabilities
-from ihgnn_cli.training.stack import predict
 from ihgnn_cli.words import counted
 
 TOLERANCE = 1e-4
-"""Of the largest logit (at least 1): how far logits and probabilities may be apart."""
+"""How far probabilities may be apart, and logits as a share of the graph's largest (at least 1)."""
 SMALL_TOLERANCE = 5e-4
 """The same where the classifier's first matrix is stored in half precision."""
-
-# Of the largest number in H. Rounding moved a sort key by up to 2.2e-6 of it on COLLAB, by less
-# than 6e-7 on four other data sets; and there are two keys, each moved either way.
-_CLOSE = 5e-6
+MOST_SWAPPED = 0.5
+"""Of the graphs compared: where the order is chance in more of them, nothing is proved. In models
+without separation that were not trained, it was in 31 of 100 graphs of PROTEINS and 32 of 110 of DD
+where the last layer sorts, in none and 8 of 105 where the aggregate does."""
 
 
 class Answering(Protocol):
@@ -62,7 +57,7 @@ class Parity:
     scale: float
     """The largest logit."""
     tolerance: float
-    """Of the largest logit (at least 1)."""
+    """Of probabilities, and of logits as a share of the graph's largest (at least 1)."""
 
     @property
     def swapped(self) -> int:
@@ -87,16 +82,13 @@ def compare(
         small: the file is one of half precision.
 
     Raises:
-        IhgnnError: they are too far apart, or a class changes.
+        IhgnnError: they are too far apart, or a class changes, or the order of nodes is chance in
+            so many graphs that nothing is proved.
     """
-    expected = [_reference(checkpoint, case.graphs) for case in cases]
-    scale = max(float(np.abs(each).max()) for each in expected)
     tolerance = SMALL_TOLERANCE if small else TOLERANCE
-    unit = max(1.0, scale)
-    found = [
-        _differences(checkpoint, exported, case, logits, (TOLERANCE * unit, tolerance * unit))
-        for case, logits in zip(cases, expected, strict=True)
-    ]
+    reference = Reference(checkpoint)
+    found = [_of_case(reference, exported, case, tolerance) for case in cases]
+    scale = max(each.scale for each in found)
     wrong = [each for each in found if each.wrong.any()]
     if wrong:
         worst = max(wrong, key=lambda each: float(each.logits[each.wrong].max()))
@@ -109,11 +101,7 @@ def compare(
             "written. "
             + ("Export without --small." if small else "Please report this with the checkpoint.")
         )
-    if all(each.swapped.all() for each in found):
-        raise IhgnnError(
-            "Nothing can be said of the exported model: in all graphs that it was tried on, nodes "
-            "tie in the sort key. Use other graphs (--dataset), or --no-verify."
-        )
+    _refuse_chance(cases, found)
     return Parity(tuple(each.summary() for each in found), scale, tolerance)
 
 
@@ -122,12 +110,26 @@ class _Differences:
     """Graph by graph."""
 
     case: str
+    scale: float
+    """The largest logit."""
     logits: NDArray[np.float64]
     probabilities: NDArray[np.float64]
     changed: NDArray[np.bool_]
     """Whether the class is another one."""
     wrong: NDArray[np.bool_]
     swapped: NDArray[np.bool_]
+
+    def beside(self, other: "_Differences") -> "_Differences":
+        """These graphs and others of the same case."""
+        return _Differences(
+            self.case,
+            max(self.scale, other.scale),
+            np.concatenate([self.logits, other.logits]),
+            np.concatenate([self.probabilities, other.probabilities]),
+            np.concatenate([self.changed, other.changed]),
+            np.concatenate([self.wrong, other.wrong]),
+            np.concatenate([self.swapped, other.swapped]),
+        )
 
     def summary(self) -> Difference:
         certain = ~self.swapped
@@ -141,70 +143,57 @@ class _Differences:
         )
 
 
-def _differences(
-    checkpoint: Checkpoint,
-    exported: Answering,
-    case: Case,
-    expected: NDArray[np.float64],
-    limits: tuple[float, float],
+def _of_case(
+    reference: Reference, exported: Answering, case: Case, tolerance: float
 ) -> _Differences:
-    """Of a case; beyond the first limit the order of nodes may be why, beyond the second it has to.
+    """Of a case, and of its further graphs as long as the order of all is chance."""
+    found = _differences(reference, exported, case, tolerance)
+    for graphs in case.others:
+        if not found.swapped.all():
+            break
+        other = _differences(reference, exported, Case(case.name, graphs), tolerance)
+        found = found.beside(other)
+    return found
+
+
+def _differences(
+    reference: Reference, exported: Answering, case: Case, allowed: float
+) -> _Differences:
+    """Beyond the plain tolerance the order of nodes may be why, beyond what is allowed it has to.
 
     Half precision moves no node, so that what it is allowed does not hide that others moved.
     """
+    expected = reference.logits(case.graphs)
     answers = exported.answers(case.asked, np.arange(len(case.asked)))
     p, expected_p = answers.probabilities, mean_probabilities(expected[None])
     apart, apart_p = np.abs(answers.logits - expected).max(1), np.abs(p - expected_p).max(1)
     # Where two classes are as good as equal, either may come out first.
     answered = np.take_along_axis(expected_p, p.argmax(1)[:, None], axis=1)[:, 0]
-    suspicious, allowed = limits
     changed = ~(answered >= expected_p.max(1) - allowed)
-    largest = np.maximum(apart, apart_p)
-    swapped = ~(largest <= suspicious) | changed  # NaN is suspicious, too
+    scale = np.abs(expected).max(1)
+    largest = np.maximum(apart / np.maximum(1, scale), apart_p)
+    swapped = ~(largest <= TOLERANCE) | changed  # NaN is suspicious, too
     wrong = ~(largest <= allowed) | changed
-    swapped[swapped] = _order_is_chance(checkpoint, case.graphs, np.flatnonzero(swapped))
-    return _Differences(case.name, apart, apart_p, changed, wrong & ~swapped, swapped)
+    swapped[swapped] = reference.order_is_chance(case.graphs, np.flatnonzero(swapped))
+    return _Differences(
+        case.name, float(scale.max()), apart, apart_p, changed, wrong & ~swapped, swapped
+    )
 
 
-def _reference(checkpoint: Checkpoint, graphs: GraphDataset) -> NDArray[np.float64]:
-    """[G, C] what the checkpoint's own model says; of several members, the log of the mean."""
-    card, device = checkpoint.card, torch.device("cpu")
-    layers = checkpoint.config.model.layers
-    store = GraphStore(graphs, card.features, card.max_nodes, layers, device)
-    positions = np.arange(len(graphs))
-    logits = predict(checkpoint.model(device), store, positions).astype(np.float64)
-    if len(logits) == 1:
-        single: NDArray[np.float64] = logits[0]
-        return single
-    log_p = logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True)
-    mean: NDArray[np.float64] = np.logaddexp.reduce(log_p, axis=0) - np.log(len(logits))
-    return mean
-
-
-@torch.no_grad()
-def _order_is_chance(
-    checkpoint: Checkpoint, dataset: GraphDataset, graphs: NDArray[np.int64]
-) -> list[bool]:
-    """For each graph whether rounding decides on the order of its nodes.
-
-    It does where nodes that differ follow each other so closely in the sort key that single
-    precision cannot tell which one is first.
-    """
-    if checkpoint.config.model.variant is Variant.NO_CONCAT or not len(graphs):
-        return [False] * len(graphs)
-    model = SparseIHGNN(checkpoint)
-    found = []
-    for graph in graphs:
-        inputs = sparse_inputs(checkpoint.card, dataset, np.array([graph]))
-        del inputs["ptr"]
-        given = {name: torch.from_numpy(value) for name, value in inputs.items()}
-        found.append(any(_close(h, key) for h, key in model.embedded(**given)))
-    return found
-
-
-def _close(h: torch.Tensor, key: torch.Tensor) -> bool:
-    ascending, order = key.sort()
-    scale = h.abs().max()
-    close = ascending.diff() < _CLOSE * scale
-    differ = h[order].diff(dim=0).abs().amax(1) > _CLOSE * scale
-    return bool((close & differ).any())
+def _refuse_chance(cases: Sequence[Case], found: Sequence[_Differences]) -> None:
+    """Graphs whose order is chance are forgiven, and prove nothing: others have to."""
+    swapped = sum(int(each.swapped.sum()) for each in found)
+    graphs = sum(len(each.swapped) for each in found)
+    wholly = [
+        each.case
+        for case, each in zip(cases, found, strict=True)
+        if len(case.graphs) > 1 and each.swapped.all()
+    ]
+    if wholly or swapped > MOST_SWAPPED * graphs:
+        of_case = f", all of '{wholly[0]}' among them" if wholly else ""
+        raise IhgnnError(
+            f"Too little can be said of the exported model: in {swapped:,} of {graphs:,} graphs "
+            f"that it was tried on{of_case}, nodes tie in the sort key and stand in another order "
+            "than in the checkpoint. No file was written. Use other graphs (--dataset), or "
+            "--no-verify."
+        )

@@ -59,6 +59,11 @@ class ModelCard:
     """`None` before the first epoch."""
 
     @property
+    def label_words(self) -> str:
+        """What labels are called: where there are none, degrees stand for them."""
+        return "degrees" if self.label_source is LabelSource.DEGREE else "labels"
+
+    @property
     def inputs(self) -> Inputs:
         """The sizes that the model's parameters follow from."""
         labels = 0 if self.features is Features.ATTRIBUTES else len(self.label_values)

@@ -40,8 +40,12 @@ class SortConcat(nn.Module):
 
     def slots(self, h: Tensor, last_layer: Tensor, batch: Batch) -> Tensor:
         """[n] the place in the readout of each node of the batch."""
+        return sorted_slots(self.sort_key(h, last_layer), batch.layout)
+
+    def sort_key(self, h: Tensor, last_layer: Tensor) -> Tensor:
+        """[S, R] what the nodes of each row are sorted by, ascending."""
         key = (h if self.key is SortKey.AGGREGATED else last_layer)[..., -1]
-        return sorted_slots(-key if self.descending else key, batch.layout)
+        return -key if self.descending else key
 
     def forward(
         self, h: Tensor, last_layer: Tensor, bias: Tensor, batch: Batch, tape: Tape | None

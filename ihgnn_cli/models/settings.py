@@ -19,6 +19,10 @@ class Variant(StrEnum):
     NO_CONCAT = "no-concat"
     """w/o-Concat: the nodes are summed instead of sorted and concatenated."""
 
+    def node_limit(self, max_nodes: int) -> int | None:
+        """Nodes of a graph that count, given m; `None` where all are summed."""
+        return None if self is Variant.NO_CONCAT else max_nodes
+
 
 class SortKey(StrEnum):
     """Whose last column orders the nodes."""

@@ -60,10 +60,15 @@ def csv_rows(stream: TextIO, class_values: Sequence[Value], line_end: str = "\r\
 
 
 def id_text(given: object) -> str:
-    """A graph's own id in one cell; nothing where it has none."""
+    """A graph's own id in one cell; nothing where it has none.
+
+    Half a character, which no file can hold, is written as its number.
+    """
     if given is None:
         return ""
-    return given if isinstance(given, str) else json.dumps(given, default=str)
+    if isinstance(given, str):
+        return given.encode(errors="backslashreplace").decode()
+    return json.dumps(given, default=str)
 
 
 def _row(prediction: Prediction) -> list[object]:

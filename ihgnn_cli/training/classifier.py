@@ -30,6 +30,10 @@ class Classifier(Protocol):
     def runs_on(self) -> str:
         """The device or provider, as it really is."""
 
+    @property
+    def node_limit(self) -> int | None:
+        """Nodes of a graph that count, the first in sorted order; `None` where all do."""
+
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
@@ -52,6 +56,11 @@ class TorchClassifier:
     def runs_on(self) -> str:
         """The device."""
         return str(self.device)
+
+    @property
+    def node_limit(self) -> int | None:
+        """m, but for the variant that sums all nodes."""
+        return self.checkpoint.config.model.variant.node_limit(self.card.max_nodes)
 
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]

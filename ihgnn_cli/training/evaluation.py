@@ -53,7 +53,8 @@ class Evaluation:
     """Nodes with labels that the model does not know: they count as the zero vector."""
     unknown_labels: str
     truncated: int
-    """Graphs larger than m: they keep their first m nodes in sorted order."""
+    """Graphs larger than m: they keep their first m nodes in sorted order. None where nodes are
+    summed."""
 
 
 def evaluate(
@@ -76,6 +77,7 @@ def evaluate(
     trained_on, selected_on = _seen(card, dataset, graphs, own)
     nodes = np.isin(dataset.node_graph, graphs)
     unknown = nodes & (words.dataset.node_label == UNKNOWN)
+    limit, sizes = classifier.node_limit, np.diff(dataset.node_ptr)[graphs]
     return Evaluation(
         dataset=words.dataset,
         part=part,
@@ -89,7 +91,7 @@ def evaluate(
         selected_on=selected_on,
         unknown_nodes=int(np.count_nonzero(unknown)),
         unknown_labels=some_values(words.unknown_labels),
-        truncated=int(np.count_nonzero(np.diff(dataset.node_ptr)[graphs] > card.max_nodes)),
+        truncated=0 if limit is None else int(np.count_nonzero(sizes > limit)),
     )
 
 

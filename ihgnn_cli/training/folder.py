@@ -12,7 +12,7 @@ import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.data.folds import Fold, write_fold_file
 from ihgnn_cli.data.splits import Split
@@ -20,7 +20,9 @@ from ihgnn_cli.errors import InputError, InUseError
 from ihgnn_cli.files import cannot_write, written_whole
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.training.config import RunConfig, read_config, write_config
-from ihgnn_cli.training.stack import Epoch
+
+if TYPE_CHECKING:  # an exported model is evaluated without torch
+    from ihgnn_cli.training.stack import Epoch
 
 CONFIG, SPLITS, METRICS = "config.toml", "splits.json", "metrics.jsonl"
 BEST, LAST, RESULT, CURVES = "ckpt.pt", "last.pt", "result.json", "curves.png"
@@ -145,12 +147,20 @@ def write_result(result: Mapping[str, Any], folder: Path) -> None:
         temporary.write_text(json.dumps(jsonable(result), indent=2) + "\n", encoding="utf-8")
 
 
-def read_metrics(folder: Path) -> list[Epoch]:
+def best_of(path: Path) -> Path:
+    """The chosen checkpoint of a run folder; any other path as it is."""
+    best = path / BEST
+    return best if best.is_file() else path
+
+
+def read_metrics(folder: Path) -> "list[Epoch]":
     """The epochs of a run, as its folder tells them.
 
     Raises:
         InputError: the file is not there or damaged.
     """
+    from ihgnn_cli.training.stack import Epoch
+
     path = folder / METRICS
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
@@ -161,13 +171,13 @@ def read_metrics(folder: Path) -> list[Epoch]:
         raise InputError(f"{path} is damaged: {error}.") from error
 
 
-def write_metrics(history: Sequence[Epoch], folder: Path) -> None:
+def write_metrics(history: "Sequence[Epoch]", folder: Path) -> None:
     """Begin the file anew with the epochs that are to be kept."""
     with written_whole(folder / METRICS) as temporary:
         temporary.write_text("".join(map(_line, history)), encoding="utf-8")
 
 
-def append_metrics(epoch: Epoch, folder: Path) -> None:
+def append_metrics(epoch: "Epoch", folder: Path) -> None:
     """Add a line."""
     path = folder / METRICS
     try:
@@ -177,7 +187,7 @@ def append_metrics(epoch: Epoch, folder: Path) -> None:
         raise cannot_write(path, error) from error
 
 
-def _line(epoch: Epoch) -> str:
+def _line(epoch: "Epoch") -> str:
     return json.dumps(asdict(epoch)) + "\n"
 
 

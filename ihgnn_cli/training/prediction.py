@@ -35,8 +35,8 @@ class Prediction:
     unknown_nodes: int = 0
     """Nodes with labels that the model does not know: they count as the zero vector."""
     larger_than_m: bool = False
-    """It has more nodes than any graph of the model's data: a model that sorts nodes keeps the
-    first m of them."""
+    """It has more nodes than any graph of the model's data, and only the first m of them in sorted
+    order count; never of a model that sums them all."""
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,8 @@ def _answered(classifier: "Classifier", batch: GraphBatch) -> list[Prediction]:
     card, dataset = classifier.card, batch.dataset
     probabilities = classifier.probabilities(dataset, np.arange(len(dataset)))
     best = probabilities.argmax(axis=1).tolist()
-    larger = (np.diff(dataset.node_ptr) > card.max_nodes).tolist()
+    limit = classifier.node_limit
+    larger = [limit is not None and size > limit for size in np.diff(dataset.node_ptr).tolist()]
     unknown = np.zeros(len(dataset), dtype=np.int64)
     if card.features is not Features.ATTRIBUTES:
         unknown = np.add.reduceat(dataset.node_label == UNKNOWN, dataset.node_ptr[:-1], dtype=int)

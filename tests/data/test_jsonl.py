@@ -189,7 +189,7 @@ FINITE = "Use equally long lists of finite numbers."
 SAME = "Use the same throughout the file."
 
 REFUSED: dict[str, tuple[str | bytes | dict[str, Any], str, str]] = {
-    "a list": ("[1]", "not a JSON object.", "Write {...} with node_labels, edges and class."),
+    "a list": ("[1]", "not a JSON object.", "Write {...} with node_labels and edges."),
     "unknown key": (graph(labels=[1]), "unknown key 'labels'.", f"The keys are {KEYS}."),
     "no class": (without("class"), "no class.", 'Add "class": an integer or a string.'),
     "class null": (graph(**{"class": None}), "no class.", 'Add "class": an integer or a string.'),
@@ -236,13 +236,23 @@ REFUSED: dict[str, tuple[str | bytes | dict[str, Any], str, str]] = {
     ),
     "attribute NaN": (
         graph(node_attributes=[[float("nan")], [1], [1]]),
-        "node_attributes [NaN].",
-        FINITE,
+        "not JSON (NaN is no number of JSON).",
+        "Use finite numbers.",
     ),
     "attribute infinite": (
         graph(edge_attributes=[[1], [float("-inf")]]),
-        "edge_attributes [-Infinity].",
-        FINITE,
+        "not JSON (-Infinity is no number of JSON).",
+        "Use finite numbers.",
+    ),
+    "id beyond 64 bits": (
+        '{"node_labels": [5], "edges": [], "class": 1, "id": [1e999]}',
+        "id holds a number that is not finite.",
+        "Use finite numbers.",
+    ),
+    "infinite id": (
+        graph(id={"made": [float("inf")]}),
+        "not JSON (Infinity is no number of JSON).",
+        "Use finite numbers.",
     ),
     "attribute beyond 32 bits": (
         graph(node_attributes=[[1e39], [1], [1]]),
@@ -393,7 +403,7 @@ def again(dataset: GraphDataset, folder: Path) -> GraphDataset:
 
 
 def test_a_line_is_written_as_documented(read: Read, path: Path, tmp_path: Path) -> None:
-    write_jsonl(read(DOCUMENTED), tmp_path / "out.jsonl")
+    write_jsonl(read(DOCUMENTED), str(tmp_path / "out.jsonl"))
     assert (tmp_path / "out.jsonl").read_bytes() == DOCUMENTED.encode() + b"\n"
 
 

@@ -122,3 +122,14 @@ def test_other_data_is_in_the_words_of_the_model() -> None:
     other = replace(data, label_values=("c", "z", "a"))
     words = by_name(cases_of(untrained(data).card, other))["smallest graph"].graphs
     assert words.node_label.tolist() == [2, -1, 0]
+
+
+def test_a_single_graph_has_others_of_similar_size_beside_it() -> None:
+    data = dataset(PATH, SINGLE, TRIANGLE, NO_EDGES)
+    cases = by_name(cases_of(untrained(data).card, data))
+    beside = {name: [sizes(each) for each in case.others] for name, case in cases.items()}
+    assert beside["smallest graph"] == [[3], [3], [5]]
+    assert beside["largest graph"] == [[3], [3], [1]]
+    assert beside["graph without edges"] == [[3]]
+    assert beside["graph larger than m"] == [[M + 1]] * 3
+    assert beside["mixed sizes"] == beside["nodes permuted"] == beside["unknown labels"] == []

@@ -38,9 +38,10 @@ from ihgnn_cli.deploy.cases import Case, cases_of
 from ihgnn_cli.deploy.export import Export, export_onnx
 from ihgnn_cli.deploy.form import IR_VERSIONS, Form, Layout
 from ihgnn_cli.deploy.metadata import KEY
-from ihgnn_cli.deploy.onnx_model import load_onnx
+from ihgnn_cli.deploy.onnx_model import check_target, load_onnx
 from ihgnn_cli.deploy.verification import compare
 from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.models.card import Snapshot
 from ihgnn_cli.models.settings import IHGNNSettings, Variant
 from ihgnn_cli.training.checkpoint import Checkpoint, save_checkpoint
 from ihgnn_cli.training.evaluation import in_words_of
@@ -68,7 +69,9 @@ def both(folder: Path, form: Form) -> Exported:
     data = dataset(*ALL)
     settings = replace(ONE_LAYER, variant=Variant.NO_ADAPTIVE, **AUTHORS)
     checkpoint = untrained(data, settings, Features.BOTH, members=3)
-    checkpoint = replace(checkpoint, card=replace(checkpoint.card, dataset="/home/me/tiny.jsonl"))
+    snapshot = Snapshot(1, True, (0, 1, 2), "/home/me/splits.json:0")
+    card = replace(checkpoint.card, dataset="/home/me/tiny.jsonl", snapshot=snapshot)
+    checkpoint = replace(checkpoint, card=card)
     return checkpoint, export_onnx(checkpoint, folder / "model.onnx", form, all_of(data))
 
 
@@ -377,6 +380,7 @@ def test_other_names_and_models_too_large_for_the_format_are_refused(
     checkpoint = untrained(dataset(*ALL))
     with pytest.raises(InputError, match=r"does not end in \.onnx"):
         export_onnx(checkpoint, tmp_path / "model.pt")
+    assert check_target(Path("X.ONNX")) == [Path("X.ONNX"), Path("X.json")]
     monkeypatch.setattr(module, "_MOST_BYTES", 1000)
     with pytest.raises(IhgnnError, match="too large"):
         export_onnx(checkpoint, tmp_path / "model.onnx")

@@ -8,6 +8,7 @@ from tiny_models import ALL, SMALL, dataset, untrained
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.metadata import FORMAT, described, metadata
+from ihgnn_cli.models.card import Snapshot
 
 DATA = dataset(*ALL)
 SETTINGS = asdict(SMALL)
@@ -52,6 +53,21 @@ def test_a_path_stays_on_its_machine(place: str) -> None:
     assert metadata(card, SETTINGS, 1, Form())["card"]["dataset"] == ""
 
 
+@pytest.mark.parametrize(
+    ("split", "told"),
+    [
+        ("holdout", "holdout"),
+        ("fold:3", "fold:3"),
+        ("/tmp/me/mine.json:3:0", "mine.json:3:0"),
+        (r"C:\me\mine.json:3", "mine.json:3"),
+    ],
+)
+def test_of_a_file_of_splits_the_name_goes_along(split: str, told: str) -> None:
+    card = replace(untrained(DATA).card, snapshot=Snapshot(7, True, (0,), split))
+    snapshot = metadata(card, SETTINGS, 1, Form())["card"]["snapshot"]
+    assert snapshot == {"epoch": 7, "chosen": True, "seeds": [0], "split": told}
+
+
 @pytest.mark.parametrize("form", [Form(), Form(nodes=9), Form(Layout.SPARSE)])
 def test_what_is_told_is_understood(form: Form) -> None:
     card = untrained(DATA).card
@@ -59,3 +75,4 @@ def test_what_is_told_is_understood(form: Form) -> None:
     assert found.card.as_plain() == card.as_plain()
     assert (found.layout, found.nodes) == (form.layout, form.nodes)
     assert found.columns == 16 * 3
+    assert found.variant is SMALL.variant

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from environments import python_with
 from tiny_models import ALL, AUTHORS, SMALL, dataset, untrained
 
 from ihgnn_cli.data.features import Features
@@ -37,14 +38,7 @@ pytestmark = [
 @pytest.fixture(scope="module")
 def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The Python of an environment with the oldest onnxruntime."""
-    folder = tmp_path_factory.mktemp("oldest")
-    subprocess.run([sys.executable, "-m", "venv", folder], check=True, timeout=120)
-    found = folder / ("Scripts" if sys.platform == "win32" else "bin") / "python"
-    install = [found, "-m", "pip", "install", "--quiet", *OLDEST]
-    done = subprocess.run(install, capture_output=True, text=True, timeout=600, check=False)
-    if done.returncode:
-        pytest.skip(f"{OLDEST[0]} cannot be installed here: {done.stderr.strip()[-200:]}")
-    return found
+    return python_with(tmp_path_factory.mktemp("oldest"), *OLDEST)
 
 
 def test_files_of_both_layouts_answer_the_same_in_the_oldest_onnxruntime(

@@ -115,6 +115,13 @@ def test_it_is_evaluated_like_a_checkpoint(
     assert found.metrics.log_loss == pytest.approx(expected.metrics.log_loss, abs=1e-6)
 
 
+def test_a_model_that_sums_its_nodes_has_no_limit(model: Path, tmp_path: Path) -> None:
+    assert load_onnx(model).node_limit == 28
+    summing = change(lambda text: text.replace('"variant":"full"', '"variant":"no-concat"'))
+    (tmp_path / "summing.onnx").write_bytes(summing(model.read_bytes()))
+    assert load_onnx(tmp_path / "summing.onnx").node_limit is None
+
+
 def test_the_provider_is_the_one_that_runs(model: Path) -> None:
     assert load_onnx(model, "cpu").runs_on == CPU
     assert load_onnx(model, providers=[CPU]).runs_on == CPU
@@ -196,6 +203,7 @@ def renamed_input(content: bytes) -> bytes:
         (change(lambda text: text.replace('"format":2', '"format":3')), "newer ihgnn"),
         (change(lambda text: text.replace('"max_nodes"', '"nodes"')), "damaged"),
         (change(lambda text: text.replace('"width"', '"girth"')), "damaged"),
+        (change(lambda text: text.replace('"variant":"full"', '"variant":"fuller"')), "damaged"),
         (change(lambda text: text.replace('"attributes":0', '"attributes":1')), "damaged"),
         (change(lambda text: text.replace('"train":[0,', '"train":[150,')), "damaged"),
         (

@@ -13,8 +13,10 @@ import torch
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.jsonl_write import write_jsonl
 from ihgnn_cli.deploy import Prediction, load
-from ihgnn_cli.errors import DataError, InputError
+from ihgnn_cli.deploy.stream import collected, of_objects
+from ihgnn_cli.errors import DataError, InputError, Problem
 from ihgnn_cli.training.classifier import load_torch
+from ihgnn_cli.training.prediction import predictions
 
 NITROBENZENE = {
     "node_labels": [0, 0, 0, 0, 0, 0, 1, 2, 2],
@@ -84,11 +86,31 @@ def test_strange_graphs_are_answered_for_and_marked(mutag_model) -> None:
         assert here.probabilities == pytest.approx(there.probabilities, abs=1e-5)
 
 
+def test_a_graph_that_would_fill_the_memory_is_refused_and_the_others_are_not(mutag_model) -> None:
+    giant = {"node_labels": [0] * 21_000, "edges": []}  # 21,000² · 5 bytes
+    predictor = load(mutag_model.exported)
+    told: list[Problem] = []
+    batches = collected(of_objects([NITROBENZENE, giant, NITROBENZENE]), predictor.card, 9, None)
+    answered = predictions(predictor.classifier, batches, told.append)
+    assert [each.graph for batch in answered for each in batch] == [0, 2]
+    (problem,) = told
+    assert str(problem) == (
+        "graph 1: A graph padded to 21,000 nodes takes 2.1 GiB. Export the model with --layout "
+        "sparse."
+    )
+    with pytest.raises(DataError, match="graph 0: A graph padded to 21,000 nodes"):
+        predictor.predict([giant])
+
+
 def test_mistakes_are_refused(mutag_model, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="only exported models run on providers"):
         load(mutag_model.checkpoint, providers=["CPUExecutionProvider"])
     with pytest.raises(InputError, match="does not exist"):
         load(tmp_path / "none.onnx")
+    with pytest.raises(InputError, match=r"is a folder without ckpt\.pt\. Give a run folder"):
+        load(tmp_path)
+    with pytest.raises(InputError, match="A batch of 0 graphs cannot be"):
+        load(mutag_model.exported).stream([NITROBENZENE], 0)
     with pytest.raises(InputError, match="No device 'abacus'"):
         load(mutag_model.exported, "abacus")
 

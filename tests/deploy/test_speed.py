@@ -39,6 +39,20 @@ def test_the_session_has_the_threads_that_were_asked_for(classifier: OnnxClassif
     assert classifier.session.get_session_options().intra_op_num_threads == 1
 
 
+@pytest.mark.parametrize("threads", [0, 100_000])
+def test_threads_beyond_measure_are_refused(mutag_model, threads: int) -> None:
+    with pytest.raises(InputError, match=f"{threads:,} threads cannot be. Use 1 to"):
+        load_onnx(mutag_model.exported, "cpu", threads=threads)
+
+
+@pytest.mark.parametrize("seconds", [float("inf"), float("nan")])
+def test_a_time_without_end_is_refused(
+    classifier: OnnxClassifier, mutag: GraphDataset, seconds: float
+) -> None:
+    with pytest.raises(InputError, match="Use a finite number"):
+        measure(classifier, mutag, 1, seconds)
+
+
 def test_every_graph_has_its_turn(
     classifier: OnnxClassifier, mutag: GraphDataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:

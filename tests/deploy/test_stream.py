@@ -50,6 +50,13 @@ def test_large_graphs_make_small_batches(card: ModelCard, monkeypatch: pytest.Mo
     assert numbers(of_lines([GOOD] * 5, "x"), card) == ([[0, 1], [2, 3], [4]], [])
 
 
+def test_so_do_attributes(card: ModelCard, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_ENOUGH", 20)
+    numbers_of_both = {"node_attributes": [[1, 2], [3, 4]], "edge_attributes": [[5, 6, 7]]}
+    line = json.dumps({**json.loads(GOOD), **numbers_of_both}).encode()  # 2 + 1 + 4 + 3
+    assert numbers(of_lines([line] * 5, "x"), card) == ([[0, 1], [2, 3], [4]], [])
+
+
 def test_nothing_is_read_ahead_of_the_batch(card: ModelCard) -> None:
     taken = []
 

@@ -1,15 +1,32 @@
 """An exported model that answers otherwise than its checkpoint is told apart."""
 
+from collections.abc import Callable
 from dataclasses import replace
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tiny_models import ALL, AUTHORS, PATH, SINGLE, SMALL, STAR, Eager, dataset, untrained
+from tiny_models import (
+    ALL,
+    AUTHORS,
+    NO_EDGES,
+    PATH,
+    SINGLE,
+    SMALL,
+    STAR,
+    Eager,
+    Graph,
+    dataset,
+    untrained,
+)
 
+from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.deploy.cases import Case, cases_of
+from ihgnn_cli.deploy.folded import FoldedNodes
 from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.deploy.onnx_model import Answers
 from ihgnn_cli.deploy.verification import compare
@@ -95,22 +112,115 @@ def test_a_model_that_depends_on_the_order_of_nodes_is_told_apart() -> None:
         compare(checkpoint, FirstNodeOnly(checkpoint), [Case("turned", alike, turned)])
 
 
-def test_graphs_whose_order_is_chance_are_counted_and_not_held_against_the_file() -> None:
-    # Without separation the nodes of a complete graph are equal in the last layer, and only there.
-    complete = ([0, 1, 2, 0, 1], [(i, j) for i in range(5) for j in range(i)])
-    turned = ([1, 0, 2, 1, 0], complete[1])
-    settings = replace(SMALL, variant=Variant.NO_SEPARATION, **AUTHORS)
-    data = dataset(complete, PATH, SINGLE)
-    cases = [Case("turned", data, dataset(turned, PATH, SINGLE))]
-    checkpoint = untrained(data, settings)
-    found = compare(checkpoint, Eager(checkpoint), cases)
+Forward = Callable[..., tuple[torch.Tensor, torch.Tensor]]
+FORWARD: Forward = FoldedNodes.forward
+
+
+def sorting_by(key: Callable[[torch.Tensor], torch.Tensor]) -> Forward:
+    """Nodes of an export that is right but for what it sorts by."""
+
+    def forward(*args: Any) -> tuple[torch.Tensor, torch.Tensor]:
+        h, right = FORWARD(*args)
+        return h, key(right)
+
+    return forward
+
+
+# As if rounding had gone the other way in every second node.
+OTHERWISE_ROUNDED = sorting_by(lambda key: key + 2e-7 * (torch.arange(len(key)) % 2))
+# Without separation the nodes of a complete graph are equal in the last layer, and only there.
+COMPLETE: Graph = ([0, 1, 2, 0, 1], [(i, j) for i in range(5) for j in range(i)])
+TYING = replace(SMALL, variant=Variant.NO_SEPARATION, **AUTHORS)
+
+
+def test_graphs_whose_order_is_chance_are_counted_and_not_held_against_the_file(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FoldedNodes, "forward", OTHERWISE_ROUNDED)
+    data = dataset(COMPLETE, PATH, SINGLE)
+    checkpoint = untrained(data, TYING)
+    found = compare(checkpoint, Eager(checkpoint), all_of(data))
     assert found.swapped == found.cases[0].swapped == 1
     assert found.cases[0].logits < 1e-5
     # Sorted by the aggregate, their order is certain.
-    checkpoint = untrained(data, replace(settings, sort_key=SortKey.AGGREGATED))
-    assert compare(checkpoint, Eager(checkpoint), cases).swapped == 0
-    # Where nothing else is compared, nothing is proved.
-    checkpoint = untrained(data, settings)
-    alone = [Case("turned", dataset(complete), dataset(turned))]
-    with pytest.raises(IhgnnError, match="Nothing can be said"):
-        compare(checkpoint, Eager(checkpoint), alone)
+    checkpoint = untrained(data, replace(TYING, sort_key=SortKey.AGGREGATED))
+    assert compare(checkpoint, Eager(checkpoint), all_of(data)).swapped == 0
+
+
+def test_where_the_order_is_chance_in_too_many_graphs_nothing_is_proved(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FoldedNodes, "forward", OTHERWISE_ROUNDED)
+    ties, clear = dataset(COMPLETE, COMPLETE), dataset(PATH, SINGLE, STAR, NO_EDGES)
+    checkpoint = untrained(clear, TYING)
+    exported = Eager(checkpoint)
+    assert compare(checkpoint, exported, all_of(dataset(COMPLETE, PATH))).swapped == 1
+    with pytest.raises(IhgnnError, match="in 2 of 3 graphs that it was tried on, nodes tie"):
+        compare(checkpoint, exported, all_of(dataset(COMPLETE, COMPLETE, PATH)))
+    with pytest.raises(IhgnnError, match="in 2 of 6 graphs that it was tried on, all of 'ties'"):
+        compare(checkpoint, exported, [Case("ties", ties), Case("clear", clear)])
+
+
+def test_a_single_graph_whose_order_is_chance_has_others_beside_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(FoldedNodes, "forward", OTHERWISE_ROUNDED)
+    alone, others = dataset(COMPLETE), (dataset(COMPLETE), dataset(PATH), dataset(STAR))
+    cases = [Case("one", alone, others=others), Case("clear", dataset(PATH, SINGLE, STAR))]
+    checkpoint = untrained(dataset(*ALL), TYING)
+    one, _ = compare(checkpoint, Eager(checkpoint), cases).cases
+    assert (one.graphs, one.swapped) == (3, 2)  # the third is certain, and the last not needed
+    assert 0 < one.logits < 1e-5
+
+
+BROKEN = {
+    "constant": sorting_by(torch.zeros_like),
+    "rounded": sorting_by(lambda key: (key * 10).round() / 10),
+}
+
+
+def broken_sort_is_told_apart(name: str, layout: Layout, sort: Forward) -> None:
+    data = load_dataset(name)
+    checkpoint = untrained(data, max_nodes=data.max_nodes)
+    cases = cases_of(checkpoint.card, data)
+    assert compare(checkpoint, Eager(checkpoint, layout), cases).swapped == 0
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(FoldedNodes, "forward", sort)
+        with pytest.raises(IhgnnError, match="does not answer"):
+            compare(checkpoint, Eager(checkpoint, layout), cases)
+
+
+@pytest.mark.parametrize("layout", Layout)
+@pytest.mark.parametrize("broken", BROKEN)
+def test_a_broken_sort_is_not_taken_for_chance(broken: str, layout: Layout) -> None:
+    broken_sort_is_told_apart("MUTAG", layout, BROKEN[broken])
+
+
+@pytest.mark.parametrize("broken", BROKEN)
+def test_nor_is_it_on_large_graphs(broken: str, real_data: Path) -> None:
+    broken_sort_is_told_apart(str(real_data / "PROTEINS.zip"), Layout.SPARSE, BROKEN[broken])
+
+
+def test_logits_are_measured_by_those_of_their_own_graph() -> None:
+    data = dataset(*ALL)
+    checkpoint = untrained(data)
+    # One class far ahead in all graphs: probabilities hardly move.
+    checkpoint.weights["bias"] += torch.tensor([30.0, 0])
+    exported = Eager(checkpoint)
+    exported.model.members[0].classifier.bias += torch.tensor([1e-3, 0])
+    found = compare(checkpoint, exported, all_of(data))
+    assert found.scale == pytest.approx(30, abs=2)
+    assert found.cases[0].logits == pytest.approx(1e-3, rel=0.1)
+    exported.model.members[0].classifier.bias += torch.tensor([4e-3, 0])
+    with pytest.raises(IhgnnError, match="7 graphs of 7 differ"):
+        compare(checkpoint, exported, all_of(data))
+
+
+def test_half_a_thousandth_of_a_probability_is_an_error_however_large_logits_are() -> None:
+    data = dataset(*ALL)
+    checkpoint = untrained(data)
+    checkpoint.weights["bias"] += 50  # of both classes: probabilities stay as they are
+    exported = Eager(checkpoint)
+    exported.model.members[0].classifier.bias += torch.tensor([2e-3, 0])
+    with pytest.raises(IhgnnError, match="7 graphs of 7 differ"):
+        compare(checkpoint, exported, all_of(data))

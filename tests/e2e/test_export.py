@@ -29,7 +29,7 @@ def checkpoint(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_a_sparse_model_is_verified_shown_and_evaluated(
     ihgnn, checkpoint: Path, tmp_path: Path
 ) -> None:
-    done = ihgnn("export", checkpoint, "model.onnx", "--layout", "sparse", "--small")
+    done = ihgnn("export", checkpoint.parent, "model.onnx", "--layout", "sparse", "--small")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("model.onnx: ")
     for said in (*CASES, "nodes permuted", "unknown labels", "edge_index", "half precision"):
@@ -60,6 +60,13 @@ def test_forms_that_cannot_be_are_refused(
 ) -> None:
     assert_refused(ihgnn("export", checkpoint, "model.onnx", *options), 2, said)
     assert not list(tmp_path.iterdir())
+
+
+def test_data_that_is_wrong_is_told_in_two_lines(ihgnn, checkpoint: Path, tmp_path: Path) -> None:
+    (tmp_path / "bad.jsonl").write_text('{"node_labels": [0]}\n{\n')
+    result = ihgnn("export", checkpoint, "model.onnx", "--dataset", "bad.jsonl")
+    assert_refused(result, 2, "no data to compare on: bad.jsonl, line 1: no edges", "--no-verify")
+    assert [each.name for each in tmp_path.iterdir()] == ["bad.jsonl"]
 
 
 @pytest.mark.long

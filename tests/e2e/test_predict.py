@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from pathlib import Path
 
@@ -16,6 +17,7 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.jsonl_write import write_jsonl
 
 ON_CPU = ("--device", "cpu")
+TIMEOUT = 120
 GOOD = '{"node_labels": [0, 0, 1], "edges": [[0, 1], [1, 2]]}'
 Piped = Callable[..., subprocess.CompletedProcess[str]]
 
@@ -38,7 +40,7 @@ def piped(command: str, tmp_path: Path) -> Piped:
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=120,
+            timeout=TIMEOUT,
             check=False,
         )
 
@@ -62,9 +64,13 @@ def test_every_way_to_give_graphs_and_models_has_the_same_answers(
 
     by_name = ihgnn("predict", mutag_model.exported, "MUTAG", "--json", "--batch-size", "50")
     by_pipe = piped(mutag.read_text(), "predict", mutag_model.exported, "-", "--json")
+    assert (
+        ihgnn("export", mutag_model.run / "ckpt.pt", "s.ONNX", "--layout", "sparse").returncode == 0
+    )
+    by_sparse = ihgnn("predict", "s.ONNX", mutag, "--json")
     on_torch = ihgnn("predict", mutag_model.run, mutag, "--json", *ON_CPU)
     assert on_torch.stderr == f"{mutag_model.run} on cpu\n"
-    for other in (by_name, by_pipe, on_torch):
+    for other in (by_name, by_pipe, by_sparse, on_torch):
         assert other.returncode == 0
         for one, another in zip(answers, objects(other), strict=True):
             assert another["graph"] == one["graph"]
@@ -122,9 +128,11 @@ def test_strange_graphs_are_answered_for_and_said(piped: Piped, mutag_model) -> 
     first, second = objects(result)
     assert (first["id"], first["larger_than_m"]) == ("long", True)
     assert second["unknown_nodes"] == 1
-    assert "1 node in 1 graph have labels that the model does not know" in result.stderr
+    assert "The model does not know the labels of 1 node in 1 graph: they count" in result.stderr
     assert "It knows 0, 1, 2, 3, 4 and 2 others" in result.stderr
-    assert "1 graph of 2 have more nodes than" in result.stderr
+    assert (
+        "Larger than the largest graph that the model was made for: 1 graph of 2" in result.stderr
+    )
 
 
 def test_no_graphs_are_no_mistake(piped: Piped, mutag_model) -> None:
@@ -160,7 +168,13 @@ class Conversation:
         assert self.process.stdout is not None
         self.process.stdin.write(graph + "\n")
         self.process.stdin.flush()
-        return json.loads(self.process.stdout.readline())
+        # A command that does not answer is ended, which ends the line as well.
+        timer = threading.Timer(TIMEOUT, self.process.kill)
+        timer.start()
+        answer = self.process.stdout.readline()
+        timer.cancel()
+        assert answer, "no answer"
+        return json.loads(answer)
 
 
 def test_an_answer_does_not_wait_for_the_next_question(command, mutag_model, tmp_path) -> None:
@@ -189,7 +203,7 @@ def test_pipes_may_have_names_and_readers_may_leave(command, mutag_model, mutag,
     os.mkfifo(tmp_path / "fifo")
     result = subprocess.run(
         f"cat {mutag} {mutag} > fifo & '{command}' predict {mutag_model.exported} fifo --json "
-        "--batch-size 1 | head -2",
+        "--batch-size 1 --device cpu | head -2",
         shell=True,
         cwd=tmp_path,
         capture_output=True,

@@ -65,5 +65,13 @@ def test_a_file_is_whole_or_not_there(tmp_path: Path) -> None:
     assert target.read_bytes().splitlines()[1] == b"0,,1,0.1,0.9,0,false"
 
 
+def test_half_a_character_in_an_id_is_told_by_its_number(tmp_path: Path) -> None:
+    half = Prediction(0, 1, {-1: 0.1, 1: 0.9}, id="\ud800x")
+    with csv_file(tmp_path / "p.csv", (-1, 1)) as write:
+        write([half])
+    assert (tmp_path / "p.csv").read_bytes().splitlines()[1] == rb"0,\ud800x,1,0.1,0.9,0,false"
+    assert json.loads(json_line(half))["id"] == "\ud800x"
+
+
 def test_an_id_is_told_as_it_was_given() -> None:
     assert [id_text(each) for each in (None, "a b", 5, [1, "x"])] == ["", "a b", "5", '[1, "x"]']

@@ -61,6 +61,7 @@ class Sure:
 
     card: ModelCard
     runs_on: str = "paper"
+    node_limit: int | None = 10
     asked: list[GraphDataset] = field(default_factory=list)
 
     def probabilities(
@@ -233,10 +234,17 @@ def test_the_model_s_own_data_has_no_unknown_labels() -> None:
     assert found.unknown_labels == ""
 
 
+def test_a_model_of_degrees_calls_its_labels_so() -> None:
+    assert card_of().label_words == "labels"
+    assert card_of(paths(list(range(1, 11)), labelled=False)).label_words == "degrees"
+
+
 def test_graphs_larger_than_m_are_counted() -> None:
     assert card_of().max_nodes == 10
     assert evaluate(Sure(card_of()), paths([9, 10, 11, 12])).truncated == 2
     assert evaluate(Sure(card_of()), TEN, Part.ALL).truncated == 0
+    summing = Sure(card_of(), node_limit=None)
+    assert evaluate(summing, paths([9, 10, 11, 12])).truncated == 0
 
 
 def test_a_class_that_the_model_does_not_know_is_refused() -> None:

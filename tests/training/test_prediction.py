@@ -20,6 +20,7 @@ class BySize:
 
     card: ModelCard
     runs_on: str = "paper"
+    node_limit: int | None = 9
 
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
@@ -67,6 +68,13 @@ def test_an_answer_has_the_most_probable_class_and_all_probabilities(
     assert [each.class_value for each in (*first, *second)] == [-1, 1, -1, 1]
     assert first[1].probabilities == pytest.approx({-1: 0.2, 1: 0.8})
     assert [each.larger_than_m for each in (*first, *second)] == [False, False, False, True]
+
+
+def test_where_all_nodes_count_no_graph_is_too_large(model: BySize, mutag: GraphDataset) -> None:
+    summing = replace(model, node_limit=None)
+    batches = batches_of(model.card, of_sizes(mutag, 9, 10), batch_size=9)
+    (answered,) = predictions(summing, batches, report=None)
+    assert [each.larger_than_m for each in answered] == [False, False]
 
 
 def test_nodes_of_unknown_labels_are_counted(model: BySize, mutag: GraphDataset) -> None:
