@@ -1,37 +1,12 @@
-"""`ihgnn tune` as a user meets it: tables, files, mistakes, kills, company, the dashboard."""
+"""`ihgnn tune` as a user meets it: tables, files, mistakes."""
 
-import csv
 import json
 import re
-import signal
-import sqlite3
 import tomllib
-import urllib.request
-from pathlib import Path
 
 import pytest
 from refusals import assert_refused
-from started import start, wait_for
-
-SMALL = ("--width", "4", "--hidden", "8", "--batch-size", "64,128", "--layers", "1,2")
-TINY = (*SMALL, "--epochs", "4", "--workers", "1", "--device", "cpu")
-SLOW = (*TINY[:-6], "--epochs", "150", "--workers", "1", "--device", "cpu", "--pruner", "none")
-
-
-def finished(folder: Path) -> int:
-    """The trials that are done, as the study's own file says."""
-    try:
-        with sqlite3.connect(f"file:{folder / 'study.db'}?mode=ro", uri=True) as study:
-            return study.execute("select count(*) from trials where state = 'COMPLETE'").fetchone()[
-                0
-            ]
-    except sqlite3.Error:
-        return 0
-
-
-def rows(folder: Path) -> list[dict[str, str]]:
-    with (folder / "trials.csv").open(encoding="utf-8", newline="") as stream:
-        return list(csv.DictReader(stream))
+from tuned import SLOW, TINY, rows
 
 
 def test_a_search_ends_with_a_tested_model_and_all_its_files(ihgnn, tmp_path) -> None:
@@ -229,70 +204,3 @@ def test_a_timeout_ends_with_what_there_is(ihgnn) -> None:
     told = json.loads(result.stdout)
     assert 0 < told["trials"]["complete"] < 5000
     assert told["final"]["test"]["graphs"] == 19
-
-
-@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT"])
-def test_a_killed_search_goes_on_and_loses_and_repeats_nothing(
-    command, ihgnn, tmp_path, name
-) -> None:
-    args = ("tune", *SLOW, "--stack", "2", "--trials", "8", "--out", str(tmp_path / "search"))
-    process = start([command, *args])
-    wait_for(lambda: finished(tmp_path / "search") >= 2, process)
-    process.send_signal(getattr(signal, name))
-    shown, said = process.communicate(timeout=60)
-    assert process.returncode == {"SIGKILL": -9, "SIGINT": 130}[name]
-    if name == "SIGINT":
-        assert "Best trials by validation" in shown
-        assert "the same command goes on" in said
-        assert (tmp_path / "search" / "best.toml").is_file()
-    kept = finished(tmp_path / "search")
-    assert kept < 8
-    result = ihgnn(*args, "--json", "-q")
-    assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert told["trials"]["complete"] == 8
-    assert told["trials"]["failed"] == 0
-    assert told["trained_now"] == (8 - kept) * 150
-    assert [row["trial"] for row in rows(tmp_path / "search") if row["state"] == "complete"]
-    assert len(rows(tmp_path / "search")) == 8
-
-
-def test_two_commands_on_one_folder_share_the_trials(command, tmp_path) -> None:
-    args = ("tune", *SLOW, "--trials", "10", "--out", str(tmp_path / "search"), "--json", "-q")
-    both = [start([command, *args]) for _ in range(2)]
-    told = []
-    for process in both:
-        shown, said = process.communicate(timeout=200)
-        assert process.returncode == 0, said
-        told.append(json.loads(shown))
-    assert [each["trials"]["complete"] for each in told] == [10, 10]
-    assert sum(each["trained_now"] for each in told) == 10 * 150
-    assert told[0]["best"] == told[1]["best"]
-    assert told[0]["final"]["test"] == told[1]["final"]["test"]
-    assert len(rows(tmp_path / "search")) == 10
-
-
-def test_the_live_table_fits_a_terminal(in_terminal) -> None:
-    shown = in_terminal("tune", *TINY, "--trials", "3", "--out", "search")
-    assert "trial-epochs" in shown
-    assert "Best trials by validation" in shown
-
-
-def test_the_dashboard_shows_the_study(command, ihgnn, tmp_path) -> None:
-    pytest.importorskip("optuna_dashboard", reason="an optional extra")
-    args = ("tune", *TINY, "--trials", "1", "--out", str(tmp_path / "search"))
-    assert_refused(ihgnn(*args, "--dashboard"), 2, "There is no study", "Search first")
-    assert not (tmp_path / "search").exists()
-    assert ihgnn(*args, "-q").returncode == 0
-    process = start([command, *args, "--dashboard", "--port", "0"])
-    try:
-        line = process.stdout.readline()
-        page = re.search(r"http://127\.0\.0\.1:\d+", line)[0]
-        with urllib.request.urlopen(f"{page}/api/studies", timeout=30) as answer:
-            studies = json.load(answer)["study_summaries"]
-        assert [each["study_name"] for each in studies] == [line.split()[0]]
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
-    assert process.returncode == 130
