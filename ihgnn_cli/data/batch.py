@@ -7,6 +7,7 @@ graphs that reach a given rank of the readout come first.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +82,12 @@ class Batch:
     """[S, B] position in the data set, in the members' order; -1 for padding. On the CPU."""
     origin: Positions
     """[S, B] where the graph stood in what was asked for; -1 for padding. On the CPU."""
+    nodes: Positions
+    """[S, B] nodes of each graph; 0 for padding. On the CPU."""
+    pairs: Positions
+    """[S, B] adjacent pairs of rows of each graph; 0 for padding. On the CPU."""
+    memo: dict[tuple[str, int], Any]
+    """What models have derived from graphs, by what it is and the graph's position: the store's."""
     truth: Tensor
     """[S, B] class; 0 for padding."""
     graph_weight: Tensor

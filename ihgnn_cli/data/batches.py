@@ -60,6 +60,7 @@ class GraphStore:
         self._degree = np.diff(self.rows.neighbor_ptr)
         self._cost = np.diff(self.rows.row_ptr) + np.diff(self.rows.edge_ptr)
         self._single = len(self.rows.size) == dataset.num_nodes
+        self._memo: dict[tuple[str, int], Any] = {}
 
     def cost(self, graphs: Positions) -> NDArray[np.int64]:
         """[len(graphs)] rows and adjacent pairs of each graph: what a batch of it takes."""
@@ -96,13 +97,18 @@ class GraphStore:
             **self._graph_columns(grid),
         }
         members = grid.members
-        graph = np.split(grid.wide(grid.graph), grid.graph_cuts[1:-1])
-        origin = np.split(grid.wide(grid.origin), grid.graph_cuts[1:-1])
+        on_cpu = {
+            "graph": grid.wide(grid.graph),
+            "origin": grid.wide(grid.origin),
+            "nodes": grid.wide(grid.size, empty=0),
+            "pairs": grid.wide(np.diff(self.rows.edge_ptr)[grid.graph], empty=0),
+        }
+        cut = {name: np.split(each, grid.graph_cuts[1:-1]) for name, each in on_cpu.items()}
         for step, layout in enumerate(self._layouts(grid)):
             yield Batch(
                 layout=layout,
-                graph=graph[step].reshape(members, -1),
-                origin=origin[step].reshape(members, -1),
+                memo=self._memo,
+                **{name: parts[step].reshape(members, -1) for name, parts in cut.items()},
                 **{name: column[step] for name, column in columns.items()},
             )
 

@@ -1,5 +1,6 @@
 """The choices that make a model: the paper's hyper-parameters and its ablations."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -54,34 +55,59 @@ class ThetaInit(StrEnum):
 
 
 @dataclass(frozen=True)
-class IHGNNSettings:
-    """What the paper sets and what it leaves open; defaults follow its text.
+class ModelSettings:
+    """What every model has; each adds its own fields, and has its own defaults.
+
+    A field is an int, a float, a bool, a text or a StrEnum: its name is its key in a
+    configuration file, too.
 
     Raises:
         InputError: a value is out of its range.
     """
 
     layers: int = 3
-    """K, the layers on top of MLP0."""
+    """How deep it is: what exactly, each model says."""
     width: int = 32
-    """Hidden and output width of the MLPs in the layers."""
+    """Hidden width of the layers."""
     hidden: int = 128
     """Hidden width of the classifier."""
     dropout: float = 0.5
-    """In the classifier only."""
+
+    def __post_init__(self) -> None:
+        for name, least in (("layers", 0), ("width", 1), ("hidden", 1)):
+            self.require(name, least)
+        if not 0 <= self.dropout < 1:
+            raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout:g}.")
+
+    def require(self, name: str, least: float, most: float = math.inf) -> None:
+        """Make sure that a field is in its range.
+
+        Raises:
+            InputError: it is not.
+        """
+        value = getattr(self, name)
+        if not least <= value <= most:
+            range_ = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
+            raise InputError(f"{name} must be {range_}, not {value:g}.")
+
+
+@dataclass(frozen=True)
+class IHGNNSettings(ModelSettings):
+    """What the paper sets and what it leaves open; defaults follow its text.
+
+    `layers` is K, the layers on top of MLP0; `width` that of the MLPs in the layers; `dropout` is
+    in the classifier only.
+
+    Raises:
+        InputError: a value is out of its range.
+    """
+
     variant: Variant = Variant.FULL
     sort_key: SortKey = SortKey.AGGREGATED
     sort_order: SortOrder = SortOrder.ASCENDING
     readout_relu: bool = False
     """A ReLU on the concatenated nodes (the authors' code has one)."""
     theta_init: ThetaInit = ThetaInit.MEAN
-
-    def __post_init__(self) -> None:
-        for name, least in (("layers", 0), ("width", 1), ("hidden", 1)):
-            if getattr(self, name) < least:
-                raise InputError(f"{name} must be at least {least}, not {getattr(self, name)}.")
-        if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout:g}.")
 
 
 @dataclass(frozen=True)
@@ -95,3 +121,8 @@ class Inputs:
     classes: int
     max_nodes: int
     """m, the size of the largest graph."""
+
+    @property
+    def features(self) -> int:
+        """Columns of a node's feature vector."""
+        return self.attributes + self.labels

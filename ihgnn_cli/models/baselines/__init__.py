@@ -1,0 +1,1 @@
+"""The methods that the paper compares with: one file each, an entry of the registry in each."""

@@ -1,0 +1,94 @@
+"""The models that there are, by name: those of this package, and those of packages beside it.
+
+Another package registers a model with an entry point of the group `ihgnn.models`, whose name is
+the model's and which leads to a `ModelSpec`.
+"""
+
+import difflib
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+from importlib import import_module
+from importlib.metadata import EntryPoint, entry_points
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.spec import ModelSpec
+
+GROUP = "ihgnn.models"
+IHGNN = "ihgnn"
+_ENTRY = "MODEL"
+
+# In the order of the paper's Table 1. Modules are imported when their model is asked for.
+_OWN = {
+    "ppgn": "ihgnn_cli.models.baselines.ppgn",
+    "kgnn": "ihgnn_cli.models.baselines.kgnn",
+    "gnnml": "ihgnn_cli.models.baselines.gnnml",
+    "graphormer": "ihgnn_cli.models.baselines.graphormer",
+    "tokengt": "ihgnn_cli.models.baselines.tokengt",
+    "diffpool": "ihgnn_cli.models.baselines.diffpool",
+    "dgcnn": "ihgnn_cli.models.baselines.dgcnn",
+    "gin": "ihgnn_cli.models.baselines.gin",
+    "h2gcn": "ihgnn_cli.models.baselines.h2gcn",
+    "gprgnn": "ihgnn_cli.models.baselines.gprgnn",
+    "acm": "ihgnn_cli.models.baselines.acm",
+    "pgcn": "ihgnn_cli.models.baselines.pgcn",
+    "dcgnn": "ihgnn_cli.models.baselines.dcgnn",
+    "pcnet": "ihgnn_cli.models.baselines.pcnet",
+    IHGNN: "ihgnn_cli.models.entry",
+}
+
+
+def model_names() -> tuple[str, ...]:
+    """The names of all models, those of other packages last; nothing is imported for it."""
+    return (*_OWN, *(name for name in sorted(_others()) if name not in _OWN))
+
+
+def find_model(name: str) -> ModelSpec:
+    """The entry of a model.
+
+    Raises:
+        InputError: there is none of that name, or the package that has it does not load.
+    """
+    if name in _OWN:
+        spec: ModelSpec = getattr(import_module(_OWN[name]), _ENTRY)
+        return spec
+    found = _others().get(name)
+    if found is None:
+        names = model_names()
+        close = difflib.get_close_matches(name, names, 1)
+        hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(names)}."
+        raise InputError(f"No model '{name}'. {hint}")
+    return _loaded(name, found)
+
+
+def all_models() -> Iterator[tuple[str, ModelSpec | InputError]]:
+    """Every model, or why it does not load."""
+    for name in model_names():
+        try:
+            yield name, find_model(name)
+        except InputError as error:
+            yield name, error
+
+
+@cache
+def _others() -> dict[str, EntryPoint]:
+    return {each.name: each for each in entry_points(group=GROUP)}
+
+
+@cache
+def _loaded(name: str, found: EntryPoint) -> ModelSpec:
+    package = found.dist.name if found.dist else found.value
+    try:
+        spec = found.load()
+    except Exception as error:  # whatever somebody else's module raises
+        raise InputError(
+            f"The model '{name}' of the package {package} does not load "
+            f"({type(error).__name__}: {error}). Mend or uninstall that package."
+        ) from error
+    if not isinstance(spec, ModelSpec) or spec.name != name:
+        what = f"a ModelSpec named {name}"
+        raise InputError(
+            f"{found.value} of the package {package} is not {what}, as its entry point in "
+            f"{GROUP} says. Mend or uninstall that package."
+        )
+    return replace(spec, package=package)
