@@ -1,0 +1,154 @@
+"""What holds for each of the fourteen: invariance, batches, odd graphs, memory, repetition."""
+
+import random
+
+import pytest
+import torch
+from graph_makers import (
+    ALL,
+    NO_EDGES,
+    SINGLE,
+    UNKNOWN_LABELS,
+    batch_of,
+    dataset_of,
+    graphs_of,
+    logits_of,
+    model_of,
+    relabelled,
+)
+
+from ihgnn_cli.data.features import Features
+from ihgnn_cli.models.autograd import AutogradStack
+from ihgnn_cli.models.card import inputs_of
+from ihgnn_cli.models.registry import IHGNN, find_model, model_names
+from ihgnn_cli.models.spec import Load
+
+NAMES = [name for name in model_names() if name != IHGNN]
+each_model = pytest.mark.parametrize("name", NAMES)
+
+
+def _stack(name, dataset, members=1):
+    spec = find_model(name)
+    inputs = inputs_of(dataset, Features.LABELS)
+    generators = [torch.Generator().manual_seed(each) for each in range(members)]
+    return AutogradStack(
+        lambda: spec.make(spec.settings(), inputs), generators, by_size=spec.by_size
+    )
+
+
+@each_model
+def test_the_order_of_nodes_does_not_matter(name):
+    drawn = random.Random(1)
+    other = [relabelled(each, drawn.sample(range(len(each[0])), len(each[0]))) for each in ALL]
+    dataset, shuffled = dataset_of(ALL), dataset_of(other)
+    model = model_of(name, dataset)
+    torch.testing.assert_close(
+        logits_of(model, shuffled), logits_of(model, dataset), rtol=1e-4, atol=1e-4
+    )
+
+
+@each_model
+def test_a_graph_gets_the_same_answer_alone_and_beside_others(name):
+    dataset = dataset_of(ALL)
+    model = model_of(name, dataset)
+    together = logits_of(model, dataset)
+    alone = torch.cat([logits_of(model, dataset_of([each, each]))[:1] for each in ALL])
+    torch.testing.assert_close(alone, together, rtol=1e-4, atol=1e-4)
+
+
+@each_model
+def test_answers_differ_between_graphs(name):
+    dataset = dataset_of(ALL)
+    logits = logits_of(model_of(name, dataset), dataset)
+    assert logits.shape == (len(ALL), 2)
+    assert len(logits.mul(1e5).round().unique(dim=0)) > len(ALL) // 2
+
+
+@each_model
+@pytest.mark.parametrize("graphs", [[SINGLE], [NO_EDGES], [UNKNOWN_LABELS, SINGLE], ALL])
+def test_odd_graphs_train(name, graphs):
+    dataset = dataset_of(graphs)
+    stack = _stack(name, dataset).train()
+    logits = stack.train_step(batch_of(dataset), torch.empty(0), [0])
+    assert logits.isfinite().all()
+    gradients = [each.grad for each in stack.parameters() if each.grad is not None]
+    assert gradients
+    assert all(each.isfinite().all() for each in gradients)
+
+
+@each_model
+def test_every_parameter_is_trained(name):
+    dataset = dataset_of(ALL)
+    stack = _stack(name, dataset).train()
+    for step in range(4):  # dropout may hide some at one step
+        stack.train_step(batch_of(dataset), torch.empty(0), [step])
+    untouched = [key for key, each in stack.named_parameters() if each.grad is None]
+    assert not untouched
+
+
+@each_model
+def test_a_step_is_a_function_of_its_seed(name):
+    dataset = dataset_of(ALL)
+    stack, batch = _stack(name, dataset).train(), batch_of(dataset)
+    before = {key: each.clone() for key, each in stack.state_dict().items()}
+    found = []
+    for seed in (7, 7):
+        stack.load_state_dict(before)
+        found.append(stack.train_step(batch, torch.empty(0), [seed]))
+    assert torch.equal(*found)
+
+
+@each_model
+def test_a_member_of_a_stack_answers_as_it_would_alone(name):
+    dataset = dataset_of(ALL)
+    pair = _stack(name, dataset, members=2).eval()
+    alone = _stack(name, dataset).eval()
+    alone.load_state_dict({key: each[1:] for key, each in pair.state_dict().items()})
+    batch = batch_of(dataset)
+    store_pair = torch.cat([alone(batch), alone(batch)])
+    assert torch.equal(store_pair[1], alone(batch)[0])
+    assert all(len(each) == 2 for each in pair.state_dict().values())
+
+
+@each_model
+def test_the_estimate_of_memory_is_near_what_backward_keeps(name):
+    drawn = random.Random(3)
+    graphs = []
+    for nodes in (24, 20, 16, 12):
+        edges = {tuple(sorted(drawn.sample(range(nodes), 2))) for _ in range(2 * nodes)}
+        graphs.append(([drawn.randrange(3) for _ in range(nodes)], sorted(edges)))
+    dataset = dataset_of(graphs)
+    spec, model, given = find_model(name), model_of(name, dataset).train(), graphs_of(dataset)
+    model(given)  # what is derived from graphs is made
+    kept: dict[int, int] = {}
+
+    def pack(tensor):
+        kept[tensor.untyped_storage().data_ptr()] = tensor.untyped_storage().nbytes()
+        return tensor
+
+    own = {each.untyped_storage().data_ptr() for each in [*model.parameters(), *model.buffers()]}
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        answer = model(given)
+    measured = sum(size for place, size in kept.items() if place not in own) / 4
+    pairs = len(given) * given.largest**2 if spec.by_size else sum(n**2 for n in given.sizes)
+    load = Load(len(given), sum(given.sizes), given.edge_index.shape[1], given.largest, pairs)
+    estimate = spec.numbers(spec.settings(), load)
+    assert answer is not None
+    assert measured / 2.5 <= estimate <= measured * 2.5
+
+
+@each_model
+def test_the_grid_holds_settings_that_the_model_takes(name):
+    spec = find_model(name)
+    of_training = {"lr", "batch_size", "weight_decay"}
+    assert spec.grid
+    combinations = 1
+    for key, values in spec.grid.items():
+        combinations *= len(values)
+        assert len(set(values)) == len(values) >= 1
+        for value in values:
+            if key not in of_training:
+                spec.settings(**{key: value})
+    assert 1 <= combinations <= 36
+    assert spec.grid_source
+    assert spec.reference
