@@ -80,7 +80,6 @@ def stack(task: Task, members: int = 1) -> "Stack":
         GraphStore(task.dataset, Features.LABELS, inputs.max_nodes, settings.layers, device),
         [Member(seed, LR, split.train, split.validation) for seed, split in enumerate(splits)],
         batch_size=BATCH_SIZE,
-        hidden=settings.hidden,
         dropout=settings.dropout,
     )
 

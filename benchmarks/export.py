@@ -110,8 +110,9 @@ def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[
     task = load_task(name)
     dataset, settings = task.dataset, task.settings
     card = describe(name, dataset, Features.LABELS, task.splits[0])
-    stack = build(settings, card.inputs, [0])
-    checkpoint = Checkpoint(RunConfig(model=settings), card, stack.state_dict(), 1, None)
+    config = RunConfig(model=settings)
+    stack = build(config, card.inputs, [0])
+    checkpoint = Checkpoint(config, card, stack.state_dict(), 1, None)
     plain, folded = PaddedPlain(settings, card.inputs).eval(), PaddedIHGNN(checkpoint)
     plain.take(stack)
     exported = {}

@@ -12,6 +12,13 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def file_size(count: float) -> str:
+    """`12 kB`, `3.4 MB`, `96.1 GB`."""
+    if count >= 1e9:
+        return f"{count / 1e9:,.1f} GB"
+    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
+
+
 def without_passwords(text: str) -> str:
     """The text with passwords in addresses (`scheme://name:password@host`) hidden."""
     return _QUERY.sub(r"\1***", _CREDENTIALS.sub(r"\1:***@", text))

@@ -90,7 +90,7 @@ def untrained(
     config = RunConfig(model=settings)
     card = describe("tiny", data, features, Split([0], [1], [2]))
     card = replace(card, max_nodes=max_nodes)
-    model = checkpoints.build(config.model, card.inputs, list(range(members)))
+    model = checkpoints.build(config, card.inputs, list(range(members)))
     drawn = torch.Generator().manual_seed(0)
     weights = {
         name: value

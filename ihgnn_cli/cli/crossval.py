@@ -16,6 +16,7 @@ from ihgnn_cli.cli.options import (
     Device,
     Epochs,
     FeatureKind,
+    ModelName,
     Offline,
     OwnData,
     Patience,
@@ -49,11 +50,13 @@ def crossval(
             rich_help_panel=DATA_PANEL,
         ),
     ] = None,
+    model: ModelName = None,
     lr: Annotated[
         str | None,
         typer.Option(
             metavar="LIST",
-            help="Learning rates that compete. Default: 0.01,0.001,0.0001.",
+            help="Learning rates that compete. Default: the model's own grid, of ihgnn "
+            "0.01,0.001,0.0001.",
             rich_help_panel=_GRID,
         ),
     ] = None,
@@ -63,7 +66,7 @@ def crossval(
             "--batch-size",
             "-b",
             metavar="LIST",
-            help="Batch sizes that compete. Default: 32,64,128.",
+            help="Batch sizes that compete. Default: of ihgnn 32,64,128.",
             rich_help_panel=_GRID,
         ),
     ] = None,
@@ -73,7 +76,17 @@ def crossval(
             "--layers",
             "-k",
             metavar="LIST",
-            help="K, the layers on top of the input layer, that compete. Default: 3,4,5.",
+            help="K, the layers on top of the input layer, that compete. Default: of ihgnn 3,4,5.",
+            rich_help_panel=_GRID,
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=LIST",
+            help="Values of any other setting of the model that compete; again for others. "
+            "'ihgnn models NAME' lists them.",
             rich_help_panel=_GRID,
         ),
     ] = None,
@@ -176,7 +189,7 @@ def crossval(
     from ihgnn_cli.cli import console, crossval_display
     from ihgnn_cli.report.figures import check_figure_path
     from ihgnn_cli.selection import crossval as jobs
-    from ihgnn_cli.selection.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR, grid
+    from ihgnn_cli.selection.grid import listed_settings, own_grid
     from ihgnn_cli.selection.plan import PAPER_RUNS, Protocol
     from ihgnn_cli.selection.work import Job
     from ihgnn_cli.training.config import configure
@@ -194,25 +207,23 @@ def crossval(
         "seed": seed,
         "device": device,
     }
-    settings = configure(recipe, config, given)
-    protocol = Protocol(
-        settings,
-        grid(
-            settings,
-            _listed("--lr", lr, float, PAPER_LR),
-            _listed("--batch-size", batch_size, int, PAPER_BATCH_SIZE),
-            _listed("--layers", layers, int, PAPER_LAYERS),
-        ),
-        PAPER_RUNS if runs is None else runs,
-    )
-    executor = _executor(cluster, settings.training.device, processes)
-    settings, data = load_data(
-        settings, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
+    chosen = configure(recipe, config, given, model=model)
+    lists = {
+        "lr": _listed("--lr", lr, float, "0.01,0.001"),
+        "batch_size": _listed("--batch-size", batch_size, int, "32,64"),
+        "layers": _listed("--layers", layers, int, "3,4"),
+        **listed_settings(chosen, settings or ()),
+    }
+    given_lists = {name: values for name, values in lists.items() if values is not None}
+    protocol = Protocol(chosen, own_grid(chosen, given_lists), PAPER_RUNS if runs is None else runs)
+    executor = _executor(cluster, chosen.training.device, processes)
+    chosen, data = load_data(
+        chosen, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
     )
     made = jobs.make_folds(
-        data, settings.training.seed, file=split_file, folds=folds, inner=inner_folds
+        data, chosen.training.seed, file=split_file, folds=folds, inner=inner_folds
     )
-    job = Job(protocol.on(settings), data, made, curves=rules)
+    job = Job(protocol.on(chosen), data, made, curves=rules)
     folder = out or jobs.default_folder(_RUNS, job, console.file_name(data.name))
     command = shlex.join(["ihgnn", *sys.argv[1:]])
     size = jobs.begin(job, folder, executor, stack=stacked, command=command)
@@ -223,7 +234,7 @@ def crossval(
         console.warn(f"{folder} was begun with {changed}: the rest may end with other numbers.")
     most = jobs.most_workers(job, folder)
     if cluster is None and executor.workers > most:
-        executor = _executor(None, settings.training.device, most)
+        executor = _executor(None, chosen.training.device, most)
     done = _finish(job, folder, executor, size, quiet=quiet, command=command)
     if as_json:
         console.show_json({**done.result, "folder": folder})
@@ -261,20 +272,19 @@ def _executor(cluster: str | None, device: str, workers: int | None) -> "Executo
 
 
 def _listed(
-    name: str, text: str | None, kind: type[_Number], default: tuple[_Number, ...]
-) -> tuple[_Number, ...]:
-    """The numbers of a list with commas."""
+    name: str, text: str | None, kind: type[_Number], example: str
+) -> tuple[_Number, ...] | None:
+    """The numbers of a list with commas; `None` where there is none."""
     from ihgnn_cli.errors import InputError
 
     if text is None:
-        return default
+        return None
     try:
         return tuple(kind(part) for part in text.split(","))
     except ValueError as error:
         what = "whole numbers" if kind is int else "numbers"
         raise InputError(
-            f"{name} is a list of {what} with commas, as "
-            f"{','.join(f'{each:g}' for each in default)}, not '{text}'."
+            f"{name} is a list of {what} with commas, as {example}, not '{text}'."
         ) from error
 
 
@@ -286,11 +296,12 @@ def _finish(
     from ihgnn_cli.words import counted
 
     protocol, folds = job.protocol, job.folds
+    title = "" if protocol.config.spec.stacked else f"{protocol.config.spec.title} on "
     if not quiet:
         inner = len(folds[0].splits)
         inner_text = "" if inner == 1 else f" × {inner} inner folds"
         console.note(
-            f"{job.dataset.name}: {counted(len(protocol.grid), 'configuration')} × "
+            f"{title}{job.dataset.name}: {counted(len(protocol.grid), 'configuration')} × "
             f"{len(folds)} folds{inner_text}, then {counted(protocol.runs, 'run')} a fold, "
             f"{protocol.config.training.epochs} epochs each; "
             f"{counted(executor.workers, 'worker')} on {executor.device.type}, stacks of up to "

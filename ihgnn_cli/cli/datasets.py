@@ -58,6 +58,7 @@ def list_datasets(
 
 def _table(entries: "list[Listed]") -> object:
     from ihgnn_cli.cli import console
+    from ihgnn_cli.words import file_size
 
     found = console.table(
         None, "Name", "Where", "Size", "Graphs", "Classes", "Node labels", "Attributes"
@@ -73,17 +74,13 @@ def _table(entries: "list[Listed]") -> object:
         found.add_row(
             each.name,
             "not used" if each.shadowed else each.where,
-            "" if each.size_bytes is None else _size(each.size_bytes),
+            "" if each.size_bytes is None else file_size(each.size_bytes),
             f"{each.graphs:,}",
             f"{each.classes:,}",
             labels,
             f"{each.node_attributes or ''}",
         )
     return found
-
-
-def _size(count: int) -> str:
-    return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
 
 
 @app.command()

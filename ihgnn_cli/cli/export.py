@@ -82,12 +82,13 @@ def export(
     if dataset is not None and not verify:
         raise InputError("--dataset is what is compared on, and --no-verify says not to. Drop one.")
 
-    from ihgnn_cli.deploy.export import export_onnx
+    from ihgnn_cli.deploy.export import check_exportable, export_onnx
     from ihgnn_cli.training.checkpoint import load_checkpoint
     from ihgnn_cli.training.folder import best_of
 
     checkpoint = best_of(checkpoint)
     loaded = load_checkpoint(checkpoint)
+    check_exportable(loaded)
     cases = _cases(loaded, form, dataset, outputs, data_root, offline) if verify else []
     cost = _cost(loaded, form)
     done = export_onnx(loaded, model, form, cases)

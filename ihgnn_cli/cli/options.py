@@ -97,7 +97,24 @@ def chosen_providers(device: str | None, provider: str | None) -> list[str] | No
     return [provider]
 
 
-TRAINING_PANEL, WORK_PANEL = "Training", "Work"
+def complete_model(incomplete: str) -> list[str]:
+    """Names that the shell may offer for a model."""
+    from ihgnn_cli.models.registry import model_names
+
+    return [name for name in model_names() if name.startswith(incomplete)]
+
+
+MODEL_PANEL, TRAINING_PANEL, WORK_PANEL = "Model", "Training", "Work"
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="Another model than ihgnn: gin, ppgn, graphormer, ...; 'ihgnn models' lists them.",
+        autocompletion=complete_model,
+        rich_help_panel=MODEL_PANEL,
+    ),
+]
 Epochs = Annotated[
     int | None,
     typer.Option("--epochs", "-e", help="Default: 350.", rich_help_panel=TRAINING_PANEL),

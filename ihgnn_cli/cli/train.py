@@ -12,12 +12,14 @@ import typer
 
 from ihgnn_cli.cli.options import (
     DATA_PANEL,
+    MODEL_PANEL,
     TRAINING_PANEL,
     AsJson,
     DataRoot,
     Device,
     Epochs,
     FeatureKind,
+    ModelName,
     Offline,
     OwnData,
     Patience,
@@ -27,11 +29,11 @@ from ihgnn_cli.cli.options import (
 from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, Variant
 
 if TYPE_CHECKING:
+    from ihgnn_cli.training.config import RunConfig
     from ihgnn_cli.training.run import Prepared, Watch
     from ihgnn_cli.training.stack import Epoch
 
 _RUNS = Path("runs")
-_MODEL = "Model"
 
 
 def train(
@@ -47,32 +49,50 @@ def train(
             rich_help_panel=DATA_PANEL,
         ),
     ] = None,
+    model: ModelName = None,
     layers: Annotated[
         int | None,
         typer.Option(
             "--layers",
             "-k",
-            help="K, the layers on top of the input layer. Default: 3.",
-            rich_help_panel=_MODEL,
+            help="K, the layers on top of the input layer. Default: the model's, of ihgnn 3.",
+            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     width: Annotated[
         int | None,
-        typer.Option(help="Width of the layers. Default: 32.", rich_help_panel=_MODEL),
+        typer.Option(
+            help="Width of the layers. Default: of ihgnn 32.", rich_help_panel=MODEL_PANEL
+        ),
     ] = None,
     hidden: Annotated[
         int | None,
-        typer.Option(help="Hidden width of the classifier. Default: 128.", rich_help_panel=_MODEL),
+        typer.Option(
+            help="Hidden width of the classifier. Default: of ihgnn 128.",
+            rich_help_panel=MODEL_PANEL,
+        ),
     ] = None,
     dropout: Annotated[
         float | None,
-        typer.Option(help="In the classifier. Default: 0.5.", rich_help_panel=_MODEL),
+        typer.Option(
+            help="Of ihgnn in the classifier. Default: of ihgnn 0.5.", rich_help_panel=MODEL_PANEL
+        ),
+    ] = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=VALUE",
+            help="Any other setting of the model; again for others. 'ihgnn models NAME' lists "
+            "them.",
+            rich_help_panel=MODEL_PANEL,
+        ),
     ] = None,
     variant: Annotated[
         Variant | None,
         typer.Option(
             help="The paper's model (full, the default) or one of its four ablations.",
-            rich_help_panel=_MODEL,
+            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     sort_key: Annotated[
@@ -80,14 +100,14 @@ def train(
         typer.Option(
             help="Whose last column sorts the nodes: the aggregate of the layers (the paper; "
             "default) or the last layer (the authors' code).",
-            rich_help_panel=_MODEL,
+            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     sort_order: Annotated[
         SortOrder | None,
         typer.Option(
             help="ascending (the paper; default) or descending (the authors' code).",
-            rich_help_panel=_MODEL,
+            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     readout_relu: Annotated[
@@ -95,7 +115,7 @@ def train(
         typer.Option(
             "--readout-relu/--no-readout-relu",
             help="A ReLU after the readout, as in the authors' code. Default: no.",
-            rich_help_panel=_MODEL,
+            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     theta_init: Annotated[
@@ -103,7 +123,7 @@ def train(
         typer.Option(
             help="Where the weights of the layers start: mean, 1/(K+1), the default; glorot "
             "(the authors' code); ones.",
-            rich_help_panel=_MODEL,
+            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     lr: Annotated[
@@ -115,6 +135,10 @@ def train(
     batch_size: Annotated[
         int | None,
         typer.Option("--batch-size", "-b", help="Default: 32.", rich_help_panel=TRAINING_PANEL),
+    ] = None,
+    weight_decay: Annotated[
+        float | None,
+        typer.Option(help="Adam's. Default: 0.", rich_help_panel=TRAINING_PANEL),
     ] = None,
     epochs: Epochs = None,
     patience: Patience = None,
@@ -155,9 +179,9 @@ def train(
     offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
-    """Train IHGNN; the epoch is chosen on validation, and test is looked at once, at the end.
+    """Train a model; the epoch is chosen on validation, and test is looked at once, at the end.
 
-    Without options it trains on the bundled MUTAG.
+    Without options it trains IHGNN on the bundled MUTAG.
     """
     given: dict[str, object] = {
         "dataset": dataset,
@@ -174,12 +198,13 @@ def train(
         "theta_init": theta_init,
         "lr": lr,
         "batch_size": batch_size,
+        "weight_decay": weight_decay,
         "seed": seed,
     }
     from ihgnn_cli.cli import console
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training import run
-    from ihgnn_cli.training.config import configure
+    from ihgnn_cli.training.config import configure, parse_setting
 
     log = None
     if tensorboard:
@@ -190,24 +215,27 @@ def train(
         run.prepare, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
     )
     if resume is not None:
-        _refuse_with_resume({**given, "recipe": recipe, "config": config, "out": out})
+        fixed = {"model": model, "set": settings, "recipe": recipe, "config": config, "out": out}
+        _refuse_with_resume({**given, **fixed})
         folder = resume
         before = folders.config_of(folder)
-        settings = folders.config_of(folder, epochs=epochs, patience=patience)
+        chosen = folders.config_of(folder, epochs=epochs, patience=patience)
         done = folders.finished(folder)
-        if done is not None and settings == before:
+        if done is not None and chosen == before:
             console.note(f"{folder} is finished. Give more --epochs or --patience to go on.")
             if not (folder / folders.CURVES).is_file():
                 _draw(folder, done)
             _show(done, folder, as_json)
             return
-        settings = settings.with_values(_set({"device": device}))
-        prepared = prepare(settings, folder=folder)
+        chosen = chosen.with_values(_set({"device": device}))
+        prepared = prepare(chosen, folder=folder)
     else:
         given |= {"epochs": epochs, "patience": patience, "device": device}
         if out is not None:
             _refuse_place(out)
-        prepared = prepare(configure(recipe, config, given))
+        chosen = configure(recipe, config, given, model=model)
+        chosen = chosen.with_values(dict(parse_setting(chosen, text) for text in settings or ()))
+        prepared = prepare(chosen)
         if out is not None:
             prepared, folder = run.start(prepared, out), out
         else:
@@ -261,7 +289,8 @@ def _fit(
     settings = prepared.config
     if not quiet:
         console.note(
-            f"{prepared.dataset.name}: {counted(len(split.train), 'graph')} to train, "
+            f"{_of_model(settings)}{prepared.dataset.name}: "
+            f"{counted(len(split.train), 'graph')} to train, "
             f"{len(split.validation):,} to validate, {len(split.test):,} to test "
             f"({settings.data.split_from or settings.data.split}, seed {settings.training.seed}); "
             f"on {prepared.device}; in {folder}"
@@ -283,6 +312,13 @@ def _fit(
         if new:
             folders.discard_unbegun(folder)
         raise
+
+
+def _of_model(config: "RunConfig") -> str:
+    """What is trained, unless it is IHGNN."""
+    from ihgnn_cli.models.registry import IHGNN
+
+    return "" if config.model_name == IHGNN else f"{config.spec.title} on "
 
 
 def _draw(folder: Path, result: dict[str, Any]) -> None:

@@ -17,6 +17,7 @@ from ihgnn_cli.cli.options import (
     Device,
     Epochs,
     FeatureKind,
+    ModelName,
     Offline,
     OwnData,
     Patience,
@@ -44,6 +45,7 @@ def tune(
             rich_help_panel=DATA_PANEL,
         ),
     ] = None,
+    model: ModelName = None,
     lr: Annotated[
         str | None,
         typer.Option(
@@ -59,7 +61,7 @@ def tune(
             "--batch-size",
             "-b",
             metavar="SPACE",
-            help="Likewise. Default: 32,64,128.",
+            help="Likewise. Default: the model's own grid, of ihgnn 32,64,128.",
             rich_help_panel=_SPACE,
         ),
     ] = None,
@@ -69,28 +71,32 @@ def tune(
             "--layers",
             "-k",
             metavar="SPACE",
-            help="K, the layers on top of the input layer. Default: 3,4,5.",
+            help="K, the layers on top of the input layer. Default: of ihgnn 3,4,5.",
             rich_help_panel=_SPACE,
         ),
     ] = None,
     width: Annotated[
         str | None,
         typer.Option(
-            metavar="SPACE", help="Width of the layers. Default: 32.", rich_help_panel=_SPACE
+            metavar="SPACE",
+            help="Width of the layers. Default: of ihgnn 32.",
+            rich_help_panel=_SPACE,
         ),
     ] = None,
     hidden: Annotated[
         str | None,
         typer.Option(
             metavar="SPACE",
-            help="Hidden width of the classifier. Default: 128.",
+            help="Hidden width of the classifier. Default: of ihgnn 128.",
             rich_help_panel=_SPACE,
         ),
     ] = None,
     dropout: Annotated[
         str | None,
         typer.Option(
-            metavar="SPACE", help="In the classifier. Default: 0.5.", rich_help_panel=_SPACE
+            metavar="SPACE",
+            help="Of ihgnn in the classifier. Default: of ihgnn 0.5.",
+            rich_help_panel=_SPACE,
         ),
     ] = None,
     variant: Annotated[
@@ -99,6 +105,16 @@ def tune(
             metavar="LIST",
             help="The model (full, the default) or its ablations no-integration, no-separation, "
             "no-adaptive, no-concat.",
+            rich_help_panel=_SPACE,
+        ),
+    ] = None,
+    more: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=SPACE",
+            help="Any other setting of the model, likewise; again for others. 'ihgnn models NAME' "
+            "lists them.",
             rich_help_panel=_SPACE,
         ),
     ] = None,
@@ -248,7 +264,7 @@ def tune(
         "seed": seed,
         "device": device,
     }
-    settings = configure(recipe, config, given)
+    settings = configure(recipe, config, given, model=model)
 
     from ihgnn_cli.cli import console, tune_display
     from ihgnn_cli.cli.dashboard import serve
@@ -268,6 +284,7 @@ def tune(
         "hidden": hidden,
         "dropout": dropout,
         "variant": variant,
+        **dict(_named(each) for each in more or ()),
     }
     grid = sampler is SamplerName.GRID
     space, settings = make_space(settings, texts, search_space, grid=grid)
@@ -302,6 +319,15 @@ def tune(
         console.show_json({**result, "folder": folder})
     else:
         tune_display.show(result, done.slots, folder)
+
+
+def _named(text: str) -> tuple[str, str]:
+    from ihgnn_cli.errors import InputError
+
+    name, found, space = text.partition("=")
+    if not found:
+        raise InputError(f"--set takes NAME=SPACE, as --set width=16,32, not '{text}'.")
+    return name.strip(), space.strip()
 
 
 def _total(trials: int | None, points: int | None) -> int:

@@ -97,13 +97,15 @@ class GraphStore:
             **self._graph_columns(grid),
         }
         members = grid.members
-        on_cpu = {
+        on_cpu: _Columns = {
             "graph": grid.wide(grid.graph),
             "origin": grid.wide(grid.origin),
             "nodes": grid.wide(grid.size, empty=0),
             "pairs": grid.wide(np.diff(self.rows.edge_ptr)[grid.graph], empty=0),
         }
-        cut = {name: np.split(each, grid.graph_cuts[1:-1]) for name, each in on_cpu.items()}
+        cut: _Columns = {
+            name: np.split(each, grid.graph_cuts[1:-1]) for name, each in on_cpu.items()
+        }
         for step, layout in enumerate(self._layouts(grid)):
             yield Batch(
                 layout=layout,

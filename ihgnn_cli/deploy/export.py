@@ -14,8 +14,9 @@ from ihgnn_cli.deploy.metadata import KEY, metadata
 from ihgnn_cli.deploy.network import as_onnx, check
 from ihgnn_cli.deploy.onnx_model import check_target, load_onnx
 from ihgnn_cli.deploy.verification import Parity, compare
-from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import written_whole
+from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 # Protocol buffers cannot be larger.
@@ -36,6 +37,20 @@ class Export:
     """`None` where it was not verified."""
 
 
+def check_exportable(checkpoint: Checkpoint) -> None:
+    """Make sure that a checkpoint is of a model that can be exported.
+
+    Raises:
+        InputError: it is of another than IHGNN.
+    """
+    name = checkpoint.config.model_name
+    if name != IHGNN:
+        raise InputError(
+            f"Only {IHGNN} and its variants can be exported, and this is a checkpoint of {name}. "
+            "'ihgnn predict' and 'ihgnn evaluate' take it as it is."
+        )
+
+
 def export_onnx(
     checkpoint: Checkpoint, path: Path, form: Form | None = None, cases: Sequence[Case] = ()
 ) -> Export:
@@ -45,11 +60,12 @@ def export_onnx(
     valid.
 
     Raises:
-        InputError: the path is not one of a .onnx file.
+        InputError: the path is not one of a .onnx file, or the model is another than IHGNN.
         IhgnnError: the file would answer otherwise or be too large, or cannot be written; nothing
             is left of it.
     """
     form = form or Form()
+    check_exportable(checkpoint)
     model, beside = check_target(path)
     if 4 * sum(each.numel() for each in checkpoint.weights.values()) >= _MOST_BYTES:
         raise IhgnnError(

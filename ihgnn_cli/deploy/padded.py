@@ -34,7 +34,7 @@ class PaddedIHGNN(nn.Module):
 
     def __init__(self, checkpoint: Checkpoint, nodes: int | None = None) -> None:
         super().__init__()
-        settings, card = checkpoint.config.model, checkpoint.card
+        settings, card = checkpoint.config.ihgnn, checkpoint.card
         places = min(card.max_nodes, nodes or card.max_nodes)
         self.vocabulary = Vocabulary(card)
         self.members = nn.ModuleList(

@@ -23,7 +23,7 @@ class Reference:
         self._card = checkpoint.card
         self._members = checkpoint.members
         self._layers = checkpoint.config.model.layers
-        self._model = checkpoint.model(_CPU)
+        self._model = checkpoint.ihgnn(_CPU)
 
     def logits(self, graphs: GraphDataset) -> NDArray[np.float64]:
         """[G, C]; of several members, the logarithm of their mean probability."""

@@ -42,7 +42,7 @@ class SparseIHGNN(nn.Module):
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
-        settings, card = checkpoint.config.model, checkpoint.card
+        settings, card = checkpoint.config.ihgnn, checkpoint.card
         self.vocabulary = Vocabulary(card)
         self.neighbor_ends = list(neighbor_ends(card))
         self.members = nn.ModuleList(

@@ -20,6 +20,8 @@ from ihgnn_cli.models.mlp import Generators
 # Pairs of nodes, padding among them, that a method that pads holds at a time. A step of MUTAG (32
 # graphs of up to 28 nodes) is one part; larger graphs come in several.
 PAIRS_AT_ONCE = 2**15
+# Nodes and edges that other methods evaluate at a time: some derive many times as much from them.
+EVALUATED_AT_ONCE = 2**15
 
 
 class AutogradStack(nn.Module):
@@ -44,6 +46,9 @@ class AutogradStack(nn.Module):
         self._by_size = by_size
         for modules in zip(*(each.modules() for each in made), strict=True):
             _give_member_axis(modules)
+
+    dropped_units = 0
+    """Modules draw their dropout themselves."""
 
     @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:
@@ -72,7 +77,7 @@ class AutogradStack(nn.Module):
                     logits, penalty = _logits(output)
                     truth = batch.truth[member, part]
                     loss = F.cross_entropy(logits, truth) + penalty
-                    (loss * share).backward()
+                    torch.autograd.backward(loss * share)
                     of_member.append((part, logits.detach()))
             found.append(of_member)
         return _together(found, batch)
@@ -84,7 +89,12 @@ class AutogradStack(nn.Module):
         graphs = member_graphs(batch, member)
         if not len(graphs):
             return
-        parts = graphs.parts(PAIRS_AT_ONCE) if self._by_size else [(slice(0, len(graphs)), graphs)]
+        if self._by_size:
+            parts = graphs.parts(PAIRS_AT_ONCE)
+        elif self.training:
+            parts = iter([(slice(0, len(graphs)), graphs)])
+        else:  # graphs do not influence each other
+            parts = graphs.runs(EVALUATED_AT_ONCE)
         own = {name: each[member] for name, each in self.inner.named_parameters()}
         own |= {name: each[member] for name, each in self.inner.named_buffers()}
         for part, taken in parts:

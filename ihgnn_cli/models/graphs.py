@@ -1,4 +1,4 @@
-"""Graphs as torch-geometric's layers take them: what a model with automatic differentiation sees."""
+"""Graphs as torch-geometric's layers take them: what models that are differentiated for us see."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -126,6 +126,17 @@ class Graphs:
             if end == len(self) or (end + 1 - start) * self.sizes[start] ** 2 > pairs:
                 yield slice(start, end), self.part(start, end)
                 start = end
+
+    def runs(self, cost: int) -> "Iterator[tuple[slice, Graphs]]":
+        """The graphs in runs of at most so many nodes and edges; a larger one comes alone."""
+        start = taken = 0
+        for at, own in enumerate(map(sum, zip(self.sizes, self.edge_counts, strict=True))):
+            if at > start and taken + own > cost:
+                yield slice(start, at), self.part(start, at)
+                start, taken = at, 0
+            taken += own
+        if start < len(self):
+            yield slice(start, len(self)), self.part(start, len(self))
 
     def part(self, start: int, end: int) -> "Graphs":
         """The graphs from number `start` up to `end`."""

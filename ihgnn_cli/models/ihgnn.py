@@ -70,6 +70,11 @@ class IHGNN(nn.Module):
             h = layer(h, batch, tape, out)
         return self.aggregation(found, tape), h
 
+    @property
+    def dropped_units(self) -> int:
+        """The hidden units of the classifier."""
+        return self.weight.shape[1]
+
     @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:
         """[S, B, classes] logits, with the running statistics and without dropout."""
@@ -77,12 +82,13 @@ class IHGNN(nn.Module):
         return torch.baddbmm(self.bias, hidden, self.weight)
 
     @torch.no_grad()
-    def train_step(self, batch: Batch, factor: Tensor) -> Tensor:
+    def train_step(self, batch: Batch, factor: Tensor, seeds: Sequence[int] = ()) -> Tensor:
         """[S, B, classes] the logits of a batch in training; leaves the gradients.
 
         Each member's gradients are those of its mean cross-entropy. `factor` [S, B, hidden] is
-        what dropout multiplies the hidden units by.
+        what dropout multiplies the hidden units by; nothing else is random.
         """
+        del seeds
         tape: Tape = []
         h, last_layer = self.embed(batch, tape)
         remember([self.input.tail, *(layer.tail for layer in self._blocks)], batch)

@@ -24,7 +24,7 @@ from ihgnn_cli.paths import expanded
 from ihgnn_cli.selection import folder as folders
 from ihgnn_cli.selection.agenda import Agenda
 from ihgnn_cli.selection.executor import NOTHING, Executor, Step
-from ihgnn_cli.selection.memory import stack_size
+from ihgnn_cli.selection.memory import require_room_for, stack_size
 from ihgnn_cli.selection.plan import bundles, selection_units
 from ihgnn_cli.selection.result import Work, identity, make_result
 from ihgnn_cli.selection.work import Job
@@ -103,7 +103,9 @@ def begin(
 
     Raises:
         InputError: the folder holds something else.
+        NoRoomError: a model does not fit in a worker's memory.
     """
+    require_room_for(job, executor)
     final_stack = stack
     if stack is None:
         units = len(selection_units(job.protocol, job.folds))

@@ -1,16 +1,22 @@
-"""The configurations that compete: learning rate × batch size × K."""
+"""The configurations that compete: learning rate × batch size × K, and what else a model has."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from enum import StrEnum
 from itertools import product
+from typing import Any
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.config import RunConfig, parse_setting
 
 PAPER_LR = (0.01, 0.001, 0.0001)
 PAPER_BATCH_SIZE = (32, 64, 128)
 PAPER_LAYERS = (3, 4, 5)
-"""The paper's grid, section "Experimental setup": 27 configurations."""
+"""The paper's grid for IHGNN, section "Experimental setup": 27 configurations."""
+COMMON = ("lr", "batch_size", "layers")
+"""What every configuration says."""
+
+Setting = float | int | str | bool
 
 
 @dataclass(frozen=True)
@@ -21,17 +27,58 @@ class Configuration:
     batch_size: int
     layers: int
     """K."""
+    others: tuple[tuple[str, Setting], ...] = ()
+    """Settings beyond these, in the grid's order, each as plain value."""
 
     def __str__(self) -> str:
-        return f"lr {self.lr:g}, batch size {self.batch_size}, K = {self.layers}"
+        others = "".join(f", {key} {shown(value)}" for key, value in self.others)
+        return f"lr {self.lr:g}, batch size {self.batch_size}, K = {self.layers}{others}"
 
     def applied(self, config: RunConfig) -> RunConfig:
         """The configuration of a training with these values."""
-        return replace(
+        common = replace(
             config,
             model=replace(config.model, layers=self.layers),
             training=replace(config.training, lr=self.lr, batch_size=self.batch_size),
         )
+        return common.with_values(dict(self.others)) if self.others else common
+
+    def as_plain(self) -> dict[str, Setting]:
+        """The values by name, as files hold them."""
+        return {
+            "lr": self.lr,
+            "batch_size": self.batch_size,
+            "layers": self.layers,
+            **dict(self.others),
+        }
+
+
+def configuration(plain: Mapping[str, Any]) -> Configuration:
+    """The configuration in a file.
+
+    Raises:
+        KeyError, TypeError: it is none.
+    """
+    others = tuple((key, value) for key, value in plain.items() if key not in COMMON)
+    if not all(isinstance(value, Setting) for _, value in others):
+        raise TypeError("a setting is a number, a text, true or false")
+    return Configuration(plain["lr"], plain["batch_size"], plain["layers"], others)
+
+
+def with_plain(record: dict[str, Any]) -> dict[str, Any]:
+    """What `asdict` gives of a thing with a `configuration`, with that as files hold it."""
+    found = record["configuration"]
+    if found is None:
+        return record
+    common = {key: found[key] for key in COMMON}
+    return {**record, "configuration": {**common, **dict(found["others"])}}
+
+
+def shown(value: Setting) -> str:
+    """A value for people."""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:g}" if isinstance(value, float) else str(value)
 
 
 def grid(
@@ -39,19 +86,68 @@ def grid(
     lr: Sequence[float] = PAPER_LR,
     batch_size: Sequence[int] = PAPER_BATCH_SIZE,
     layers: Sequence[int] = PAPER_LAYERS,
+    others: Mapping[str, Sequence[Setting]] | None = None,
 ) -> tuple[Configuration, ...]:
     """All combinations, in the order given: of equals, the earlier one is chosen.
 
     Raises:
         InputError: a list is empty or holds a value twice, or a value is out of range.
     """
-    for name, values in (("lr", lr), ("batch-size", batch_size), ("layers", layers)):
+    more = others or {}
+    lists = {"lr": lr, "batch-size": batch_size, "layers": layers, **more}
+    for key, values in lists.items():
+        name = key.replace("_", "-")
         if not values:
             raise InputError(f"--{name} is empty. Give one or several values, as 1,2,3.")
         for at, value in enumerate(values):
             if value in values[:at]:
-                raise InputError(f"--{name} names {value:g} twice. Name it once.")
-    made = tuple(Configuration(*values) for values in product(lr, batch_size, layers))
+                raise InputError(f"--{name} names {shown(value)} twice. Name it once.")
+    made = tuple(
+        Configuration(*common, tuple(zip(more, rest, strict=True)))
+        for common in product(lr, batch_size, layers)
+        for rest in product(*more.values())
+    )
     for each in made:
         each.applied(config)  # refuses what is out of range
     return made
+
+
+def own_grid(
+    config: RunConfig, given: Mapping[str, Sequence[Setting]] | None = None
+) -> tuple[Configuration, ...]:
+    """The grid of the model's own paper, with the lists that are given in place of its own.
+
+    What neither names stays as it is in the configuration.
+
+    Raises:
+        InputError: as of `grid`.
+    """
+    lists: dict[str, Sequence[Any]] = {
+        "lr": (config.training.lr,),
+        "batch_size": (config.training.batch_size,),
+        "layers": (config.model.layers,),
+        **config.spec.grid,
+        **(given or {}),
+    }
+    lr, batch_size, layers = (lists.pop(key) for key in COMMON)
+    return grid(config, lr, batch_size, layers, lists)
+
+
+def listed_settings(config: RunConfig, texts: Sequence[str]) -> dict[str, tuple[Setting, ...]]:
+    """What texts such as `order=2,3` say of the model's settings.
+
+    Raises:
+        InputError: one has not that form, or there is no such setting.
+    """
+    found: dict[str, tuple[Setting, ...]] = {}
+    for text in texts:
+        name, _, values = text.partition("=")
+        pairs = [parse_setting(config, f"{name}={each}") for each in values.split(",")]
+        key = pairs[0][0]
+        found[key] = tuple(_plain(value) for _, value in pairs)
+    return found
+
+
+def _plain(value: Any) -> Setting:
+    plain: Setting = value.value if isinstance(value, StrEnum) else value
+    return plain

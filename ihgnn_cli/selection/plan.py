@@ -1,14 +1,15 @@
 """What the protocol trains, and which of it together.
 
-Units that share K and batch size are trained as one stack, a bundle. Bundles follow from the
-protocol and the sizes of stacks alone, which are fixed when a job begins, never from what is left
-to do: in single precision a model's rounding depends on its neighbours in the stack, and an
-interrupted job has to end with the same numbers.
+Units that share K, batch size and the rest of their shape are trained as one stack, a bundle.
+Bundles follow from the protocol and the sizes of stacks alone, which are fixed when a job begins,
+never from what is left to do: in single precision a model's rounding depends on its neighbours in
+the stack, and an interrupted job has to end with the same numbers.
 """
 
+import hashlib
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
@@ -16,9 +17,10 @@ from ihgnn_cli.data.folds import Fold
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.selection.grid import Configuration
 from ihgnn_cli.selection.units import Stage, Unit
-from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.config import RunConfig, comparable
 
 PAPER_RUNS = 3
+_DIGEST = 8  # hexadecimal digits that tell shapes apart in the names of bundles
 
 
 @dataclass(frozen=True)
@@ -45,13 +47,14 @@ class Protocol:
 
     def as_plain(self) -> dict[str, Any]:
         """The protocol as plain values; those of the grid stand for the configuration's."""
-        config = self.config.as_plain()
-        for section, key in (("model", "layers"), ("training", "lr"), ("training", "batch_size")):
-            del config[section][key]
+        config = comparable(self.config.as_plain())
+        for key in self.grid[0].as_plain():
+            for section in ("model", "training"):
+                config[section].pop(key, None)
         for key in ("split", "split_from"):
             del config["data"][key]
         del config["training"]["device"]
-        return {**config, "grid": [asdict(each) for each in self.grid], "runs": self.runs}
+        return {**config, "grid": [each.as_plain() for each in self.grid], "runs": self.runs}
 
 
 @dataclass(frozen=True)
@@ -92,20 +95,23 @@ def final_units(
 def bundles(units: Iterable[Unit], stack: int) -> list[Bundle]:
     """The units in stacks of nearly equal size, at most `stack` each, the costly ones first."""
 
-    def shape(unit: Unit) -> tuple[int, int]:
-        return -unit.configuration.layers, unit.configuration.batch_size
+    def shape(unit: Unit) -> tuple[Any, ...]:
+        each = unit.configuration
+        others = ",".join(f"{key} {value}" for key, value in each.others)
+        return -each.layers, each.batch_size, others
 
     def neighbors(unit: Unit) -> tuple[object, ...]:
         # Adam moves neighbours with the same learning rate together.
         return *shape(unit), unit.configuration.lr, unit.fold, unit.split, unit.run
 
     made = []
-    for (_, batch_size), group in groupby(sorted(units, key=neighbors), shape):
+    for (_, batch_size, others), group in groupby(sorted(units, key=neighbors), shape):
         members = list(group)
         count = math.ceil(len(members) / stack)
         stage, layers = members[0].stage, members[0].configuration.layers
+        told = f"-{hashlib.sha256(others.encode()).hexdigest()[:_DIGEST]}" if others else ""
         for number in range(count):
             part = slice(*(len(members) * at // count for at in (number, number + 1)))
-            name = f"{stage}-k{layers}-batch{batch_size}-{number}"
+            name = f"{stage}-k{layers}-batch{batch_size}{told}-{number}"
             made.append(Bundle(name, tuple(members[part])))
     return made

@@ -8,9 +8,11 @@ from typing import Any
 import numpy as np
 
 from ihgnn_cli.jsonable import jsonable
+from ihgnn_cli.models.settings import IHGNNSettings
 from ihgnn_cli.selection.agenda import Agenda
 from ihgnn_cli.selection.choice import CHOSEN_BY, scores
 from ihgnn_cli.selection.executor import Executor
+from ihgnn_cli.selection.grid import with_plain
 from ihgnn_cli.selection.paper import paper_accuracy
 from ihgnn_cli.selection.rules import rules
 from ihgnn_cli.selection.summary import summarize
@@ -67,14 +69,17 @@ def make_result(
     summary = summarize(agenda.chosen(), by_fold, final, protocol.runs)
     everything = [each.validated for each in (*selected, *final)]
     classes = np.bincount(job.dataset.graph_class)
-    printed = paper_accuracy(job.dataset.name, protocol.config.model.variant)
+    settings = protocol.config.model
+    variant = settings.variant if isinstance(settings, IHGNNSettings) else None
+    printed = None if variant is None else paper_accuracy(job.dataset.name, variant)
     result: dict[str, Any] = {
         "dataset": job.dataset.name,
+        "model": protocol.config.model_name,
         "graphs": len(job.dataset),
         "majority_share": float(classes.max() / classes.sum()),
         **{name: value for name, value in asdict(summary).items() if name != "folds"},
         "paper": None if printed is None else asdict(printed),
-        "folds": [asdict(fold) for fold in summary.folds],
+        "folds": [with_plain(asdict(fold)) for fold in summary.folds],
         "chosen_by": CHOSEN_BY,
         "models": len(everything),
         "diverged": sum(each.diverged for each in everything),
@@ -98,6 +103,6 @@ def make_result(
         result |= {name: before[name] for name in _TIMING if name in before}
     if job.curves:
         found = rules(selected, protocol.grid, len(job.folds))
-        result["rules"] = [asdict(rule) for rule in found]
+        result["rules"] = [with_plain(asdict(rule)) for rule in found]
     plain: dict[str, Any] = jsonable(result)  # type: ignore[assignment]
     return plain

@@ -7,13 +7,14 @@ holds nothing of the test graphs; `Tested` is read by what reports, when all cho
 import hashlib
 import json
 import math
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
-from ihgnn_cli.selection.grid import Configuration
+from ihgnn_cli.selection.grid import Configuration, Setting, configuration, shown, with_plain
 from ihgnn_cli.training.stack import Epoch
 
 Score = tuple[Fraction, float]
@@ -45,9 +46,10 @@ class Unit:
     def name(self) -> str:
         """Its name as a file."""
         each = self.configuration
+        others = "".join(f"-{key}{_in_name(value)}" for key, value in each.others)
         return (
             f"{self.stage}-fold{self.fold}-split{self.split}-lr{float(each.lr)!r}-batch{each.batch_size}"
-            f"-k{each.layers}-run{self.run}"
+            f"-k{each.layers}{others}-run{self.run}"
         )
 
     def seed(self, seed: int) -> int:
@@ -120,6 +122,7 @@ class Record:
     def line(self) -> str:
         """The file's content."""
         plain = asdict(self.validated)
+        plain["unit"] = with_plain(plain["unit"])
         tested = None if self.tested is None else asdict(self.tested)
         return json.dumps({**plain, "test": tested}, separators=(",", ":")) + "\n"
 
@@ -138,7 +141,7 @@ def parsed(line: str) -> Record:
             Stage(unit["stage"]),
             unit["fold"],
             unit["split"],
-            Configuration(**unit["configuration"]),
+            configuration(unit["configuration"]),
             unit["run"],
         ),
         "best": None if plain["best"] is None else Epoch(**plain["best"]),
@@ -154,3 +157,8 @@ def parsed(line: str) -> Record:
         lists = {key: tuple(test[key]) for key in ("predictions", "hits")}
         tested = Tested(**{**test, **lists})
     return Record(Validated(**values), tested)
+
+
+def _in_name(value: Setting) -> str:
+    """A setting's value with no character that a file's name may not have."""
+    return re.sub(r"[^\w.+-]", "_", shown(value))

@@ -23,6 +23,7 @@ from ihgnn_cli.training.checkpoint import build
 from ihgnn_cli.training.cohort import Cohort, new_cohort
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.devices import computing, is_full_memory
+from ihgnn_cli.training.loading import store_for
 from ihgnn_cli.training.metrics import mean_probabilities
 from ihgnn_cli.training.stack import Member, predict
 
@@ -70,7 +71,7 @@ class Trainer:
     def __init__(self, job: Job, device: torch.device) -> None:
         self.job = job
         self.device = device
-        self._store: tuple[int, GraphStore] | None = None
+        self._store: tuple[int | None, GraphStore] | None = None
 
     def train(
         self, bundle: Bundle, deliver: Deliver, tell: Tell, partial: Path | None = None
@@ -108,13 +109,12 @@ class Trainer:
             ) from error
         return True
 
-    def store(self, layers: int) -> GraphStore:
-        """The graphs for models of K layers; one store at a time is kept."""
-        if self._store is None or self._store[0] != layers:
-            config, dataset = self.job.protocol.config, self.job.dataset
-            features = config.data.features
-            made = GraphStore(dataset, features, dataset.max_nodes, layers, self.device)
-            self._store = layers, made
+    def store(self, config: RunConfig) -> GraphStore:
+        """The graphs for models of as many rounds; one store at a time is kept."""
+        rounds = config.spec.rounds(config.model)
+        if self._store is None or self._store[0] != rounds:
+            dataset = self.job.dataset
+            self._store = rounds, store_for(config, dataset, dataset.max_nodes, self.device)
         return self._store[1]
 
 
@@ -124,7 +124,7 @@ class _Sitting:
     def __init__(self, trainer: Trainer, bundle: Bundle, partial: Path | None) -> None:
         self.job, self.units, self.device = trainer.job, bundle.units, trainer.device
         self.final = self.units[0].stage is Stage.FINAL
-        self.store = trainer.store(self.units[0].configuration.layers)
+        self.store = trainer.store(self.job.config(self.units[0]))
         self.path = None if partial is None else partial / f"{bundle.name}.pt"
         self.cohort = self._new_cohort()
         self.seconds = [0.0] * len(self.units)
@@ -217,7 +217,7 @@ class _Sitting:
             )
         config = self.job.config(self.units[member])
         inputs = inputs_of(self.job.dataset, config.data.features)
-        model = build(config.model, inputs, [config.training.seed])
+        model = build(config, inputs, [config.training.seed])
         model.load_state_dict(course.best_weights)
         logits = predict(model.to(self.device), self.store, graphs)
         predicted = mean_probabilities(logits).argmax(axis=1)

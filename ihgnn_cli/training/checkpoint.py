@@ -11,22 +11,25 @@ import zipfile
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any, BinaryIO, cast
 
 import torch
 from torch import Tensor
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import written_whole
+from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.card import ModelCard, card_from_plain
 from ihgnn_cli.models.ihgnn import IHGNN
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
-from ihgnn_cli.training.config import RunConfig, from_plain
+from ihgnn_cli.training.config import RunConfig, UnknownModelError, from_plain
 from ihgnn_cli.training.seeds import generator
-from ihgnn_cli.training.stack import Epoch
+from ihgnn_cli.training.stack import Epoch, StackedModel
 
 _MARK = "ihgnn checkpoint"
 VERSION = 1
+# Of files that are not trusted: beyond any use, and soon counted.
+_MOST_MEMBERS, _MOST_LAYERS = 10_000, 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,17 +46,35 @@ class Checkpoint:
     progress: dict[str, Any] = field(default_factory=dict)
     """What training needs to go on; empty in a checkpoint that is only used."""
 
-    def model(self, device: torch.device) -> IHGNN:
+    def model(self, device: torch.device) -> StackedModel:
         """The models, ready to answer."""
-        built = build(self.config.model, self.card.inputs, [0] * self.members)
+        built = build(self.config, self.card.inputs, [0] * self.members)
         built.load_state_dict(self.weights)
-        return built.to(device).eval()
+        built.eval()
+        return built.to(device)
+
+    def ihgnn(self, device: torch.device) -> IHGNN:
+        """The same where they are IHGNN.
+
+        Raises:
+            TypeError: they are another model.
+        """
+        built = self.model(device)
+        if not isinstance(built, IHGNN):
+            raise TypeError(f"a model of {self.config.model_name}")
+        return built
 
 
-def build(settings: IHGNNSettings, inputs: Inputs, seeds: Sequence[int]) -> IHGNN:
+def build(config: RunConfig, inputs: Inputs, seeds: Sequence[int]) -> StackedModel:
     """A stack of models at its start, one member a seed."""
     generators = [generator(seed, "parameters") for seed in seeds]
-    return IHGNN(settings, inputs, generators)
+    spec, settings = config.spec, config.model
+    if spec.stacked is not None:
+        return cast("StackedModel", spec.stacked(settings, inputs, generators))
+    make = spec.make
+    if make is None:
+        raise TypeError(f"the model {spec.name} has neither make nor stacked")
+    return AutogradStack(lambda: make(settings, inputs), generators, by_size=spec.by_size)
 
 
 def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
@@ -108,6 +129,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
         return _checkpoint(content, str(path))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
+    except UnknownModelError as error:
+        raise InputError(f"{error} Install the package that it was trained with.") from error
     except InputError as error:
         raise _damaged(path, str(error)) from error
 
@@ -161,7 +184,7 @@ def _checkpoint(content: Mapping[str, Any], origin: str) -> Checkpoint:
         if weight.untyped_storage().nbytes() < weight.numel() * weight.element_size():
             raise ValueError("a weight is larger than its memory")
     # A model of these settings is only built if the weights are there to fill it.
-    if _main_shapes(weights) != _expected_shapes(config.model, card.inputs, members):
+    if not _belong_together(config, card.inputs, members, weights):
         raise ValueError("weights, configuration and card do not belong together")
     if not isinstance(progress, dict):
         raise TypeError("progress is no dictionary")
@@ -177,6 +200,21 @@ def _epoch(plain: Mapping[str, Any]) -> Epoch:
         if type(value) is not (int if name == "epoch" else float) or not math.isfinite(value):
             raise TypeError(f"{name} is {value!r}")
     return epoch
+
+
+def _belong_together(
+    config: RunConfig, inputs: Inputs, members: int, weights: Mapping[str, Tensor]
+) -> bool:
+    """Whether weights are those of a model of these settings, found out without building it."""
+    settings = config.model
+    if isinstance(settings, IHGNNSettings):
+        return _main_shapes(weights) == _expected_shapes(settings, inputs, members)
+    if not 1 <= members <= _MOST_MEMBERS or settings.layers > _MOST_LAYERS:
+        return False
+    with torch.device("meta"):  # shapes without memory
+        built = build(config, inputs, [0])
+    expected = {name: (members, *each.shape[1:]) for name, each in built.state_dict().items()}
+    return {name: tuple(each.shape) for name, each in weights.items()} == expected
 
 
 def _main_shapes(weights: Mapping[str, Tensor]) -> tuple[object, ...]:

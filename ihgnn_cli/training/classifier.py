@@ -12,11 +12,12 @@ from numpy.typing import NDArray
 from ihgnn_cli.data.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.models.ihgnn import IHGNN
+from ihgnn_cli.models.settings import IHGNNSettings
 from ihgnn_cli.training.checkpoint import Checkpoint, load_checkpoint
 from ihgnn_cli.training.devices import computing
+from ihgnn_cli.training.loading import store_for
 from ihgnn_cli.training.metrics import mean_probabilities
-from ihgnn_cli.training.stack import predict
+from ihgnn_cli.training.stack import StackedModel, predict
 
 
 class Classifier(Protocol):
@@ -59,8 +60,11 @@ class TorchClassifier:
 
     @property
     def node_limit(self) -> int | None:
-        """m, but for the variant that sums all nodes."""
-        return self.checkpoint.config.model.variant.node_limit(self.card.max_nodes)
+        """M for IHGNN, but for the variant that sums all nodes; other models take every node."""
+        settings = self.checkpoint.config.model
+        if not isinstance(settings, IHGNNSettings):
+            return None
+        return settings.variant.node_limit(self.card.max_nodes)
 
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
@@ -72,14 +76,12 @@ class TorchClassifier:
             return mean_probabilities(predict(self._model, store, graphs))
 
     @cached_property
-    def _model(self) -> IHGNN:
+    def _model(self) -> StackedModel:
         """Built once: a stream of graphs asks thousands of times."""
         return self.checkpoint.model(self.device)
 
     def _store(self, dataset: GraphDataset) -> GraphStore:
-        layers = self.checkpoint.config.model.layers
-        card = self.card
-        return GraphStore(dataset, card.features, card.max_nodes, layers, self.device)
+        return store_for(self.checkpoint.config, dataset, self.card.max_nodes, self.device)
 
 
 def load_torch(path: Path, device: torch.device) -> TorchClassifier:

@@ -20,14 +20,14 @@ def new_cohort(
     keep_weights: bool = True,
 ) -> "Cohort":
     """Members of one configuration at their start; seed and learning rate are their own."""
-    model = build(config.model, inputs, [member.seed for member in members])
+    model = build(config, inputs, [member.seed for member in members])
     stack = Stack(
         model.to(store.device),
         store,
         members,
         batch_size=config.training.batch_size,
-        hidden=config.model.hidden,
         dropout=config.model.dropout,
+        weight_decay=config.training.weight_decay,
     )
     epochs, patience = config.training.epochs, config.training.patience
     return Cohort(stack, epochs=epochs, patience=patience, keep_weights=keep_weights)

@@ -20,13 +20,20 @@ from ihgnn_cli.data.sources import BUNDLED
 from ihgnn_cli.data.split_choice import HOLDOUT, file_readings, is_drawn
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import written_whole
-from ihgnn_cli.models.settings import IHGNNSettings
+from ihgnn_cli.models.registry import IHGNN, find_model
+from ihgnn_cli.models.settings import IHGNNSettings, ModelSettings
+from ihgnn_cli.models.spec import ModelSpec
 from ihgnn_cli.training.devices import AUTO
 from ihgnn_cli.training.kinds import Recipe
 
-MODEL_NAME = "ihgnn"
 MAX_SEED = 2**63 - 1
+SECTIONS = ("data", "model", "training")
+"""Of a configuration file; a setting's name tells its section."""
 _LARGEST = 10**300  # that is safely a float, and short enough to be shown
+
+
+class UnknownModelError(InputError):
+    """A file is of a model that is not here."""
 
 
 @dataclass(frozen=True)
@@ -57,10 +64,16 @@ class TrainingSettings:
     """Epochs without a better one after which training stops; 0: never."""
     seed: int = 0
     device: str = AUTO
+    weight_decay: float = 0.0
+    """Adam's: this much of each parameter is added to its gradient."""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.lr) and self.lr > 0):
             raise InputError(f"lr must be a finite number above 0, not {self.lr:g}.")
+        if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
+            raise InputError(
+                f"weight_decay must be a finite number from 0, not {self.weight_decay:g}."
+            )
         for name, least in (("batch_size", 1), ("epochs", 1), ("patience", 0)):
             if getattr(self, name) < least:
                 raise InputError(f"{name} must be at least {least}, not {getattr(self, name)}.")
@@ -73,8 +86,38 @@ class RunConfig:
     """All that decides what a training becomes."""
 
     data: DataSettings = field(default_factory=DataSettings)
-    model: IHGNNSettings = field(default_factory=IHGNNSettings)
+    model: ModelSettings = field(default_factory=IHGNNSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
+    model_name: str = IHGNN
+    """Whose settings `model` are."""
+
+    @property
+    def spec(self) -> ModelSpec:
+        """The model's entry in the registry."""
+        return find_model(self.model_name)
+
+    @property
+    def ihgnn(self) -> IHGNNSettings:
+        """The model's settings where it is IHGNN.
+
+        Raises:
+            TypeError: it is another.
+        """
+        if not isinstance(self.model, IHGNNSettings):
+            raise TypeError(f"settings of {self.model_name}, not of {IHGNN}")
+        return self.model
+
+    def of_model(self, name: str) -> "RunConfig":
+        """The configuration with another model at its defaults.
+
+        Raises:
+            InputError: there is no such model.
+        """
+        return replace(self, model=find_model(name).settings(), model_name=name)
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all settings."""
+        return tuple(key.name for name in SECTIONS for key in fields(getattr(self, name)))
 
     def with_values(self, values: Mapping[str, object], origin: str = "") -> "RunConfig":
         """The configuration with these values, by key without section; `origin` for messages.
@@ -82,44 +125,124 @@ class RunConfig:
         Raises:
             InputError: a value is of the wrong type or out of range.
         """
-        changed = {}
-        for section in fields(self):
-            current = getattr(self, section.name)
+        changed: dict[str, Any] = {}
+        for name in SECTIONS:
+            current = getattr(self, name)
             names = {each.name for each in fields(current)}
             own = {key: value for key, value in values.items() if key in names}
-            changed[section.name] = _with_values(current, own, origin)
-        return RunConfig(**changed)
+            changed[name] = _with_values(current, own, origin)
+        return replace(self, **changed)
 
     def as_plain(self) -> dict[str, dict[str, Any]]:
         """Sections of plain values, as a configuration file holds them."""
-        plain = {name: _plain(section) for name, section in asdict(self).items()}
-        plain["model"] = {"name": MODEL_NAME, **plain["model"]}
+        plain = {name: _plain(asdict(getattr(self, name))) for name in SECTIONS}
+        plain["model"] = {"name": self.model_name, **plain["model"]}
         return plain
 
 
+def comparable(plain: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
+    """Sections as files of before `weight_decay` have them, where it is not used."""
+    return {
+        name: {key: value for key, value in section.items() if key != "weight_decay" or value}
+        for name, section in plain.items()
+    }
+
+
 def from_plain(sections: Mapping[str, object], origin: str) -> RunConfig:
-    """A configuration from the sections of a file; what is not named keeps its default."""
-    return RunConfig().with_values(_flat(sections, origin), origin)
+    """A configuration from the sections of a file; what is not named keeps its default.
+
+    Raises:
+        UnknownModelError: it is of a model that is not here.
+        InputError: it holds what is no setting.
+    """
+    config = _of_named_model(sections, origin) or RunConfig()
+    return config.with_values(_flat(sections, origin, config), origin)
 
 
 def configure(
     recipe: Recipe | None = None,
     file: Path | None = None,
     overrides: Mapping[str, object] | None = None,
+    *,
+    model: str | None = None,
 ) -> RunConfig:
     """Defaults, then a file, then a recipe, then overrides (`None` stands for not given).
 
+    Args:
+        recipe: of IHGNN.
+        file: may name the model.
+        overrides: by key.
+        model: its name, where the file does not say another.
+
     Raises:
-        InputError: the file cannot be read or holds what is no setting.
+        InputError: the file cannot be read, or something is no setting or of another model.
     """
-    config = RunConfig()
+    config = RunConfig() if model is None else RunConfig().of_model(model)
     if file is not None:
-        config = config.with_values(_found_beside(_from_file(file), file.parent), str(file))
+        sections = _sections(file)
+        named = _of_named_model(sections, str(file))
+        if named is not None:
+            if model not in (None, named.model_name):
+                raise InputError(
+                    f"{file} is of the model {named.model_name}, not {model}. Leave out --model, "
+                    "or give another file."
+                )
+            config = named
+        values = _flat(sections, str(file), config)
+        config = config.with_values(_found_beside(values, file.parent), str(file))
     if recipe is not None:
         text = (files("ihgnn_cli") / "recipes" / f"{recipe}.toml").read_text(encoding="utf-8")
-        config = config.with_values(_flat(tomllib.loads(text), recipe), recipe)
+        if config.model_name != IHGNN:
+            raise InputError(
+                f"The recipe {recipe} is of {IHGNN}, not of {config.model_name}. Leave out one of "
+                "the two."
+            )
+        config = config.with_values(_flat(tomllib.loads(text), recipe, config), recipe)
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
+    for key in given:
+        if key not in config.names():
+            own = [each.name for each in fields(config.model)]
+            raise InputError(
+                f"The model {config.model_name} has no setting {key}. {_hint(key, own)}"
+            )
     return config.with_values(given)
+
+
+def parse_setting(config: RunConfig, text: str) -> tuple[str, object]:
+    """The key and the value of a text such as `eps=true`, as the setting's type has it.
+
+    Raises:
+        InputError: it has not that form, or there is no such setting.
+    """
+    key, found, value = (part.strip() for part in text.partition("="))
+    if not found:
+        raise InputError(f"--set takes NAME=VALUE, not '{text}'.")
+    own = {each.name: kind for each, kind in _typed_fields(config.model)}
+    if key not in own:
+        raise InputError(
+            f"The model {config.model_name} has no setting {key}. {_hint(key, list(own))}"
+        )
+    return key, read_value(key, value, own[key])
+
+
+def read_value(key: str, text: str, kind: type) -> object:
+    """A text as a setting's type.
+
+    Raises:
+        InputError: it is none.
+    """
+    try:
+        if kind is bool:
+            return {"true": True, "false": False}[text.lower()]
+        return kind(text)
+    except (ValueError, KeyError):
+        words = _words(kind)
+        raise InputError(f"{key} must be {words}, not '{text}'.") from None
+
+
+def setting_kinds(config: RunConfig) -> dict[str, type]:
+    """The types of the model's own settings, by name."""
+    return {each.name: kind for each, kind in _typed_fields(config.model)}
 
 
 def read_config(path: Path) -> RunConfig:
@@ -128,7 +251,7 @@ def read_config(path: Path) -> RunConfig:
     Raises:
         InputError: the file cannot be read or holds what is no setting.
     """
-    return RunConfig().with_values(_from_file(path), str(path))
+    return from_plain(_sections(path), str(path))
 
 
 def write_config(config: RunConfig, path: Path) -> None:
@@ -153,14 +276,25 @@ def write_config(config: RunConfig, path: Path) -> None:
         temporary.write_bytes(text)
 
 
-def _from_file(path: Path) -> dict[str, object]:
+def _sections(path: Path) -> dict[str, object]:
     try:
-        sections = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:  # also of numbers with thousands of digits
         raise InputError(f"{path} is no TOML file: {error}.") from error
-    return _flat(sections, str(path))
+
+
+def _of_named_model(sections: Mapping[str, object], origin: str) -> RunConfig | None:
+    """The defaults of the model that a file names; `None` where it names none."""
+    section = sections.get("model")
+    name = section.get("name") if isinstance(section, Mapping) else None
+    if name is None:
+        return None
+    try:
+        return RunConfig().of_model(str(name))
+    except InputError as error:
+        raise UnknownModelError(f"{origin}: {error}") from error
 
 
 def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:
@@ -180,13 +314,9 @@ def _is_file(folder: Path, value: str) -> bool:
         return False
 
 
-def _flat(sections: Mapping[str, object], origin: str) -> dict[str, object]:
+def _flat(sections: Mapping[str, object], origin: str, config: RunConfig) -> dict[str, object]:
     """Keys without their sections, each checked to stand in the right one."""
-    config = RunConfig()
-    known = {
-        each.name: [key.name for key in fields(getattr(config, each.name))]
-        for each in fields(config)
-    }
+    known = {name: [key.name for key in fields(getattr(config, name))] for name in SECTIONS}
     known["model"].append("name")
     found: dict[str, object] = {}
     for name, section in sections.items():
@@ -200,9 +330,7 @@ def _flat(sections: Mapping[str, object], origin: str) -> dict[str, object]:
                     f"{origin}: no setting {key} in [{name}]. {_hint(key, known[name])}"
                 )
             found[key] = value
-    model = found.pop("name", MODEL_NAME)
-    if model != MODEL_NAME:
-        raise InputError(f"{origin}: no model {model!r}. There is {MODEL_NAME}.")
+    found.pop("name", None)
     return found
 
 
@@ -234,9 +362,19 @@ def _checked(key: str, value: object, kind: type, origin: str) -> object:
     if kind is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)
     if type(value) is not kind:
-        names = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-        raise InputError(f"{_told(origin)}{key} must be {names[kind]}, not {value!r}.")
+        raise InputError(f"{_told(origin)}{key} must be {_words(kind)}, not {value!r}.")
     return value
+
+
+def _words(kind: type) -> str:
+    if issubclass(kind, StrEnum):
+        return f"one of {', '.join(kind)}"
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}[kind]
+
+
+def _typed_fields(section: Any) -> list[tuple[Any, type]]:
+    hints = get_type_hints(type(section))
+    return [(each, hints[each.name]) for each in fields(section)]
 
 
 def _told(origin: str) -> str:

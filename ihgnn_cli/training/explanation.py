@@ -1,15 +1,18 @@
 """Why a model answers as it does: the weights of its layers, and the nodes that mattered."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from ihgnn_cli.data.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset, Value
+from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.readout import SortConcat
+from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.training.classifier import TorchClassifier
 from ihgnn_cli.training.evaluation import part_of
 from ihgnn_cli.training.kinds import Part
@@ -28,7 +31,7 @@ class Position:
     label: Value
     degree: int
     change: float
-    """The log-odds of the predicted class, minus those with the node's row set to zero."""
+    """The log-odds of the predicted class, minus those with the node left out."""
 
 
 @dataclass(frozen=True)
@@ -46,7 +49,9 @@ class GraphExplanation:
 
 
 def layer_weights(classifier: TorchClassifier) -> list[float] | None:
-    """[K + 1] theta, the mean over members; `None` for a variant without."""
+    """[K + 1] theta, the mean over members; `None` for a variant or model without."""
+    if classifier.checkpoint.config.model_name != IHGNN:
+        return None
     theta = classifier.checkpoint.weights.get("aggregation.theta")
     return None if theta is None else theta.double().mean(0).tolist()
 
@@ -55,9 +60,10 @@ def layer_weights(classifier: TorchClassifier) -> list[float] | None:
 def explain_graph(
     classifier: TorchClassifier, original: GraphDataset, words: GraphDataset, graph: int
 ) -> GraphExplanation:
-    """Set the row of one node after the other to zero in the readout, and see what changes.
+    """Leave out one node after the other, and see what changes.
 
-    The sorted positions of the other nodes stay as they are. Of several members, the mean
+    Of IHGNN, the node's row in the readout is set to zero, and the sorted positions of the other
+    nodes stay as they are; of other models, the node's features are. Of several members, the mean
     probability counts, and positions are those of the first.
 
     Args:
@@ -75,27 +81,11 @@ def explain_graph(
             f"({counted(len(original), 'graph')})."
         )
     card = classifier.card
-    model = classifier.checkpoint.model(classifier.device)
-    store = GraphStore(words, card.features, card.max_nodes, None, classifier.device)
-    members = classifier.checkpoint.members
-    batch = store.batch([np.array([graph])] * members)
-    h, last_layer = model.embed(batch)
-    nodes = h.shape[1]
-    position: list[int | None] = [None] * nodes
-    if isinstance(model.readout, SortConcat):
-        slots = model.readout.slots(h, last_layer, batch).view(members, nodes)
-        rank = slots - slots.min(dim=1, keepdim=True).values
-        position = [each if each < card.max_nodes else None for each in rank[0].tolist()]
-        read = _read_sorted(model.readout, h, rank)
+    if classifier.checkpoint.config.model_name == IHGNN:
+        position, probabilities = _without_each_row(classifier, words, graph)
     else:
-        summed = h.sum(1, keepdim=True)
-        each_left_out = torch.cat([summed, summed - h], dim=1)
-        if model.readout.relu:
-            each_left_out.relu_()
-        read = torch.bmm(each_left_out, model.readout.weight)
-    hidden = (read + model.hidden_bias).relu_()
-    logits = torch.baddbmm(model.bias, hidden, model.weight).cpu().numpy()
-    probabilities = mean_probabilities(logits)
+        probabilities = _without_each_feature(classifier, words, graph)
+        position = [None] * (len(probabilities) - 1)
     predicted = int(probabilities[0].argmax())
     other = np.delete(probabilities, predicted, axis=1).sum(axis=1)  # not 1 - p, which rounds
     smallest = np.finfo(np.float64).tiny
@@ -121,6 +111,51 @@ def explain_graph(
         float(probabilities[0, predicted]),
         tuple(found),
     )
+
+
+def _without_each_row(
+    classifier: TorchClassifier, words: GraphDataset, graph: int
+) -> tuple[list[int | None], NDArray[np.float64]]:
+    """The sorted position of each node, and [1 + n, C] answers with all rows and without each."""
+    card = classifier.card
+    model = classifier.checkpoint.ihgnn(classifier.device)
+    store = GraphStore(words, card.features, card.max_nodes, None, classifier.device)
+    members = classifier.checkpoint.members
+    batch = store.batch([np.array([graph])] * members)
+    h, last_layer = model.embed(batch)
+    nodes = h.shape[1]
+    position: list[int | None] = [None] * nodes
+    if isinstance(model.readout, SortConcat):
+        slots = model.readout.slots(h, last_layer, batch).view(members, nodes)
+        rank = slots - slots.min(dim=1, keepdim=True).values
+        position = [each if each < card.max_nodes else None for each in rank[0].tolist()]
+        read = _read_sorted(model.readout, h, rank)
+    else:
+        summed = h.sum(1, keepdim=True)
+        each_left_out = torch.cat([summed, summed - h], dim=1)
+        if model.readout.relu:
+            each_left_out.relu_()
+        read = torch.bmm(each_left_out, model.readout.weight)
+    hidden = (read + model.hidden_bias).relu_()
+    logits = torch.baddbmm(model.bias, hidden, model.weight).cpu().numpy()
+    return position, mean_probabilities(logits)
+
+
+def _without_each_feature(
+    classifier: TorchClassifier, words: GraphDataset, graph: int
+) -> NDArray[np.float64]:
+    """[1 + n, C] answers for the graph, and for copies in which one node has no features."""
+    nodes = int(np.diff(words.node_ptr)[graph])
+    copies = words.select([graph] * (nodes + 1))
+    bare = np.arange(1, nodes + 1) * nodes + np.arange(nodes)
+    label = copies.node_label.copy()
+    label[bare] = UNKNOWN
+    attributes = copies.node_attributes
+    if attributes is not None:
+        attributes = attributes.copy()
+        attributes[bare] = 0
+    without = replace(copies, node_label=label, node_attributes=attributes)
+    return classifier.probabilities(without, np.arange(nodes + 1))
 
 
 def _read_sorted(readout: SortConcat, h: Tensor, rank: Tensor) -> Tensor:

@@ -3,6 +3,9 @@
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
+from ihgnn_cli.data.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.sources import Origin, locate, read
@@ -29,3 +32,11 @@ def load_data(
         raise InputError(f"{dataset.name} has no node attributes. Use --features labels.")
     given = str(source.path) if source.origin is Origin.PATH else config.data.dataset
     return replace(config, data=replace(config.data, dataset=given)), dataset
+
+
+def store_for(
+    config: RunConfig, dataset: GraphDataset, max_nodes: int, device: torch.device
+) -> GraphStore:
+    """The graphs as the model of a configuration takes them."""
+    rounds = config.spec.rounds(config.model)
+    return GraphStore(dataset, config.data.features, max_nodes, rounds, device)

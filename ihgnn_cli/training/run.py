@@ -13,7 +13,6 @@ from typing import Any
 
 import torch
 
-from ihgnn_cli.data.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.split_choice import choose, is_drawn
 from ihgnn_cli.data.splits import Split
@@ -26,8 +25,9 @@ from ihgnn_cli.training.checkpoint import Checkpoint, load_checkpoint, save_chec
 from ihgnn_cli.training.cohort import new_cohort
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.devices import computing, is_full_memory, resolve_device
-from ihgnn_cli.training.loading import load_data
+from ihgnn_cli.training.loading import load_data, store_for
 from ihgnn_cli.training.metrics import Metrics, mean_probabilities, measure
+from ihgnn_cli.training.needs import require_room
 from ihgnn_cli.training.provenance import provenance
 from ihgnn_cli.training.stack import Epoch, Member, predict
 
@@ -85,10 +85,12 @@ def prepare(
 
     Raises:
         InputError: data, split, features or device are not to be had.
+        NoRoomError: the model does not fit in memory.
     """
     device = resolve_device(config.training.device)
     config, dataset = load_data(config, data_root=data_root, offline=offline, progress=progress)
     text = config.data.split if folder is None else str(folder / folders.SPLITS)
+    require_room(config, dataset, device)
     split = choose(text, dataset, config.training.seed)
     config = replace(config, training=replace(config.training, device=str(device)))
     card = describe(config.data.dataset, dataset, config.data.features, split)
@@ -155,13 +157,7 @@ class _Sitting:
         self.folder = folder
         self.started = time.monotonic()
         config, split = prepared.config, prepared.split
-        self.store = GraphStore(
-            prepared.dataset,
-            config.data.features,
-            prepared.card.max_nodes,
-            config.model.layers,
-            prepared.device,
-        )
+        self.store = store_for(config, prepared.dataset, prepared.card.max_nodes, prepared.device)
         member = Member(config.training.seed, config.training.lr, split.train, split.validation)
         self.cohort = new_cohort(config, prepared.card.inputs, self.store, [member])
         self.stack = self.cohort.stack

@@ -40,13 +40,22 @@ class StackedModel(Protocol):
     def __call__(self, batch: Batch, /) -> Tensor:
         """[S, B, classes] logits."""
 
-    def train_step(self, batch: Batch, factor: Tensor) -> Tensor:
-        """The logits in training, with dropout by `factor` [S, B, hidden]; leaves the gradients."""
+    @property
+    def dropped_units(self) -> int:
+        """Units a graph that dropout is drawn for here; 0 where the model draws itself."""
+
+    def train_step(self, batch: Batch, factor: Tensor, seeds: Sequence[int]) -> Tensor:
+        """The logits in training; leaves the gradients.
+
+        Dropout multiplies by `factor` [S, B, dropped units]; what else is random follows from the
+        members' `seeds` of this step.
+        """
 
     def train(self) -> object:
         """This and the rest as in torch.nn.Module."""
 
     def modules(self) -> Iterator[nn.Module]: ...  # noqa: D102
+    def to(self, device: torch.device, /) -> "StackedModel": ...  # noqa: D102
     def eval(self) -> object: ...  # noqa: D102
     def parameters(self) -> Iterator[nn.Parameter]: ...  # noqa: D102
     def state_dict(self) -> dict[str, Tensor]: ...  # noqa: D102
@@ -94,7 +103,8 @@ class Stack:
         store: the graphs, of which members use their own.
         members: in the order of the model's leading axis.
         batch_size: graphs a step and member.
-        hidden: units that dropout is drawn for.
+        dropout: of members that have none of their own.
+        weight_decay: Adam's.
     """
 
     def __init__(
@@ -104,17 +114,17 @@ class Stack:
         members: Sequence[Member],
         *,
         batch_size: int,
-        hidden: int,
         dropout: float,
+        weight_decay: float = 0.0,
     ) -> None:
         self.model = model
         self.store = store
         self.members = tuple(members)
         self.batch_size = batch_size
         self.epoch = 0
-        self._hidden = hidden
         self._dropout = dropout
-        self._optimizer = _StackedAdam(model, self.members, self._steps)
+        self._weight_decay = weight_decay
+        self._optimizer = self._new_optimizer()
         self._evaluated: dict[str, list[Batch]] = {}
 
     def train_epoch(self) -> list[Epoch]:
@@ -156,7 +166,7 @@ class Stack:
                 setattr(module, name, buffer[index])
         self.members = tuple(self.members[each] for each in positions)
         self._evaluated.clear()
-        self._optimizer = _StackedAdam(self.model, self.members, self._steps)
+        self._optimizer = self._new_optimizer()
         self._optimizer.restore(
             {
                 "first": state["first"][index],
@@ -179,6 +189,9 @@ class Stack:
         self.model.load_state_dict(state["model"])  # type: ignore[arg-type]
         self._optimizer.restore(state["optimizer"])  # type: ignore[arg-type]
 
+    def _new_optimizer(self) -> "_StackedAdam":
+        return _StackedAdam(self.model, self.members, self._steps, self._weight_decay)
+
     def _steps(self, member: Member) -> int:
         return math.ceil(len(member.train) / self.batch_size)
 
@@ -198,7 +211,8 @@ class Stack:
             drawn = np.where(batch.origin < 0, 0, first + part.start + batch.origin)
             rows = torch.from_numpy(drawn.ravel()).to(self.store.device)
             factor = factors.index_select(0, rows).view(*drawn.shape, -1)
-            tally.add(batch, self.model.train_step(batch, factor))
+            seeds = [self._seed(member, step) for member in self.members]
+            tally.add(batch, self.model.train_step(batch, factor, seeds))
             self._optimizer.step(step)
         return tally.means()
 
@@ -210,8 +224,15 @@ class Stack:
         drawn = generator(member.seed, "epoch", self.epoch)
         dropout = self._dropout if member.dropout is None else member.dropout
         order = torch.randperm(len(member.train), generator=drawn).numpy()
-        kept = torch.rand(len(member.train), self._hidden, generator=drawn) >= dropout
+        units = self.model.dropped_units
+        kept = torch.rand(len(member.train), units, generator=drawn) >= dropout
         return member.train[order], kept / (1 - dropout)
+
+    def _seed(self, member: Member, step: int) -> int:
+        """Of what a model draws itself; none is asked where all is drawn here."""
+        if self.model.dropped_units:
+            return 0
+        return generator(member.seed, f"step {step} of epoch", self.epoch).initial_seed()
 
 
 class _Tally:
@@ -246,8 +267,13 @@ class _StackedAdam:
     """
 
     def __init__(
-        self, model: StackedModel, members: Sequence[Member], steps: Callable[[Member], int]
+        self,
+        model: StackedModel,
+        members: Sequence[Member],
+        steps: Callable[[Member], int],
+        weight_decay: float,
     ) -> None:
+        self._weight_decay = weight_decay
         values, gradients = _flattened(list(model.parameters()))
         self._first = torch.zeros_like(values)
         self._second = torch.zeros_like(values)
@@ -287,7 +313,7 @@ class _StackedAdam:
                 beta1=BETAS[0],
                 beta2=BETAS[1],
                 lr=run.lr,
-                weight_decay=0,
+                weight_decay=self._weight_decay,
                 eps=EPS,
                 maximize=False,
             )

@@ -42,7 +42,7 @@ def checkpoint(mutag: GraphDataset) -> Checkpoint:
     config = RunConfig(model=IHGNNSettings(layers=1, width=8, hidden=8))
     split = Split(np.arange(100), np.arange(100, 150), np.arange(150, 188))
     card = describe("MUTAG", mutag, Features.LABELS, split)
-    model = checkpoints.build(config.model, card.inputs, [0])
+    model = checkpoints.build(config, card.inputs, [0])
     return Checkpoint(config, card, model.state_dict(), 1, None)
 
 

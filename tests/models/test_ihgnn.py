@@ -692,9 +692,7 @@ def stack_of(
     batch_size: int,
 ) -> Stack:
     model = IHGNN(made, inputs, [generator(each.seed, "parameters") for each in members]).double()
-    return Stack(
-        model, store, members, batch_size=batch_size, hidden=made.hidden, dropout=made.dropout
-    )
+    return Stack(model, store, members, batch_size=batch_size, dropout=made.dropout)
 
 
 @pytest.mark.parametrize("variant", list(Variant))
@@ -772,9 +770,9 @@ def test_dropout_drops_its_share_and_scales_the_rest_up(monkeypatch: pytest.Monk
     seen: list[Tensor] = []
     train_step = IHGNN.train_step
 
-    def watched(self: IHGNN, batch: Batch, factor: Tensor) -> Tensor:
+    def watched(self: IHGNN, batch: Batch, factor: Tensor, seeds: Sequence[int]) -> Tensor:
         seen.append(factor)
-        return train_step(self, batch, factor)
+        return train_step(self, batch, factor, seeds)
 
     monkeypatch.setattr(IHGNN, "train_step", watched)
     data = dataset(*FIVE * 20)

@@ -13,7 +13,8 @@ from ihgnn_cli.data.folds import draw_folds
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
 from ihgnn_cli.selection.executor import Executor
 from ihgnn_cli.selection.grid import Configuration
-from ihgnn_cli.selection.memory import member_bytes, parameter_count, stack_size, worker_bytes
+from ihgnn_cli.selection.memory import member_bytes, stack_size, worker_bytes
+from ihgnn_cli.training.needs import parameter_count
 from ihgnn_cli.selection.plan import Protocol
 from ihgnn_cli.selection.work import Job
 from ihgnn_cli.training import checkpoint
@@ -65,9 +66,9 @@ def fitting(
 
 
 def test_the_parameters_of_a_small_model_are_counted_by_hand() -> None:
-    settings = IHGNNSettings(width=2, hidden=3)
+    config = RunConfig(model=IHGNNSettings(layers=1, width=2, hidden=3))
     # MLP0 has matrices of 4×2 and 2×2, the layer of 6×2 and 2×2, the classifier of 10×3 and 3×2.
-    found = parameter_count(settings, Inputs(labels=4, attributes=0, classes=2, max_nodes=5), 1)
+    found = parameter_count(config, Inputs(labels=4, attributes=0, classes=2, max_nodes=5))
     assert found == (8 + 4) + (12 + 4) + (30 + 6)
 
 
@@ -77,10 +78,10 @@ def test_the_parameters_of_a_small_model_are_counted_by_hand() -> None:
 def test_the_parameters_are_those_of_the_model_to_within_a_few_per_cent(
     variant: Variant, layers: int, inputs: Inputs
 ) -> None:
-    settings = IHGNNSettings(layers=layers, variant=variant)
-    model = checkpoint.build(settings, inputs, [0])
+    config = RunConfig(model=IHGNNSettings(layers=layers, variant=variant))
+    model = checkpoint.build(config, inputs, [0])
     real = sum(parameter.numel() for parameter in model.parameters())
-    assert parameter_count(settings, inputs, layers) == pytest.approx(real, rel=0.03)
+    assert parameter_count(config, inputs) == pytest.approx(real, rel=0.03)
 
 
 @pytest.mark.parametrize(
@@ -94,8 +95,9 @@ def test_the_parameters_are_those_of_the_model_to_within_a_few_per_cent(
     ],
 )
 def test_the_parameters_follow_the_variant(variant: str, layer: int, classifier: int) -> None:
-    settings = IHGNNSettings(width=2, hidden=3, variant=Variant(variant))
-    found = parameter_count(settings, Inputs(labels=4, attributes=0, classes=2, max_nodes=5), 1)
+    settings = IHGNNSettings(layers=1, width=2, hidden=3, variant=Variant(variant))
+    config = RunConfig(model=settings)
+    found = parameter_count(config, Inputs(labels=4, attributes=0, classes=2, max_nodes=5))
     assert found == (8 + 4) + layer + classifier + 6
 
 
@@ -124,7 +126,7 @@ def test_the_largest_of_the_grid_counts() -> None:
 
 def test_the_parameters_are_kept_several_times() -> None:
     inputs = Inputs(labels=1, attributes=0, classes=2, max_nodes=10)
-    parameters = parameter_count(IHGNNSettings(), inputs, 3)
+    parameters = parameter_count(RunConfig(), inputs)
     assert member_bytes(job()) > 4 * 4 * parameters  # value, gradient and two moments at least
 
 

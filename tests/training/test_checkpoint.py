@@ -40,7 +40,7 @@ def made(settings: IHGNNSettings = SMALL, members: int = 1) -> Checkpoint:
     split = Split(np.arange(8), np.array([8, 9]), np.array([10, 11]))
     card = describe("MUTAG", dataset, Features.LABELS, split)
     config = RunConfig(model=settings)
-    weights = build(config.model, card.inputs, list(range(members))).state_dict()
+    weights = build(config, card.inputs, list(range(members))).state_dict()
     return Checkpoint(config, card, weights, members, EPOCH)
 
 

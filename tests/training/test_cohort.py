@@ -65,11 +65,10 @@ def exact(members: Sequence[Member], **settings: object) -> Cohort:
     config = configure(overrides={**SMALL, **settings})
     inputs = inputs_of(mutag(), Features.LABELS)
     stack = Stack(
-        build(config.model, inputs, [member.seed for member in members]).double(),
+        build(config, inputs, [member.seed for member in members]).double(),
         ExactStore(mutag(), Features.LABELS, mutag().max_nodes, 2, CPU),
         members,
         batch_size=config.training.batch_size,
-        hidden=config.model.hidden,
         dropout=config.model.dropout,
     )
     return Cohort(stack, epochs=config.training.epochs, patience=config.training.patience)

@@ -41,7 +41,6 @@ def trained(device: str) -> Epoch:
         GraphStore(MUTAG, Features.LABELS, MUTAG.max_nodes, 2, place),
         [Member(0, 0.001, np.arange(150), np.arange(150, 188))],
         batch_size=32,
-        hidden=8,
         dropout=0.5,
     )
     return stack.train_epoch()[0]

@@ -24,7 +24,7 @@ GRAPH = 5
 def classifier(seeds: tuple[int, ...] = (0,), **settings: object) -> TorchClassifier:
     config = configure(overrides={"width": 4, "hidden": 8, "layers": 2, **settings})
     card = describe("MUTAG", MUTAG, Features.LABELS, holdout(MUTAG.graph_class, 0))
-    weights = build(config.model, card.inputs, list(seeds)).state_dict()
+    weights = build(config, card.inputs, list(seeds)).state_dict()
     return TorchClassifier(Checkpoint(config, card, weights, len(seeds), None), CPU)
 
 

@@ -1,5 +1,7 @@
 """What several baselines are made of."""
 
+from itertools import pairwise
+
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
@@ -23,7 +25,7 @@ class Norm(nn.BatchNorm1d):
 def mlp(*widths: int, norm: bool = False) -> nn.Sequential:
     """Linear maps from width to width with a ReLU between, behind a `Norm` where asked for."""
     pieces: list[nn.Module] = []
-    for before, after in zip(widths, widths[1:], strict=False):
+    for before, after in pairwise(widths):
         if pieces:
             pieces += [Norm(before)] * norm + [nn.ReLU()]
         pieces.append(nn.Linear(before, after))
@@ -47,7 +49,7 @@ class Classifier(nn.Module):
 
 
 class SumClassifier(nn.Module):
-    """Sum pooling and a two-layer MLP: how the paper turns methods for nodes into some for graphs."""
+    """Sum pooling and a two-layer MLP: how the paper makes methods for nodes ones for graphs."""
 
     def __init__(self, width: int, settings: ModelSettings, inputs: Inputs) -> None:
         super().__init__()

@@ -20,7 +20,7 @@ from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import exclusive
 from ihgnn_cli.jsonable import jsonable
-from ihgnn_cli.selection.memory import fitting, model_bytes, paying
+from ihgnn_cli.selection.memory import fitting, paying
 from ihgnn_cli.selection.tuning.conductor import Conductor, Watch
 from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
 from ihgnn_cli.selection.tuning.ledger import Ledger
@@ -30,7 +30,8 @@ from ihgnn_cli.selection.tuning.space import SearchSpace
 from ihgnn_cli.selection.tuning.storage import Address, speaking
 from ihgnn_cli.selection.tuning.trainer import Task
 from ihgnn_cli.selection.workers import Places
-from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.config import RunConfig, comparable
+from ihgnn_cli.training.needs import model_bytes, require_room
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -67,6 +68,7 @@ class Search:
         for name in self.space.parts:
             for section in plain.values():
                 section.pop(name, None)
+        plain = comparable(plain)
         data, training = plain["data"], plain["training"]
         for section, key in ((data, "split"), (data, "split_from"), (training, "device")):
             del section[key]
@@ -133,11 +135,19 @@ def prepare(
 
 
 def trials_together(search: Search, places: Places) -> int:
-    """How many trials a worker trains as one stack, by itself: as many as pay and fit."""
+    """How many trials a worker trains as one stack, by itself: as many as pay and fit.
+
+    Raises:
+        NoRoomError: not even the smallest of the space fits in memory.
+    """
     learning = search.sampler in (SamplerName.TPE, SamplerName.GP)
     on_gpu = places.first.type == "cuda"
     models = (_LEARNING_CUDA if on_gpu else _LEARNING_CPU) if learning else paying(places.first)
     corners = search.space.corners(search.config)
+    for corner in search.space.smallest(search.config):
+        require_room(corner, search.dataset, places.first, places.memory)
+    if search.config.spec.stacked is None:
+        return 1
     each = max(model_bytes(search.dataset, corner) for corner in corners)
     models = min(models, fitting(places.memory, places.first, search.dataset, each))
     return max(1, models // len(search.inner))

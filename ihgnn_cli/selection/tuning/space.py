@@ -8,16 +8,16 @@ one with `values`.
 import math
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, Variant
+from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.selection.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
-from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.config import RunConfig, setting_kinds
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -26,22 +26,8 @@ Value = float | int | str | bool
 Params = dict[str, Value]
 """A point of the space: the settings of a trial."""
 
-_KINDS: dict[str, type] = {
-    "lr": float,
-    "batch_size": int,
-    "layers": int,
-    "width": int,
-    "hidden": int,
-    "dropout": float,
-    "variant": Variant,
-    "sort_key": SortKey,
-    "sort_order": SortOrder,
-    "readout_relu": bool,
-    "theta_init": ThetaInit,
-}
-"""The settings that can be searched, as in a configuration file."""
-_MEMBERS_OWN = ("lr", "dropout")
-"""What models of one stack may differ in."""
+Kinds = Mapping[str, type]
+"""The settings of a model that can be searched, as in a configuration file, with their types."""
 _BY_SCALE = ("lr",)
 """What is searched on a logarithmic scale unless somebody says otherwise."""
 
@@ -85,11 +71,29 @@ class Choice:
 Part = Range | Choice
 
 
+def kinds_of(config: RunConfig) -> dict[str, type]:
+    """What can be searched for the model of a configuration."""
+    return {
+        "lr": float,
+        "batch_size": int,
+        **setting_kinds(config),
+        "weight_decay": float,
+    }
+
+
+def _members_own(config: RunConfig) -> tuple[str, ...]:
+    """What models of one stack may differ in."""
+    return ("lr", "dropout") if config.spec.stacked is not None else ("lr",)
+
+
 @dataclass(frozen=True)
 class SearchSpace:
     """The settings that are searched, each with what it may be."""
 
     parts: Mapping[str, Part]
+    kinds: Kinds = field(default_factory=lambda: kinds_of(RunConfig()))
+    members_own: tuple[str, ...] = field(default_factory=lambda: _members_own(RunConfig()))
+    """What models of one stack may differ in."""
 
     def as_plain(self) -> dict[str, Any]:
         """As a file holds it."""
@@ -97,7 +101,7 @@ class SearchSpace:
 
     def distributions(self) -> "dict[str, BaseDistribution]":
         """The space as Optuna knows it."""
-        return {name: _distribution(_KINDS[name], part) for name, part in self.parts.items()}
+        return {name: _distribution(self.kinds[name], part) for name, part in self.parts.items()}
 
     def applied(self, config: RunConfig, params: Mapping[str, Value]) -> RunConfig:
         """The configuration of a training with a trial's settings."""
@@ -112,7 +116,7 @@ class SearchSpace:
 
     def shape(self, params: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
         """What trials that are trained as one stack have in common."""
-        return tuple((name, params[name]) for name in self.parts if name not in _MEMBERS_OWN)
+        return tuple((name, params[name]) for name in self.parts if name not in self.members_own)
 
     def size(self) -> int | None:
         """The points of the grid; `None` where a part is a range and has no grid."""
@@ -121,7 +125,7 @@ class SearchSpace:
 
     def points(self) -> Iterator[Params]:
         """The grid, neighbours alike in shape so that they make a stack."""
-        names = sorted(self.parts, key=lambda name: name in _MEMBERS_OWN)
+        names = sorted(self.parts, key=lambda name: name in self.members_own)
         values = [part.values for name in names if isinstance(part := self.parts[name], Choice)]
         for point in product(*values):
             found = dict(zip(names, point, strict=True))
@@ -136,12 +140,35 @@ class SearchSpace:
         words: list[Params] = [{}]
         for name, part in self.parts.items():
             if isinstance(part, Range):
-                largest[name] = _KINDS[name](part.high)
-            elif issubclass(_KINDS[name], StrEnum):
+                largest[name] = self.kinds[name](part.high)
+            elif issubclass(self.kinds[name], str):
                 words = [{**each, name: value} for each in words for value in part.values]
             else:
                 largest[name] = max(part.values)
         return [config.with_values({**largest, **each}) for each in words]
+
+    def smallest(self, config: RunConfig) -> list[RunConfig]:
+        """The configuration with the smallest values: what any trial takes at least."""
+        least: Params = {}
+        for name, part in self.parts.items():
+            if isinstance(part, Range):
+                least[name] = self.kinds[name](part.low)
+            elif not issubclass(self.kinds[name], str):
+                least[name] = min(part.values)
+        return [config.with_values(least)]
+
+
+def default_space(config: RunConfig, *, grid: bool) -> dict[str, Part]:
+    """The ranges of the model's own paper; where it tries one learning rate, those of IHGNN's."""
+    if config.model_name == IHGNN:
+        return paper_space(grid=grid)
+    found: dict[str, Part] = {"lr": paper_space(grid=grid)["lr"]}
+    for name, values in config.spec.grid.items():
+        if name != "lr":
+            found[name] = Choice(tuple(values))
+        elif len(values) > 1:
+            found[name] = Choice(values) if grid else Range(min(values), max(values), log=True)
+    return found
 
 
 def paper_space(*, grid: bool = False) -> dict[str, Part]:
@@ -165,14 +192,20 @@ def make_space(
         InputError: a setting is unknown, a value is none of its kind or out of range, nothing is
             left to search, or a grid is asked for and a part is a range.
     """
-    parts = paper_space(grid=grid)
+    kinds = kinds_of(config)
+    parts = default_space(config, grid=grid)
     if file is not None:
-        parts |= _from_file(file)
+        parts |= _from_file(file, kinds)
     for name, text in given.items():
         if text is not None:
-            parts[name] = _from_text(name, text)
+            if name not in kinds:
+                raise InputError(
+                    f"The model {config.model_name} has no setting {name}. There are "
+                    f"{', '.join(kinds)}."
+                )
+            parts[name] = _from_text(name, text, kinds)
     for name, part in parts.items():
-        _check(config, name, part)
+        _check(config, name, part, kinds[name])
         if grid and isinstance(part, Range):
             raise InputError(
                 f"A grid needs lists, and {_option(name)} is a range ({part}). Give values with "
@@ -184,27 +217,27 @@ def make_space(
         if isinstance(part, Choice) and len(part.values) == 1
     }
     # In one order, however they were given: processes of one search share the grid's.
-    left = {name: parts[name] for name in _KINDS if name in parts and name not in settled}
+    left = {name: parts[name] for name in kinds if name in parts and name not in settled}
     if not left:
         raise InputError(
             "Nothing is left to search: every setting has one value. Give ranges (0.0001:0.01) or "
             "lists (32,64), or use 'ihgnn train'."
         )
-    return SearchSpace(left), config.with_values(settled)
+    return SearchSpace(left, kinds, _members_own(config)), config.with_values(settled)
 
 
-def _from_text(name: str, text: str) -> Part:
+def _from_text(name: str, text: str, kinds: Kinds) -> Part:
     try:
         if ":" not in text:
-            return Choice(tuple(_value(name, part.strip()) for part in text.split(",")))
+            return Choice(tuple(_value(kinds[name], part.strip()) for part in text.split(",")))
         low, high, scale = [*text.split(":"), "log" if name in _BY_SCALE else "linear"][:3]
         log = {"log": True, "linear": False}[scale.strip() if text.count(":") < 3 else ""]
-        return Range(_number(name, low), _number(name, high), log)
+        return Range(_number(kinds[name], low), _number(kinds[name], high), log)
     except (ValueError, KeyError) as error:
-        raise InputError(f"{_option(name)} is {_form(name)}, not '{text}'.") from error
+        raise InputError(f"{_option(name)} is {_form(name, kinds[name])}, not '{text}'.") from error
 
 
-def _from_file(path: Path) -> dict[str, Part]:
+def _from_file(path: Path, kinds: Kinds) -> dict[str, Part]:
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -213,35 +246,35 @@ def _from_file(path: Path) -> dict[str, Part]:
         raise InputError(f"{path} is no TOML file: {error}.") from error
     found: dict[str, Part] = {}
     for name, table in content.items():
-        if name not in _KINDS:
-            raise InputError(f"{path}: no setting {name}. There are {', '.join(_KINDS)}.")
+        if name not in kinds:
+            raise InputError(f"{path}: no setting {name}. There are {', '.join(kinds)}.")
         try:
-            found[name] = _from_table(name, table)
+            found[name] = _from_table(name, table, kinds[name])
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(
                 f"{path}: [{name}] needs low and high (and perhaps log = true), or values = "
-                f"[...], each {_kind_in_words(name)}."
+                f"[...], each {_kind_in_words(kinds[name])}."
             ) from error
     return found
 
 
-def _from_table(name: str, table: Any) -> Part:
+def _from_table(name: str, table: Any, kind: type) -> Part:
     if not isinstance(table, dict):
         raise TypeError("no table")
     if set(table) == {"values"}:
         if not isinstance(table["values"], list):
             raise TypeError("no list")
-        return Choice(tuple(_plain_value(name, each) for each in table["values"]))
+        return Choice(tuple(_plain_value(kind, each) for each in table["values"]))
     if not set(table) <= {"low", "high", "log"}:
         raise KeyError("another key")
     log = table.get("log", name in _BY_SCALE)
-    if type(log) is not bool or _KINDS[name] not in (int, float):
+    if type(log) is not bool or kind not in (int, float):
         raise TypeError("no range")
-    low, high = (_plain_value(name, table[key]) for key in ("low", "high"))
+    low, high = (_plain_value(kind, table[key]) for key in ("low", "high"))
     return Range(float(low), float(high), log)
 
 
-def _check(config: RunConfig, name: str, part: Part) -> None:
+def _check(config: RunConfig, name: str, part: Part, kind: type) -> None:
     """Refuse what no training could have.
 
     Raises:
@@ -253,7 +286,7 @@ def _check(config: RunConfig, name: str, part: Part) -> None:
             raise InputError(f"{told}: a range goes from a smaller to a larger number ({part}).")
         if part.log and part.low <= 0:
             raise InputError(f"{told}: a range by scale begins above 0, not at {_shown(part.low)}.")
-        ends: Sequence[Value] = [_KINDS[name](part.low), _KINDS[name](part.high)]
+        ends: Sequence[Value] = [kind(part.low), kind(part.high)]
     else:
         if not part.values:
             raise InputError(f"{told} is empty. Give one or several values.")
@@ -275,8 +308,7 @@ def _distribution(kind: type, part: Part) -> "BaseDistribution":
     return distributions.FloatDistribution(part.low, part.high, log=part.log)
 
 
-def _value(name: str, text: str) -> Value:
-    kind = _KINDS[name]
+def _value(kind: type, text: str) -> Value:
     if kind is bool:
         return {"true": True, "false": False}[text]
     value = kind(text)
@@ -284,15 +316,14 @@ def _value(name: str, text: str) -> Value:
     return found
 
 
-def _number(name: str, text: str) -> float:
-    if _KINDS[name] not in (int, float):
+def _number(kind: type, text: str) -> float:
+    if kind not in (int, float):
         raise ValueError(text)
-    number: float = _KINDS[name](text)
+    number: float = kind(text)
     return float(_finite(number))
 
 
-def _plain_value(name: str, value: Any) -> Value:
-    kind = _KINDS[name]
+def _plain_value(kind: type, value: Any) -> Value:
     if kind is float and type(value) is int:
         value = float(_finite(value))
     if issubclass(kind, StrEnum):
@@ -321,17 +352,16 @@ def _shown(value: Value) -> str:
     return f"{value:.15g}" if isinstance(value, int | float) else value
 
 
-def _form(name: str) -> str:
+def _form(name: str, kind: type) -> str:
     """What a text for a setting looks like, in words."""
-    if _KINDS[name] not in (int, float):
-        return f"a list, each {_kind_in_words(name)}"
+    if kind not in (int, float):
+        return f"a list, each {_kind_in_words(kind)}"
     examples = {"lr": ("0.0001:0.01", "0.01,0.001"), "dropout": ("0:0.7", "0,0.5")}
     ends, values = examples.get(name, ("8:64", "32,64"))
     return f"a range as {ends} or a list as {values}"
 
 
-def _kind_in_words(name: str) -> str:
-    kind = _KINDS[name]
+def _kind_in_words(kind: type) -> str:
     if issubclass(kind, StrEnum):
         return f"one of {', '.join(kind)}"
-    return {int: "a whole number", float: "a number", bool: "true or false"}[kind]
+    return {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}[kind]

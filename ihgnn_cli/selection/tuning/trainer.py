@@ -22,6 +22,7 @@ from ihgnn_cli.training.cohort import Cohort, new_cohort
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.course import Course
 from ihgnn_cli.training.devices import computing, is_full_memory
+from ihgnn_cli.training.loading import store_for
 from ihgnn_cli.training.stack import Member
 
 OUT_OF_MEMORY = "out of memory"
@@ -127,7 +128,7 @@ class Trainer:
         self.send = send
         self.unanswered = 0
         """Reports whose verdict was not heard yet."""
-        self._store: tuple[int, GraphStore] | None = None
+        self._store: tuple[int | None, GraphStore] | None = None
 
     def train(self, assignment: Assignment, answer: Callable[[], Verdict] | None) -> None:
         """Train trials as one stack; where memory is too small for it, in halves.
@@ -171,14 +172,12 @@ class Trainer:
         return pruned
 
     def store(self, config: RunConfig) -> GraphStore:
-        """The graphs for models of K layers; one store at a time is kept."""
-        layers = config.model.layers
-        if self._store is None or self._store[0] != layers:
+        """The graphs for models of as many rounds; one store at a time is kept."""
+        rounds = config.spec.rounds(config.model)
+        if self._store is None or self._store[0] != rounds:
             self._store = None  # never two of them in memory
             dataset = self.task.dataset
-            features = config.data.features
-            made = GraphStore(dataset, features, dataset.max_nodes, layers, self.device)
-            self._store = layers, made
+            self._store = rounds, store_for(config, dataset, dataset.max_nodes, self.device)
         return self._store[1]
 
     def cohort(

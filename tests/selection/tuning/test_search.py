@@ -5,7 +5,8 @@ import pytest
 import torch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.selection.memory import model_bytes, worker_bytes
+from ihgnn_cli.selection.memory import worker_bytes
+from ihgnn_cli.training.needs import model_bytes
 from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
 from ihgnn_cli.selection.tuning.search import Search, prepare, trials_together
 from ihgnn_cli.selection.tuning.space import make_space

@@ -1,0 +1,125 @@
+"""What a training takes of memory, told before it begins."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import torch
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.models.autograd import PAIRS_AT_ONCE
+from ihgnn_cli.models.card import inputs_of
+from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
+from ihgnn_cli.models.spec import Load
+from ihgnn_cli.training.checkpoint import build
+from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.memory import free_memory
+from ihgnn_cli.words import file_size
+
+# Value, gradient, two moments, and twice the value again: the best epoch's, and one being saved.
+_COPIES = 6
+_FLOAT = 4
+
+
+class NoRoomError(IhgnnError):
+    """A training needs more memory than there is.
+
+    Attributes:
+        needed: about how many bytes.
+    """
+
+    def __init__(self, message: str, needed: int) -> None:
+        super().__init__(message)
+        self.needed = needed
+
+
+def require_room(
+    config: RunConfig, dataset: GraphDataset, device: torch.device, memory: int | None = None
+) -> None:
+    """Make sure that a step of a training fits into memory, by its estimate.
+
+    Args:
+        config: of the training.
+        dataset: what it trains on.
+        device: where.
+        memory: bytes that it may take; by default what is free.
+
+    Raises:
+        NoRoomError: it does not.
+    """
+    free = free_memory(device) if memory is None else memory
+    needed = model_bytes(dataset, config)
+    if needed <= free:
+        return
+    spec = config.spec
+    raise NoRoomError(
+        f"{spec.title} does not fit in memory: on {dataset.name} (up to {dataset.max_nodes:,} "
+        f"nodes a graph, batches of {config.training.batch_size}) it takes about "
+        f"{file_size(needed)}, and {file_size(free)} are free. Its cost grows with {spec.cost}: "
+        "use a smaller --batch-size or --width, smaller graphs, or a machine with more memory.",
+        needed,
+    )
+
+
+def model_bytes(dataset: GraphDataset, config: RunConfig) -> int:
+    """About what a model of this configuration takes in training."""
+    parameters = parameter_count(config, inputs_of(dataset, config.data.features))
+    kept = max(config.spec.numbers(config.model, load) for load in _loads(dataset, config))
+    return int(_FLOAT * (_COPIES * parameters + kept))
+
+
+def parameter_count(config: RunConfig, inputs: Inputs) -> int:
+    """The parameters of one model; of IHGNN to within a few vectors."""
+    if isinstance(config.model, IHGNNSettings):
+        return _ihgnn_parameters(config.model, inputs)
+    with torch.device("meta"):  # shapes without memory
+        built = build(config, inputs, [0])
+    return sum(each.numel() for each in built.parameters())
+
+
+def _loads(dataset: GraphDataset, config: RunConfig) -> list[Load]:
+    """What is in memory at a time: some of it takes the most."""
+    nodes, edges = np.diff(dataset.node_ptr), np.diff(dataset.edge_ptr)
+    batch, largest = min(config.training.batch_size, len(dataset)), int(nodes.max())
+    squares = float((nodes.astype(np.float64) ** 2).mean())
+    average = Load(
+        graphs=batch,
+        nodes=int(batch * nodes.mean()),
+        edges=int(batch * edges.mean()),
+        largest=math.ceil(nodes.mean()),
+        pairs=int(batch * squares),
+    )
+    alone = Load(1, largest, int(edges.max()), largest, largest**2)
+    if config.spec.by_size:
+        return [alone, _scaled(average, min(1.0, PAIRS_AT_ONCE / max(1, average.pairs)))]
+    # A batch of average graphs, and the largest graph besides.
+    return [
+        Load(
+            graphs=batch + 1,
+            nodes=average.nodes + alone.nodes,
+            edges=average.edges + alone.edges,
+            largest=largest,
+            pairs=average.pairs + alone.pairs,
+        )
+    ]
+
+
+def _scaled(load: Load, share: float) -> Load:
+    return replace(
+        load,
+        graphs=math.ceil(load.graphs * share),
+        nodes=math.ceil(load.nodes * share),
+        edges=math.ceil(load.edges * share),
+        pairs=math.ceil(load.pairs * share),
+    )
+
+
+def _ihgnn_parameters(settings: IHGNNSettings, inputs: Inputs) -> int:
+    width, hidden, layers = settings.width, settings.hidden, settings.layers
+    seen = {Variant.NO_INTEGRATION: 2, Variant.NO_SEPARATION: 1}.get(settings.variant, 3)
+    blocks = layers * (seen * width + width) * width
+    read = width * (layers + 1 if settings.variant is Variant.NO_ADAPTIVE else 1)
+    read *= 1 if settings.variant is Variant.NO_CONCAT else inputs.max_nodes
+    first = (inputs.features + width) * width
+    return first + blocks + (read + inputs.classes) * hidden
