@@ -59,7 +59,7 @@ def configuration(plain: Mapping[str, Any]) -> Configuration:
     Raises:
         KeyError, TypeError: it is none.
     """
-    others = tuple((key, value) for key, value in plain.items() if key not in COMMON)
+    others = tuple((key, value) for key, value in dict(plain).items() if key not in COMMON)
     if not all(isinstance(value, Setting) for _, value in others):
         raise TypeError("a setting is a number, a text, true or false")
     return Configuration(plain["lr"], plain["batch_size"], plain["layers"], others)

@@ -15,7 +15,6 @@ from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.settings import IHGNNSettings
 from ihgnn_cli.training.checkpoint import Checkpoint, load_checkpoint
 from ihgnn_cli.training.devices import computing
-from ihgnn_cli.training.loading import store_for
 from ihgnn_cli.training.metrics import mean_probabilities
 from ihgnn_cli.training.stack import StackedModel, predict
 
@@ -81,7 +80,9 @@ class TorchClassifier:
         return self.checkpoint.model(self.device)
 
     def _store(self, dataset: GraphDataset) -> GraphStore:
-        return store_for(self.checkpoint.config, dataset, self.card.max_nodes, self.device)
+        config, card = self.checkpoint.config, self.card
+        rounds = config.spec.rounds(config.model)
+        return GraphStore(dataset, card.features, card.max_nodes, rounds, self.device)
 
 
 def load_torch(path: Path, device: torch.device) -> TorchClassifier:

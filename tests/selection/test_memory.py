@@ -14,11 +14,11 @@ from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
 from ihgnn_cli.selection.executor import Executor
 from ihgnn_cli.selection.grid import Configuration
 from ihgnn_cli.selection.memory import member_bytes, stack_size, worker_bytes
-from ihgnn_cli.training.needs import parameter_count
 from ihgnn_cli.selection.plan import Protocol
 from ihgnn_cli.selection.work import Job
 from ihgnn_cli.training import checkpoint
-from ihgnn_cli.training.config import configure
+from ihgnn_cli.training.config import RunConfig, configure
+from ihgnn_cli.training.needs import parameter_count
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 A = Configuration(0.01, 32, 3)
@@ -106,7 +106,8 @@ def test_more_of_anything_takes_more() -> None:
     assert member_bytes(job(width=64)) > least
     assert member_bytes(job(hidden=256)) > least
     assert member_bytes(job(replace(A, layers=4))) > least
-    assert member_bytes(job(replace(A, batch_size=64))) > least
+    assert member_bytes(job(replace(A, batch_size=4))) < least
+    assert member_bytes(job(replace(A, batch_size=64))) == least  # there are 8 graphs
     # As many nodes in all, but the largest graph has 17.
     assert member_bytes(job(dataset=paths(17, *[9] * 7))) > least
     assert member_bytes(job(dataset=paths(*[10] * 8, edges=False))) < least
@@ -119,8 +120,8 @@ def test_the_largest_graph_counts_also_where_no_parameter_depends_on_it() -> Non
 
 
 def test_the_largest_of_the_grid_counts() -> None:
-    wide, deep = replace(A, batch_size=128), replace(A, layers=5)
-    assert member_bytes(job(A, wide, deep)) == member_bytes(job(Configuration(0.01, 128, 5)))
+    wide, deep = replace(A, batch_size=6), replace(A, batch_size=4, layers=5)
+    assert member_bytes(job(deep, wide)) == member_bytes(job(Configuration(0.01, 6, 5)))
     assert member_bytes(job(A, replace(A, lr=0.5))) == member_bytes(job())
 
 

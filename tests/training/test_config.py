@@ -126,7 +126,7 @@ def test_texts_become_choices(path: Path) -> None:
             "[data]\nzzz = 1\n",
             ": no setting zzz in [data]. There are dataset, features, split, split_from.",
         ),
-        ("[model]\nname = 'gcn'\n", ": no model 'gcn'. There is ihgnn."),
+        ("[model]\nname = 'gcn'\n", ": No model 'gcn'. Did you mean pgcn?"),
     ],
 )
 def test_a_wrong_name_is_refused_with_a_hint(path: Path, text: str, expected: str) -> None:

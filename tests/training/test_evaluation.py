@@ -326,7 +326,7 @@ def trained(
     """At their start, which will do here."""
     config = RunConfig(model=IHGNNSettings(layers=2, width=8, hidden=4))
     card = card_of(dataset, features)
-    weights = build_model(config.model, card.inputs, list(range(members))).state_dict()
+    weights = build_model(config, card.inputs, list(range(members))).state_dict()
     return TorchClassifier(Checkpoint(config, card, weights, members, None), CPU)
 
 

@@ -6,12 +6,12 @@ import torch
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.selection.memory import worker_bytes
-from ihgnn_cli.training.needs import model_bytes
 from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
 from ihgnn_cli.selection.tuning.search import Search, prepare, trials_together
 from ihgnn_cli.selection.tuning.space import make_space
 from ihgnn_cli.selection.workers import Places
 from ihgnn_cli.training.config import configure
+from ihgnn_cli.training.needs import model_bytes
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 PLENTY = 2**50
