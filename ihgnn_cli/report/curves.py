@@ -12,14 +12,25 @@ from ihgnn_cli.report.figures import literal, new_figure, save_figure
 from ihgnn_cli.report.layout import Box, Mark, Row, Table, percent
 from ihgnn_cli.report.tables import write_rows
 from ihgnn_cli.report.tuning_scales import shortened
+from ihgnn_cli.selection.paper import REFERENCE, model_title
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, which stay apart for the colour-blind, but for their yellow, which is too
-# pale for a line; marks and dashes tell lines apart without any.
-_COLORS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#56b4e9", "#000000", "#e69f00", "#7a5195")
+# Okabe and Ito's colours, which stay apart for the colour-blind, without their yellow, which is too
+# pale for a line, and two darker ones; marks, and dashes from the tenth on, tell lines apart, too.
+_COLORS = (
+    "#0072b2",
+    "#d55e00",
+    "#009e73",
+    "#cc79a7",
+    "#56b4e9",
+    "#000000",
+    "#e69f00",
+    "#7a5195",
+    "#7f3f10",
+)
 _MARKS = ("o", "s", "^", "D", "v", "P", "X", "<", ">", "*", "p")
 _DASHES = ("-", "--", "-.")
 _PLAIN = "#6b6b6b"
@@ -115,7 +126,7 @@ def curve_table(chart: Chart) -> Table:
         name=chart.name,
         title=chart.title,
         corner=f"{chart.lines} / {chart.x_name}",
-        heads=tuple(f"{value:g}" for value in values),
+        heads=tuple(f"{value:.4g}" for value in values),
         rows=rows,
         budget=chart.budget,
         statement=chart.statement,
@@ -179,7 +190,7 @@ def _draw(panel: "Axes", place: int, curve: Curve) -> "Artist":
         marker=_MARKS[place % len(_MARKS)],
         markersize=5,
         linestyle=_DASHES[place // len(_COLORS) % len(_DASHES)],
-        linewidth=1.6,
+        linewidth=2.6 if curve.label == model_title(REFERENCE) else 1.6,
         color=color,
         zorder=3,
     )
@@ -198,7 +209,7 @@ def _draw(panel: "Axes", place: int, curve: Curve) -> "Artist":
 def _double(panel: "Axes", curves: Sequence[Curve]) -> None:
     values = sorted({x for curve in curves for x in curve.x})
     panel.set_xscale("log", base=2)
-    panel.set_xticks(values, [f"{value:g}" for value in values])
+    panel.set_xticks(values, [f"{value:.4g}" for value in values])
     panel.minorticks_off()
 
 

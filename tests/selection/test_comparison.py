@@ -6,38 +6,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from compared import GIN, OURS, cell
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.selection.comparison import Cell, Place, against, cell_of, compare, refused_cell
+from ihgnn_cli.selection.comparison import Place, against, cell_of, compare, refused_cell
 from ihgnn_cli.selection.paper import PaperCell
 from ihgnn_cli.selection.significance import corrected_t_test, holm
 
 RESULTS = Path(__file__).parents[2] / "results"
-
-
-def cell(model: str, *accuracies: float, **changes: Any) -> Cell:
-    count = len(accuracies)
-    plain = Cell(
-        dataset="MUTAG",
-        model=model,
-        title=model,
-        paper=None,
-        mean=sum(accuracies) / count,
-        std=0.0,
-        accuracies=accuracies,
-        folds=tuple(range(count)),
-        test_graphs=(10,) * count,
-        graphs=10 * count,
-        runs=1,
-        epochs=5,
-        data_sha256="data",
-        splits_sha256="splits",
-    )
-    return replace(plain, **changes)
-
-
-OURS = cell("ihgnn", 0.80, 0.90, 0.85, 0.75, 0.90)
-GIN = cell("gin", 0.78, 0.84, 0.85, 0.77, 0.86)
 
 
 def test_a_finished_cross_validation_becomes_a_cell() -> None:
