@@ -1,11 +1,21 @@
-"""The paper's own accuracies for IHGNN and its four ablations.
+"""The paper's own accuracies: all methods of its Table 1, and the four ablations of its Table 2.
 
-From the paper's Tables 1 and 2 (arXiv 2203.07678): mean and standard deviation over ten folds.
+`paper.csv` has the two tables as they are printed (arXiv 2203.07678): mean ± standard deviation
+over ten folds in percent, `OOM` where the authors' machine had too little memory, and † where the
+paper took a number over from Errica et al. (ICLR 2020).
 """
 
+import csv
 from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
 
 from ihgnn_cli.models.settings import Variant
+
+REFERENCE = "ihgnn"
+"""The key of the paper's own model."""
+_ABLATION = f"{REFERENCE}:"  # before the name of a variant
+_NO_MEMORY, _TAKEN_OVER = "OOM", "†"
 
 
 @dataclass(frozen=True)
@@ -17,32 +27,85 @@ class PaperAccuracy:
     std: float
 
 
-_COLUMNS = (
-    Variant.FULL,
-    Variant.NO_INTEGRATION,
-    Variant.NO_SEPARATION,
-    Variant.NO_ADAPTIVE,
-    Variant.NO_CONCAT,
-)
+@dataclass(frozen=True)
+class PaperCell:
+    """What the paper prints for a method on a data set, as shares of 1."""
 
-# In percent, as printed.
-_PRINTED: dict[str, tuple[tuple[float, float], ...]] = {
-    "KKI": ((67.8, 18.7), (57.3, 16.0), (59.0, 18.0), (55.0, 18.9), (61.3, 17.0)),
-    "DD": ((79.2, 2.5), (78.2, 4.1), (78.7, 2.5), (77.8, 3.4), (75.5, 3.4)),
-    "COLLAB": ((79.0, 2.0), (78.6, 1.7), (78.0, 1.4), (78.2, 1.9), (79.2, 1.4)),
-    "IMDB-BINARY": ((74.1, 5.4), (73.3, 4.1), (73.4, 4.4), (73.7, 4.6), (73.9, 3.2)),
-    "DHFR_MD": ((74.3, 6.0), (69.7, 5.1), (73.5, 4.5), (72.3, 5.2), (68.7, 8.3)),
-    "BZR_MD": ((72.2, 7.8), (67.3, 5.1), (71.5, 10.2), (68.0, 9.9), (66.9, 10.5)),
-    "MUTAG": ((89.9, 6.0), (88.3, 5.2), (87.7, 6.0), (89.4, 4.1), (86.8, 6.7)),
-    "PROTEINS": ((76.2, 2.2), (74.6, 3.0), (75.3, 2.7), (74.8, 2.8), (75.5, 2.1)),
-    "IMDB-MULTI": ((51.9, 2.5), (49.5, 2.9), (50.7, 2.8), (49.9, 3.6), (51.2, 2.1)),
-}
+    mean: float | None
+    """`None`, like the standard deviation, where memory did not suffice."""
+    std: float | None
+    taken_over: bool = False
+    """Whether the number is that of Errica et al. rather than of the paper's own runs."""
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether the paper has no number because the method did not fit its machine."""
+        return self.mean is None
+
+
+@dataclass(frozen=True)
+class _Method:
+    title: str
+    cells: dict[str, PaperCell]
+    """By the name of the data set."""
+
+
+@cache
+def _methods() -> dict[str, _Method]:
+    with (files("ihgnn_cli.selection") / "paper.csv").open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    return {
+        row.pop("key"): _Method(row.pop("title"), {name: _cell(row[name]) for name in row})
+        for row in rows
+    }
+
+
+def _cell(text: str) -> PaperCell:
+    if text == _NO_MEMORY:
+        return PaperCell(None, None)
+    mean, std = (round(float(each) / 100, 3) for each in text.rstrip(_TAKEN_OVER).split("±"))
+    return PaperCell(mean, std, text.endswith(_TAKEN_OVER))
+
+
+def table1_models() -> tuple[str, ...]:
+    """The keys of Table 1's methods, in its order: IHGNN is the last."""
+    return tuple(key for key in _methods() if not key.startswith(_ABLATION))
+
+
+def table2_models() -> tuple[str, ...]:
+    """The keys of Table 2's rows, in its order: the ablations, then IHGNN."""
+    ablations = [key for key in _methods() if key.startswith(_ABLATION)]
+    return (*ablations, REFERENCE)
+
+
+def paper_datasets() -> tuple[str, ...]:
+    """The data sets of both tables, in their order."""
+    return tuple(_methods()[REFERENCE].cells)
+
+
+def model_title(key: str) -> str:
+    """What the paper calls a method; one that it does not have goes by its key."""
+    found = _methods().get(key)
+    return key if found is None else found.title
+
+
+def variant_key(variant: Variant) -> str:
+    """The key of IHGNN or one of its ablations."""
+    return REFERENCE if variant is Variant.FULL else f"{_ABLATION}{variant}"
+
+
+def printed(dataset_name: str, key: str) -> PaperCell | None:
+    """What the paper prints for a method on a data set, if it has both.
+
+    A cell without numbers is one that the paper has as out of memory.
+    """
+    found = _methods().get(key)
+    return None if found is None else found.cells.get(dataset_name)
 
 
 def paper_accuracy(dataset_name: str, variant: Variant) -> PaperAccuracy | None:
-    """What the paper prints for a variant on a data set, if it has that data set."""
-    row = _PRINTED.get(dataset_name)
-    if row is None:
+    """What the paper prints for a variant of IHGNN on a data set, if it has that data set."""
+    found = printed(dataset_name, variant_key(variant))
+    if found is None or found.mean is None or found.std is None:
         return None
-    mean, std = row[_COLUMNS.index(variant)]
-    return PaperAccuracy(variant, round(mean / 100, 3), round(std / 100, 3))
+    return PaperAccuracy(variant, found.mean, found.std)

@@ -62,6 +62,8 @@ def test_matplotlib_waits_until_there_is_something_to_draw() -> None:
         "import sys\n"
         "import ihgnn_cli.report.crossval, ihgnn_cli.report.evaluation\n"
         "import ihgnn_cli.report.homophily, ihgnn_cli.report.training\n"
+        "import ihgnn_cli.report.comparison_figure, ihgnn_cli.report.curves\n"
+        "import ihgnn_cli.report.reproduction_page\n"
         "assert not {'torch', 'matplotlib'} & set(sys.modules)\n"
     )
     subprocess.run([sys.executable, "-c", script], check=True)

@@ -1,0 +1,172 @@
+"""Methods beside each other and beside the paper, as tables and as rows of a CSV file."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ihgnn_cli.report.comparison_notes import (
+    TEST_EXPLAINED,
+    findings,
+    majority,
+    notes,
+    untested,
+)
+from ihgnn_cli.report.layout import Box, Mark, Row, Table, p_value, percent, signed, spread
+from ihgnn_cli.report.tables import write_rows
+from ihgnn_cli.selection.comparison import Comparison, Entry, Place
+from ihgnn_cli.selection.paper import REFERENCE, PaperCell, model_title, printed
+from ihgnn_cli.selection.significance import LEVEL
+
+_NONE, _NOT_RUN = "–", "not run"
+_SHORT = {"IMDB-BINARY": "IMDB-B", "IMDB-MULTI": "IMDB-M"}  # as the paper has them
+_MARKS = {Place.BEST: Mark.BEST, Place.SECOND: Mark.SECOND, Place.OTHER: Mark.PLAIN}
+_LEGEND = (
+    "Test accuracy in %, mean ± standard deviation over folds (dividing by n); below it the "
+    "paper's number and, in brackets, ours minus the paper's in points. Of ours, the best of a "
+    "data set is bold and the runner-up underlined. "
+    f"* differs from IHGNN (p < {LEVEL:g} after Holm's correction, see below)."
+)
+_BESIDE = {
+    "OOM": " OOM: out of memory in the paper.",
+    "†": " † taken over by the paper from Errica et al. (2020).",
+}
+
+
+def accuracy_table(
+    comparison: Comparison, name: str, title: str, *, budget: str, statement: str
+) -> Table:
+    """Methods in rows and data sets in columns as in the paper, ours above the paper's number.
+
+    Args:
+        comparison: the results.
+        name: for labels, such as `table1`.
+        title: such as "Table 1: classification accuracy".
+        budget: the name of the budget.
+        statement: what it is, in a sentence.
+    """
+    rows = [
+        Row(
+            model_title(model),
+            tuple(
+                _box(comparison.of(dataset, model), dataset, model)
+                for dataset in comparison.datasets
+            ),
+            apart=model == REFERENCE,
+        )
+        for model in comparison.models
+    ]
+    beside = " ".join(box.beside for row in rows for box in row.boxes)
+    shares = [majority(comparison, dataset) for dataset in comparison.datasets]
+    if any(share is not None for share in shares):
+        boxes = tuple(Box(_NONE if share is None else percent(share)) for share in shares)
+        rows.append(Row("commonest class", boxes, apart=True))
+    return Table(
+        name=name,
+        title=title,
+        corner="method",
+        heads=tuple(_SHORT.get(dataset, dataset) for dataset in comparison.datasets),
+        rows=tuple(rows),
+        budget=budget,
+        statement=statement,
+        legend=_LEGEND + "".join(_BESIDE[each] for each in _BESIDE if each in beside),
+        notes=(*findings(comparison), *notes(comparison)),
+    )
+
+
+def significance_table(comparison: Comparison, name: str, *, budget: str, statement: str) -> Table:
+    """The p-values of each method against IHGNN: Holm's, and below it the uncorrected one."""
+    rows = [
+        Row(
+            model_title(model),
+            tuple(_p_box(comparison.of(dataset, model)) for dataset in comparison.datasets),
+        )
+        for model in comparison.models
+        if model != REFERENCE
+    ]
+    return Table(
+        name=f"{name}-significance",
+        title="Significance of the difference from IHGNN",
+        corner="method",
+        heads=tuple(_SHORT.get(dataset, dataset) for dataset in comparison.datasets),
+        rows=tuple(rows),
+        budget=budget,
+        statement=statement,
+        legend=(
+            "p-values after Holm's correction over the methods of a data set, below them the "
+            f"uncorrected ones; + or − says whether the method's mean is above or below IHGNN's, "
+            f"* that the corrected one is below {LEVEL:g}. {TEST_EXPLAINED}"
+        ),
+        notes=untested(comparison),
+    )
+
+
+def write_cells(path: Path, comparison: Comparison, *, budget: str) -> None:
+    """Write one row a method and data set as CSV: accuracies in percent, what is unknown empty.
+
+    Raises:
+        IhgnnError: the file cannot be written.
+    """
+    head = ["dataset", "model", "title", "mean", "std", "paper_mean", "paper_std"]
+    head += ["paper_out_of_memory", "paper_taken_over", "difference", "difference_from_ihgnn"]
+    head += ["t", "p", "p_holm", "best", "second", "folds", "runs", "epochs", "graphs"]
+    head += ["majority", "budget", "not_run", "not_tested"]
+    write_rows(path, head, _csv_rows(comparison, budget))
+
+
+def _csv_rows(comparison: Comparison, budget: str) -> Iterator[list[object]]:
+    for entry in comparison.entries:
+        cell, test, paper = entry.cell, entry.against, entry.cell.paper
+        run = cell.mean is not None
+        yield [
+            *(cell.dataset, cell.model, cell.title, _digits(cell.mean), _digits(cell.std)),
+            _digits(paper.mean if paper else None),
+            _digits(paper.std if paper else None),
+            *((_flag(paper.out_of_memory), _flag(paper.taken_over)) if paper else ("", "")),
+            _digits(cell.difference),
+            *((_digits(test.difference), test.t, test.p, test.p_holm) if test else [""] * 4),
+            *(_flag(entry.place is Place.BEST), _flag(entry.place is Place.SECOND)),
+            *((len(cell.folds), cell.runs, cell.epochs, cell.graphs) if run else [""] * 4),
+            *(_digits(cell.majority_share), budget, cell.refused or ""),
+            (test.untested or "") if test else "",
+        ]
+
+
+def _box(entry: Entry | None, dataset: str, model: str) -> Box:
+    paper = _paper_text(printed(dataset, model) if entry is None else entry.cell.paper)
+    if entry is None:
+        return Box(_NONE, paper)
+    cell = entry.cell
+    if cell.mean is None or cell.std is None:
+        return Box(_NOT_RUN, paper)
+    difference = "" if cell.difference is None else f" ({signed(cell.difference)})"
+    return Box(
+        spread(cell.mean, cell.std),
+        paper + difference,
+        _MARKS[entry.place],
+        starred=entry.against is not None and entry.against.significant,
+    )
+
+
+def _paper_text(paper: PaperCell | None) -> str:
+    if paper is None:
+        return _NONE
+    if paper.mean is None or paper.std is None:
+        return "OOM"
+    return spread(paper.mean, paper.std) + ("†" if paper.taken_over else "")
+
+
+def _p_box(entry: Entry | None) -> Box:
+    test = None if entry is None else entry.against
+    if test is None or test.p is None or test.p_holm is None:
+        return Box(_NONE)
+    difference = test.difference or 0.0
+    sign = "+" if difference > 0 else "−" if difference < 0 else "="
+    return Box(f"{sign} {p_value(test.p_holm)}", p_value(test.p), starred=test.significant)
+
+
+def _digits(share: float | None) -> object:
+    """In percent, with the digits that a mean over folds has."""
+    return "" if share is None else round(100 * share, 6)
+
+
+def _flag(value: bool) -> str:
+    return "true" if value else "false"

@@ -1,0 +1,122 @@
+"""The methods on one data set as a figure: ours with its spread, and the paper's number."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.report.comparison_notes import majority
+from ihgnn_cli.report.figures import literal, new_figure, save_figure
+from ihgnn_cli.report.layout import spread
+from ihgnn_cli.report.tuning_scales import shortened
+from ihgnn_cli.selection.comparison import Comparison, Entry
+from ihgnn_cli.selection.paper import REFERENCE
+
+if TYPE_CHECKING:
+    from matplotlib.artist import Artist
+    from matplotlib.axes import Axes
+
+# Blue and red differ in lightness too, and the marks in shape: no hue has to be told apart.
+_OURS, _REFERENCE, _PAPER, _PLAIN = "#4c72b0", "#1f3a6e", "#c44e52", "#6b6b6b"
+_LONGEST = 60  # letters of why a method was not run
+_ROW, _FRAME = 0.36, 1.9  # inches
+
+
+def draw_comparison(comparison: Comparison, dataset: str, path: Path, *, budget: str) -> None:
+    """Draw the methods on a data set, the most accurate on top, IHGNN darker.
+
+    Ours is a dot with a bar of one standard deviation over folds on both sides, the paper's mean
+    a diamond. Methods that were not run follow, with the reason.
+
+    Raises:
+        InputError: there is nothing of this data set, or the suffix is not one of a figure.
+    """
+    entries = sorted(comparison.on(dataset), key=_accuracy, reverse=True)
+    if not entries:
+        raise InputError(f"There is no result on {dataset} to draw.")
+    figure = new_figure((7.6, _FRAME + _ROW * len(entries)))
+    panel = figure.subplots()
+    legend = _draw_rows(panel, entries)
+    share = majority(comparison, dataset)
+    if share is not None:
+        legend[f"the commonest class: {100 * share:.1f} %"] = panel.axvline(
+            100 * share, color=_PLAIN, linestyle=":", linewidth=1.4, zorder=1
+        )
+    panel.set_yticks(range(len(entries)), [literal(each.cell.title) for each in entries])
+    for label, entry in zip(panel.get_yticklabels(), entries, strict=True):
+        label.set_fontweight("bold" if entry.cell.model == REFERENCE else "normal")
+    panel.set_ylim(len(entries) - 0.4, -0.6)  # the first on top
+    panel.set_xlabel("test accuracy in %")
+    panel.grid(axis="x", alpha=0.25)
+    panel.set_axisbelow(True)
+    panel.spines[["top", "right"]].set_visible(False)
+    panel.set_title(literal(f"{shortened(dataset, 37)} (budget {shortened(budget, 20)})"))
+    figure.legend(
+        list(legend.values()),
+        list(legend),
+        loc="outside lower center",
+        ncols=2,
+        frameon=False,
+        fontsize=9,
+    )
+    save_figure(figure, path)
+
+
+def _draw_rows(panel: "Axes", entries: Sequence[Entry]) -> "dict[str, Artist]":
+    """Draw what there is of each method; gives what the legend explains."""
+    legend: dict[str, Artist] = {}
+    for place, entry in enumerate(entries):
+        cell = entry.cell
+        if cell.paper is not None and cell.paper.mean is not None:
+            (legend["the paper's mean"],) = panel.plot(
+                100 * cell.paper.mean,
+                place,
+                "D",
+                markersize=6,
+                markerfacecolor="white",
+                markeredgecolor=_PAPER,
+                markeredgewidth=1.5,
+                linestyle="none",
+                zorder=3,
+            )
+        if cell.mean is not None and cell.std is not None:
+            color = _REFERENCE if cell.model == REFERENCE else _OURS
+            dot = panel.errorbar(
+                100 * cell.mean,
+                place,
+                xerr=100 * cell.std,
+                fmt="o",
+                markersize=6,
+                color=color,
+                capsize=3,
+                linewidth=2.2 if cell.model == REFERENCE else 1.4,
+                zorder=2,
+            )
+            legend.setdefault("ours, mean ± std over folds", dot)  # type: ignore[arg-type]
+            star = "*" if entry.against is not None and entry.against.significant else ""
+            _say(panel, place, spread(cell.mean, cell.std) + star, color)
+            if star:
+                (mark,) = panel.plot([], [], linestyle="none", marker="$*$", color=color)
+                legend.setdefault("differs from IHGNN (Holm's p < 0.05)", mark)
+        else:
+            _say(panel, place, shortened(cell.refused or "not run", _LONGEST), _PLAIN)
+    return legend
+
+
+def _say(panel: "Axes", place: int, words: str, color: str) -> None:
+    """Write at the right of a row, outside the axis, where nothing is drawn."""
+    panel.annotate(
+        literal(words),
+        (1.0, place),
+        (6, 0),
+        xycoords=("axes fraction", "data"),
+        textcoords="offset points",
+        va="center",
+        fontsize=8.5,
+        color=color,
+        annotation_clip=False,
+    )
+
+
+def _accuracy(entry: Entry) -> float:
+    return -1.0 if entry.cell.mean is None else entry.cell.mean

@@ -1,0 +1,55 @@
+"""Where the numbers of a table came from: versions, machines, dates and commands of its results."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from ihgnn_cli.words import counted, without_passwords
+
+_PACKAGES = ("torch", "torch-geometric", "numpy")
+
+
+def origin_facts(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
+    """What `result.json` files say of their making, each fact once, several values side by side."""
+    told = [_of(result) for result in results]
+    packages = [each.get("packages") or {} for each in told]
+    facts = [
+        ("Results", counted(len(results), "finished cross-validation")),
+        ("ihgnn", _listed([each.get("ihgnn") for each in told])),
+        ("Python", _listed([each.get("python") for each in told])),
+        *((name, _listed([each.get(name) for each in packages])) for name in _PACKAGES),
+        ("Processor or GPU", _listed([each.get("device_name") for each in told])),
+        ("System", _listed([each.get("platform") for each in told])),
+        ("Finished", _period([result.get("finished") for result in results])),
+        ("Trained", _work(results)),
+    ]
+    return [(name, content) for name, content in facts if content] if results else []
+
+
+def commands(results: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+    """The commands that made results, once each and without passwords."""
+    found = (str(_of(result).get("command") or "") for result in results)
+    return tuple(dict.fromkeys(without_passwords(each) for each in found if each))
+
+
+def _of(result: Mapping[str, Any]) -> Mapping[str, Any]:
+    found: Mapping[str, Any] = result.get("provenance") or {}
+    return found
+
+
+def _listed(values: Sequence[object]) -> str:
+    return ", ".join(dict.fromkeys(str(value) for value in values if value))
+
+
+def _period(dates: Sequence[object]) -> str:
+    known = sorted(str(each) for each in dates if each)
+    if not known:
+        return ""
+    return known[0] if known[0] == known[-1] else f"{known[0]} to {known[-1]}"
+
+
+def _work(results: Sequence[Mapping[str, Any]]) -> str:
+    models = sum(int(result.get("models") or 0) for result in results)
+    hours = sum(float(result.get("worker_seconds") or 0) for result in results) / 3600
+    if not models:
+        return ""
+    return f"{counted(models, 'model')} in {hours:.1f} hours of workers' time"

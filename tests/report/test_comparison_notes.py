@@ -1,0 +1,54 @@
+"""The sentences beside a table are counted from its numbers."""
+
+from compared import GIN, OURS, WORSE, cell
+
+from ihgnn_cli.report.comparison_notes import PAPER_EXPLAINED, findings, notes
+from ihgnn_cli.selection.comparison import compare, refused_cell
+
+BETTER = cell("acm", 0.90, 0.98, 0.96, 0.85, 0.99)
+
+
+def test_findings_count_where_ihgnn_is_ahead_what_is_significant_and_what_the_paper_has() -> None:
+    assert findings(compare([OURS, GIN, WORSE])) == (
+        "IHGNN has the highest mean of the methods that were run on 1 of 1 data set; by the "
+        "paper's numbers for these on 1 of 1.",
+        "Of 2 comparisons with IHGNN on the same folds, a method is significantly below it in 1 "
+        "and above it in 0.",
+        "Of 3 numbers that the paper has too, ours are below it in 3; the mean difference is "
+        "−9.5 points.",
+    )
+
+
+def test_a_method_that_beats_ihgnn_is_told_as_plainly() -> None:
+    first, second, _ = findings(compare([OURS, BETTER]))
+    assert "on 0 of 1 data set; by the paper's numbers for these on 1 of 1." in first
+    assert "significantly below it in 0 and above it in 1." in second
+
+
+def test_without_ihgnn_or_others_there_is_nothing_to_say_of_it() -> None:
+    assert findings(compare([])) == ()
+    assert len(findings(compare([OURS]))) == 1  # beside the paper
+    assert not any("highest" in each for each in findings(compare([GIN, WORSE])))
+
+
+def test_notes_tell_folds_runs_epochs_and_the_rule_of_the_choice() -> None:
+    told = notes(compare([OURS, cell("gin", 0.7, 0.8, runs=3, epochs=1000, splits_sha256="o")]))
+    assert told[0] == (
+        "Ours is nested cross-validation: 2 to 5 folds, 1 to 3 final runs a fold averaged, 5 to "
+        "1,000 epochs a training, epoch and configuration by validation accuracy; test graphs "
+        "choose nothing."
+    )
+    assert told[1].startswith("Methods have different folds on MUTAG.")
+    assert told[2] == PAPER_EXPLAINED
+    assert notes(compare([OURS, GIN]))[1].startswith("All methods of a data set have the same")
+
+
+def test_notes_name_what_learned_nothing_what_was_not_run_and_what_is_missing() -> None:
+    refused = refused_cell("DD", "ppgn", "does not fit")
+    told = notes(compare([OURS, WORSE, refused]))
+    assert told[3:] == (
+        "No better than always naming the commonest class: on MUTAG (60.0 %) ACM.",
+        "Not run: PPGNs on DD (does not fit).",
+        "3 places of the table have no result.",
+    )
+    assert len(notes(compare([OURS, GIN]))) == 3
