@@ -1,6 +1,7 @@
 """What a synthetic data set is to be: the fields of its recipe, and which of them go together."""
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass, fields
 
 from ihgnn_cli.errors import InputError
@@ -28,12 +29,12 @@ class SyntheticSpec:
     homophily: tuple[float, float] = (0.5, 0.5)
     """The mean node homophily beta of each graph; of a range each graph draws its own."""
     graphs: int = 1000
-    nodes: tuple[int, int] = (30, 50)
+    nodes: tuple[int, int] = (40, 60)
     labels: int = 4
     classes: int = 2
-    degree: float = 3.0
+    degree: float = 4.0
     """The mean number of neighbours."""
-    signal: float = 0.2
+    signal: float = 0.15
     """The share of edges that follow the pattern of the class; the others follow none."""
     noise: float = 0.0
     """The share of graphs whose class is replaced by another one."""
@@ -66,7 +67,7 @@ class SyntheticSpec:
         if not 2 <= self.labels <= _MAX_LABELS:
             raise _wrong("labels", f"from 2 to {_MAX_LABELS}", self)
         if self.nodes[0] > self.nodes[1]:
-            raise _wrong("nodes", "a number, or a range from less to more such as 30..50", self)
+            raise _wrong("nodes", "a number, or a range from less to more such as 40..60", self)
         if self.classes < 2:
             raise _wrong("classes", "at least 2", self)
         if self.graphs < self.classes:
@@ -103,13 +104,13 @@ class SyntheticSpec:
         if self.degree < least_degree:
             raise InputError(
                 f"{PREFIX} degree={_written(self.degree)} would leave nodes without neighbours at "
-                f"this homophily and signal. Use a degree from {_up(least_degree)}."
+                f"this homophily and signal. Use a degree from {_tenths(math.ceil, least_degree)}."
             )
         most = self._most_degree()
         if self.degree > most:
             raise InputError(
                 f"{PREFIX} degree={_written(self.degree)} does not fit into {self.nodes[0]} nodes "
-                f"with {self.labels} labels at this homophily and signal: at most {most:.1f}. "
+                f"with {self.labels} labels at this homophily and signal: at most {_tenths(math.floor, most)}. "
                 "Use more nodes, or a lower degree."
             )
 
@@ -184,6 +185,6 @@ def _wrong(name: str, wanted: str, spec: SyntheticSpec) -> InputError:
     return InputError(f"{PREFIX} {name} must be {wanted}, not {_written(getattr(spec, name))}.")
 
 
-def _up(number: float) -> str:
-    """With one digit behind the point, and not less."""
-    return f"{math.ceil(number * 10) / 10:g}"
+def _tenths(rounded: Callable[[float], int], number: float) -> str:
+    """With one digit behind the point, rounded so that it is still taken."""
+    return f"{rounded(number * 10) / 10:g}"
