@@ -110,8 +110,8 @@ class SyntheticSpec:
         if self.degree > most:
             raise InputError(
                 f"{PREFIX} degree={_written(self.degree)} does not fit into {self.nodes[0]} nodes "
-                f"with {self.labels} labels at this homophily and signal: at most {_tenths(math.floor, most)}. "
-                "Use more nodes, or a lower degree."
+                f"with {self.labels} labels at this homophily and signal. Use more nodes, or a "
+                f"degree of at most {_tenths(math.floor, most)}."
             )
 
     def _least_degree(self) -> float:
