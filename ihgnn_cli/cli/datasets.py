@@ -36,6 +36,7 @@ def list_datasets(
 
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.listing import list_downloadable, list_local
+    from ihgnn_cli.data.synthetic_text import EXAMPLE
     from ihgnn_cli.paths import data_root as resolved
 
     root = resolved(data_root)
@@ -48,6 +49,7 @@ def list_datasets(
     console.show(_table([*local, *(remote if downloadable else [])]))
     if not downloadable:
         console.show(f"{len(remote)} more can be downloaded by name: ihgnn datasets --all")
+    console.show(f"Any number can be made with a chosen homophily: {EXAMPLE}")
     console.show(f"Data root: {root}")
     for each in local:
         if each.shadowed:
@@ -87,7 +89,9 @@ def _table(entries: "list[Listed]") -> object:
 def check(
     path: Annotated[
         str,
-        typer.Argument(metavar="PATH", help="A TU folder or zip, a .jsonl file, or a local name."),
+        typer.Argument(
+            metavar="PATH", help="A TU folder or zip, a .jsonl file, a local name, or synthetic:..."
+        ),
     ],
     data_root: DataRoot = None,
     as_json: AsJson = False,
@@ -96,19 +100,20 @@ def check(
     from dataclasses import asdict
 
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources import locate_file, read
+    from ihgnn_cli.data.sources import Origin, locate_file, read
     from ihgnn_cli.errors import DataError
     from ihgnn_cli.report.homophily import reading_remarks
     from ihgnn_cli.words import counted
 
     source = locate_file(path, data_root=data_root)
+    place = None if source.origin is Origin.SYNTHETIC else source.path
     try:
         dataset = read(source, console.ProgressDisplay())
     except DataError as error:
         if as_json:
             problems = [asdict(problem) for problem in error.problems]
             console.show_json(
-                {"path": source.path, "ok": False, "count": error.count, "problems": problems}
+                {"path": place, "ok": False, "count": error.count, "problems": problems}
             )
         else:
             for problem in error.problems:
@@ -118,7 +123,7 @@ def check(
     if as_json:
         console.show_json(
             {
-                "path": source.path,
+                "path": place,
                 "ok": True,
                 "problems": [],
                 "name": dataset.name,
@@ -178,7 +183,8 @@ def fetch(
             failed.append({"name": name, "error": str(error)})
             console.error(str(error))
             continue
-        fetched.append({"name": name, "source": source.origin, "path": source.path})
+        place = None if source.origin is Origin.SYNTHETIC else source.path
+        fetched.append({"name": name, "source": source.origin, "path": place})
         if not as_json:
             console.show(f"{name}: {source}")
     if as_json:

@@ -21,8 +21,8 @@ def homophily(
         list[str],
         typer.Argument(
             metavar="NAME...",
-            help="Data sets: names (MUTAG, PROTEINS, ...), or paths to a TU folder or zip "
-            "or a .jsonl file.",
+            help="Data sets: names (MUTAG, PROTEINS, ...), paths to a TU folder or zip or a "
+            ".jsonl file, or synthetic:homophily=0.3,... for graphs made so.",
             autocompletion=complete_dataset,
             show_default=False,
         ),

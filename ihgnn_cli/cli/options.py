@@ -11,11 +11,12 @@ from ihgnn_cli.training.kinds import Recipe
 def complete_dataset(incomplete: str) -> list[str]:
     """Names that the shell may offer for a data set."""
     from ihgnn_cli.data.catalogue import catalogue
+    from ihgnn_cli.data.synthetic_spec import PREFIX
     from ihgnn_cli.paths import data_root
 
     root = data_root()
     local = {path.stem for path in root.iterdir()} if root.is_dir() else set()
-    names = sorted({*catalogue(), *local})
+    names = sorted({*catalogue(), *local, f"{PREFIX}homophily="})
     return [name for name in names if name.startswith(incomplete)]
 
 
@@ -39,8 +40,8 @@ OwnData = Annotated[
         "--dataset",
         "-d",
         metavar="NAME",
-        help="A name (MUTAG, PROTEINS, ...) or a path to a TU folder or zip or a .jsonl "
-        "file. Default: the bundled MUTAG.",
+        help="A name (MUTAG, PROTEINS, ...), a path to a TU folder or zip or a .jsonl file, or "
+        "synthetic:homophily=0.3,... for graphs made so. Default: the bundled MUTAG.",
         autocompletion=complete_dataset,
         rich_help_panel=DATA_PANEL,
     ),
@@ -59,7 +60,7 @@ OtherData = Annotated[
         "--dataset",
         "-d",
         metavar="NAME",
-        help="Other data than the model's own: a name or a path.",
+        help="Other data than the model's own: a name, a path or synthetic:...",
         autocompletion=complete_dataset,
     ),
 ]

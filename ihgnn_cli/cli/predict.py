@@ -42,8 +42,8 @@ def predict(
         str,
         typer.Argument(
             metavar="GRAPHS",
-            help="A .jsonl file, - for JSON lines on standard input, or a TU folder, zip or name. "
-            "Classes are not needed.",
+            help="A .jsonl file, - for JSON lines on standard input, a TU folder, zip or name, or "
+            "synthetic:... Classes are not needed.",
             autocompletion=complete_dataset,
         ),
     ],
@@ -129,14 +129,16 @@ def _batches(
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.jsonl import SUFFIX
     from ihgnn_cli.data.lines import lines_as_they_come
-    from ihgnn_cli.data.sources import read
+    from ihgnn_cli.data.sources import Origin, read
     from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_lines
     from ihgnn_cli.training.prediction import batches_of
 
     size = BATCH_SIZE if batch_size is None else batch_size
     progress = console.ProgressDisplay()
-    is_stream = source is None or not (source.path.is_file() or source.path.is_dir())
-    if source is not None and not is_stream and source.path.suffix.lower() != SUFFIX:
+    made = source is not None and source.origin is Origin.SYNTHETIC
+    is_stream = source is None or not (made or source.path.is_file() or source.path.is_dir())
+    whole = made or (not is_stream and source is not None and source.path.suffix.lower() != SUFFIX)
+    if source is not None and whole:
         yield batches_of(card, read(source, progress, classes=False), size)
         return
     name = _STANDARD_INPUT if source is None else source.path.name

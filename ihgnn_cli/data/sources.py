@@ -1,9 +1,10 @@
 """Where a data set comes from, in a fixed order.
 
 1. `MUTAG` is bundled with the package.
-2. A path: a folder or zip in TU format, or a `.jsonl` file.
-3. `NAME.zip`, `NAME/` or `NAME.jsonl` in the data root.
-4. A download of `NAME` from the TU server into the data root, unless offline.
+2. `synthetic:FIELD=VALUE,...` is made on the spot.
+3. A path: a folder or zip in TU format, or a `.jsonl` file.
+4. `NAME.zip`, `NAME/` or `NAME.jsonl` in the data root.
+5. A download of `NAME` from the TU server into the data root, unless offline.
 """
 
 import errno
@@ -20,6 +21,8 @@ from ihgnn_cli.data.archive import file_digest, is_tu_folder, open_tu
 from ihgnn_cli.data.catalogue import catalogue, close_names
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.download import download
+from ihgnn_cli.data.synthetic import generate
+from ihgnn_cli.data.synthetic_text import is_synthetic, parse_synthetic
 from ihgnn_cli.data.tu import read_tu
 from ihgnn_cli.errors import DownloadError, InputError
 from ihgnn_cli.paths import cache_root, expanded
@@ -34,6 +37,7 @@ class Origin(StrEnum):
     """How a data set was found."""
 
     BUNDLED = "bundled"
+    SYNTHETIC = "generated"
     PATH = "path"
     DATA_ROOT = "data root"
     DOWNLOAD = "download"
@@ -46,9 +50,15 @@ class Source:
     name: str
     origin: Origin
     path: Path
+    """Of a synthetic data set its name, which is no file."""
+
+    @property
+    def has_files(self) -> bool:
+        """Whether there are files of the user's that it is read from."""
+        return self.origin not in (Origin.BUNDLED, Origin.SYNTHETIC)
 
     def __str__(self) -> str:
-        return "bundled" if self.origin is Origin.BUNDLED else f"{self.origin}: {self.path}"
+        return f"{self.origin}: {self.path}" if self.has_files else str(self.origin)
 
 
 def locate(
@@ -61,11 +71,12 @@ def locate(
     """Find a data set by name or path, downloading it if it is nowhere else.
 
     Raises:
-        InputError: there is no such path, or the name cannot be one, or is close to a known one.
+        InputError: there is no such path, or the name cannot be one, or is close to a known one,
+            or a synthetic data set cannot be made as it is asked for.
         DownloadError: it is not here and cannot be fetched; says where to put the file.
     """
-    path = _existing(given)
-    if path is None or given in BUNDLED or _hides_a_name(path, given, data_root):
+    path = None if is_own_name(given) else _existing(given)
+    if path is None or _hides_a_name(path, given, data_root):
         return locate_by_name(given, data_root=data_root, offline=offline, progress=progress)
     return Source(_stem(path), Origin.PATH, path.absolute())
 
@@ -76,11 +87,11 @@ def locate_file(given: str, *, data_root: Path | None = None) -> Source:
     Raises:
         InputError: there is no such path and no such name on this machine.
     """
-    path = _existing(given)
+    path = None if is_synthetic(given) else _existing(given)
     if path is not None:
         return Source(_stem(path), Origin.PATH, path.absolute())
     found = find_in_root(default_data_root(data_root), given) if _is_name(given) else None
-    if found is None and given not in BUNDLED:
+    if found is None and not is_own_name(given):
         raise _no_path(given)
     return locate_by_name(given, data_root=data_root, offline=True)
 
@@ -95,6 +106,9 @@ def locate_by_name(
     """`locate` without the files and folders of the working directory."""
     if given in BUNDLED:
         return Source(given, Origin.BUNDLED, bundled_folder(given))
+    if is_synthetic(given):
+        name = str(parse_synthetic(given))
+        return Source(name, Origin.SYNTHETIC, Path(name))
     if not _is_name(given):
         raise _no_path(given)
     root = default_data_root(data_root)
@@ -118,8 +132,13 @@ def locate_by_name(
         raise DownloadError(f"{here} {error}") from error
 
 
+def is_own_name(given: str) -> bool:
+    """Whether a name means what this package brings with it or makes, whatever files there are."""
+    return given in BUNDLED or is_synthetic(given)
+
+
 def read(source: Source, progress: Progress = NO_PROGRESS, *, classes: bool = True) -> GraphDataset:
-    """Read a located data set, through the cache of parsed data.
+    """Read a located data set, through the cache of parsed data, or make a synthetic one.
 
     Without classes, a TU data set needs no file of them: where it has none, the class of each
     graph is unknown (-1).
@@ -127,6 +146,8 @@ def read(source: Source, progress: Progress = NO_PROGRESS, *, classes: bool = Tr
     Raises:
         InputError: the files are not in a format that is read, or wrong (`DataError`).
     """
+    if source.origin is Origin.SYNTHETIC:
+        return generate(parse_synthetic(source.name))
     try:
         return _read(source, progress, classes)
     except OSError as error:

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource
-from ihgnn_cli.data.sources import Origin, Source
+from ihgnn_cli.data.sources import Source
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import isolated_nodes
 from ihgnn_cli.homophily.paper import differences, paper_row
@@ -114,7 +114,7 @@ def as_entry(
     entry: dict[str, object] = {
         "name": summary.name,
         "source": source.origin,
-        "path": None if source.origin is Origin.BUNDLED else source.path,
+        "path": source.path if source.has_files else None,
         "fingerprint": dataset.fingerprint,
         "graphs": summary.graphs,
         "mean_nodes": summary.mean_nodes,

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, get_type_hints
 
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.sources import BUNDLED
+from ihgnn_cli.data.sources import is_own_name
 from ihgnn_cli.data.split_choice import HOLDOUT, file_readings, is_drawn
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import written_whole
@@ -299,7 +299,7 @@ def _of_named_model(sections: Mapping[str, object], origin: str) -> RunConfig | 
 
 def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:
     """Files that a configuration names lie beside it, wherever the command is started."""
-    for key, is_name in (("dataset", BUNDLED.__contains__), ("split", is_drawn)):
+    for key, is_name in (("dataset", is_own_name), ("split", is_drawn)):
         value = values.get(key)
         if isinstance(value, str) and not is_name(value) and _is_file(folder, value):
             values[key] = str((folder / value).absolute())

@@ -21,7 +21,7 @@ def load_data(
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> tuple[RunConfig, GraphDataset]:
-    """The data set, and the configuration with a path to it that holds in any folder.
+    """The data set, and the configuration with a path or name of it that holds in any folder.
 
     Raises:
         InputError: the data is not to be had, or has not the features that are asked for.
@@ -30,7 +30,11 @@ def load_data(
     dataset = read(source, progress)
     if config.data.features is not Features.LABELS and dataset.node_attributes is None:
         raise InputError(f"{dataset.name} has no node attributes. Use --features labels.")
-    given = str(source.path) if source.origin is Origin.PATH else config.data.dataset
+    given = config.data.dataset
+    if source.origin is Origin.PATH:
+        given = str(source.path)
+    elif source.origin is Origin.SYNTHETIC:  # fields in one order: the same data is the same run
+        given = source.name
     return replace(config, data=replace(config.data, dataset=given)), dataset
 
 

@@ -7,6 +7,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
+from refusals import assert_refused
 
 from ihgnn_cli.data.sources import bundled_folder
 
@@ -155,3 +156,16 @@ def test_check_counts_what_it_does_not_list(ihgnn, write_tu) -> None:
     result = ihgnn("datasets", "check", folder)
     assert "300 problems" in result.stderr
     assert json.loads(ihgnn("datasets", "check", folder, "--json").stdout)["count"] == 300
+
+
+def test_synthetic_data_sets_are_named_listed_and_checked(ihgnn) -> None:
+    assert "synthetic:homophily=0.3,graphs=500" in ihgnn("datasets").stdout
+    checked = ihgnn("datasets", "check", "synthetic:graphs=20,homophily=.2")
+    assert checked.returncode == 0
+    assert "is valid: 20 graphs" in checked.stdout
+    found = json.loads(
+        ihgnn("datasets", "check", "synthetic:graphs=20,homophily=.2", "--json").stdout
+    )
+    assert found["name"] == "synthetic:homophily=0.2,graphs=20"
+    assert found["path"] is None
+    assert_refused(ihgnn("datasets", "check", "synthetic:graps=20"), 2, "Did you mean graphs?")

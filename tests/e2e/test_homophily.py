@@ -2,6 +2,7 @@
 
 import csv
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -145,3 +146,13 @@ def test_a_name_is_drawn_as_it_is_and_in_any_script(ihgnn, tmp_path: Path) -> No
     (tmp_path / "图 $x^2$.jsonl").write_text(line)
     result = ihgnn("homophily", "图 $x^2$.jsonl", "--plot", "figure.svg", "-m", "adjusted")
     assert (result.returncode, result.stderr) == (0, "Wrote figure.svg\n")
+
+
+def test_a_synthetic_data_set_has_the_homophily_in_its_name(ihgnn, tmp_path: Path) -> None:
+    shown = ihgnn("homophily", "synthetic:graphs=100,homophily=0.3", "--csv", "graphs.csv")
+    assert shown.returncode == 0
+    assert "synthetic:homophily=0.3,graphs=100 (generated)" in shown.stdout
+    assert "all 100 0.30" in " ".join(shown.stdout.split())
+    entry = json.loads(ihgnn("homophily", "synthetic:graphs=100", "--json").stdout)["datasets"][0]
+    assert (entry["source"], entry["path"]) == ("generated", None)
+    assert not list(Path(os.environ["IHGNN_CACHE"]).glob("**/*.ihgnn"))

@@ -193,3 +193,21 @@ def test_a_terminal_gets_a_live_bar(in_terminal) -> None:
     assert "val loss" in text
     assert re.search(r"\d+/60", text)
     assert "epoch  1/60" not in text
+
+
+def test_a_synthetic_data_set_is_made_again_from_its_name(ihgnn, tmp_path: Path) -> None:
+    small = ("--width", "8", "--hidden", "8", "--device", "cpu", "--quiet")
+    given = "synthetic:seed=1,graphs=60"
+    trained = ihgnn("train", "--dataset", given, "--epochs", "2", *small)
+    assert trained.returncode == 0, trained.stderr
+    run = tmp_path / "runs" / "synthetic_homophily_0.5_graphs_60_seed_1-1"
+    name = "synthetic:homophily=0.5,graphs=60,seed=1"
+    assert f'dataset = "{name}"' in (run / "config.toml").read_text()
+    resumed = ihgnn("train", "--resume", run, "--epochs", "3", "--quiet")
+    assert resumed.returncode == 0, resumed.stderr
+    evaluated = ihgnn("evaluate", run)
+    assert evaluated.returncode == 0, evaluated.stderr
+    assert f"on {name} (generated): test graphs" in evaluated.stdout
+    predicted = ihgnn("predict", run, "synthetic:graphs=4,homophily=0.1", "--csv", "-")
+    assert predicted.returncode == 0, predicted.stderr
+    assert len(predicted.stdout.splitlines()) == 5
