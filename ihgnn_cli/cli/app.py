@@ -18,7 +18,9 @@ from ihgnn_cli.cli import (
     evaluate,
     export,
     homophily,
+    models,
     predict,
+    reproduce,
     train,
     tune,
 )
@@ -41,6 +43,8 @@ app.command("evaluate")(evaluate.evaluate)
 app.command("export")(export.export)
 app.command("bench-export")(bench_export.bench_export)
 app.command("predict")(predict.predict)
+app.command("reproduce")(reproduce.reproduce)
+app.command("models")(models.models)
 app.command("homophily")(homophily.homophily)
 app.add_typer(datasets.app, name="datasets")
 app.command("env")(env.env)

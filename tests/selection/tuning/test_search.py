@@ -11,7 +11,7 @@ from ihgnn_cli.selection.tuning.search import Search, prepare, trials_together
 from ihgnn_cli.selection.tuning.space import make_space
 from ihgnn_cli.selection.workers import Places
 from ihgnn_cli.training.config import configure
-from ihgnn_cli.training.needs import model_bytes
+from ihgnn_cli.training.needs import NoRoomError, model_bytes
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 PLENTY = 2**50
@@ -70,8 +70,9 @@ def test_of_little_memory_half_is_for_models_of_the_largest_kind(device: torch.d
     taken = worker_bytes(asked.dataset) if device is CPU else 0
     assert trials_together(asked, places(device, taken + 2 * 3 * each)) == 3
     assert trials_together(asked, places(device, taken + 2 * 3 * each - 2)) == 2
-    for memory in (taken + each, taken, 0):
-        assert trials_together(asked, places(device, memory)) == 1
+    assert trials_together(asked, places(device, taken + each)) == 1
+    with pytest.raises(NoRoomError, match="does not fit in memory"):
+        trials_together(asked, places(device, 0))
 
 
 @pytest.mark.parametrize("inner", [1, 3])

@@ -1,0 +1,353 @@
+"""What `ihgnn reproduce` does: cells one after the other with a display, then the files."""
+
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from ihgnn_cli.cli import console
+from ihgnn_cli.data.listing import list_local
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.registry import IHGNN
+from ihgnn_cli.paths import data_root as default_data_root
+from ihgnn_cli.report.curves import Chart, Spread, make_curve
+from ihgnn_cli.report.layout import Box, Mark, Table, spread
+from ihgnn_cli.report.reproduction import (
+    Written,
+    write_chart,
+    write_comparison,
+    write_homophily,
+)
+from ihgnn_cli.selection import reproduction
+from ihgnn_cli.selection.budgets import Budget
+from ihgnn_cli.selection.comparison import cell_of, compare, refused_cell
+from ihgnn_cli.selection.paper import model_title, table1_models, table2_models
+from ihgnn_cli.selection.reproduction import CellPlan, Done, Means
+from ihgnn_cli.selection.subjects import Subject
+from ihgnn_cli.selection.workers import local_executor
+from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.loading import load_data
+from ihgnn_cli.words import counted
+
+_SWEEP_MODELS = (IHGNN, "ihgnn:no-separation", "gin", "h2gcn", "gprgnn", "acm")
+"""Where none are asked for: ego and neighbours apart, together, and in several channels."""
+_TITLES = {
+    Subject.TABLE1: "Classification accuracy of IHGNN and other methods (the paper's Table 1)",
+    Subject.TABLE2: "Classification accuracy of IHGNN and its ablations (the paper's Table 2)",
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """What was asked for."""
+
+    subject: Subject
+    datasets: tuple[str, ...] | None
+    models: tuple[str, ...] | None
+    budget: Budget
+    folder: Path
+    seed: int
+    splits: Path | None
+    device: str | None
+    workers: int | None
+    data_root: Path | None
+    offline: bool
+    command: str
+
+
+@dataclass(frozen=True)
+class Made:
+    """What came of it."""
+
+    request: Request
+    written: Written
+    done: tuple[Done, ...]
+    statement: str
+
+    @property
+    def failures(self) -> tuple[Done, ...]:
+        """Cells that failed, other than for want of memory."""
+        return tuple(each for each in self.done if each.failed)
+
+    def as_plain(self) -> dict[str, Any]:
+        """For machines."""
+        return {
+            "subject": self.request.subject,
+            "budget": self.request.budget.name,
+            "statement": self.statement,
+            "tables": [asdict(table) for table in self.written.tables],
+            "cells": [
+                {
+                    "dataset": each.dataset,
+                    "model": each.plan.model,
+                    "layers": each.plan.layers,
+                    "refused": each.refused,
+                    "result": each.result,
+                }
+                for each in self.done
+            ],
+            "files": [str(path) for path in self.written.files],
+        }
+
+
+def run(request: Request, *, quiet: bool) -> Made:
+    """Run what is missing, and write the files.
+
+    Raises:
+        InputError: a model or data set is not known.
+        IhgnnError: a file cannot be written.
+    """
+    match request.subject:
+        case Subject.TABLE1 | Subject.TABLE2:
+            return _comparison(request, quiet)
+        case Subject.FIGURE1:
+            return _figure1(request)
+        case Subject.SENSITIVITY:
+            return _sensitivity(request, quiet)
+        case Subject.SWEEP:
+            return _sweep(request, quiet)
+
+
+def show(made: Made) -> None:
+    """The tables, and where the files are."""
+    for table in made.written.tables:
+        _show_table(table)
+    for each in made.failures:
+        console.warn(f"{each.plan.title} on {each.dataset} {each.refused}")
+    console.show("Files")
+    for path in made.written.files:
+        console.show(f"  {path}")
+
+
+def _comparison(request: Request, quiet: bool) -> Made:
+    own = table1_models() if request.subject is Subject.TABLE1 else table2_models()
+    models = reproduction.check_models(request.models or own)
+    means = _means(request)
+    done = _run(reproduction.cells(_datasets(request), models), means, quiet)
+    cells = [
+        refused_cell(each.dataset, each.plan.model, each.refused or "")
+        if each.result is None
+        else cell_of(each.result, each.plan.model)
+        for each in done
+    ]
+    names = tuple(dict.fromkeys(each.dataset for each in done))
+    statement = request.budget.statement()
+    written = write_comparison(
+        compare(cells, datasets=names, models=models),
+        list(reproduction.results(done)),
+        request.folder,
+        name=request.subject,
+        title=_TITLES[request.subject],
+        budget=request.budget.name,
+        statement=statement,
+    )
+    return Made(request, written, tuple(done), statement)
+
+
+def _sensitivity(request: Request, quiet: bool) -> Made:
+    models = reproduction.check_models(request.models or (IHGNN,))
+    budget = request.budget
+    means = replace(_means(request), runs=budget.seeds)
+    layers = reproduction.SENSITIVITY_LAYERS
+    done = _run(reproduction.cells(_datasets(request), models, layers), means, quiet)
+    statement = budget.statement(runs=budget.seeds)
+    curves = []
+    for dataset in dict.fromkeys(each.dataset for each in done):
+        for model in models:
+            points = [
+                (float(each.plan.layers or 0), each.result["runs"])
+                for each in done
+                if (each.dataset, each.plan.model) == (dataset, model) and each.result is not None
+            ]
+            named = dataset if len(models) == 1 else f"{dataset}, {model_title(model)}"
+            if points:
+                curves.append(make_curve(named, points, Spread.STD))
+    chart = Chart(
+        name=request.subject,
+        title="Accuracy by the number of layers K",
+        x_name="K",
+        lines="data set",
+        band=Spread.STD.told(f"{budget.seeds} seeds, each the mean over folds"),
+        curves=_some(curves),
+        budget=budget.name,
+        statement=statement,
+        log2=True,
+        notes=_not_run(done),
+    )
+    written = write_chart(chart, list(reproduction.results(done)), request.folder)
+    return Made(request, written, tuple(done), statement)
+
+
+def _sweep(request: Request, quiet: bool) -> Made:
+    if request.datasets is not None:
+        raise InputError(
+            "homophily-sweep makes its own data sets. Leave out --datasets, or use table1 with "
+            "--datasets synthetic:homophily=0.3,..."
+        )
+    models = reproduction.check_models(request.models or _SWEEP_MODELS)
+    budget = request.budget
+    means = replace(_means(request), folds=budget.sweep_folds, runs=1)
+    betas = {
+        f"synthetic:homophily={beta:g},graphs={budget.sweep_graphs},seed={request.seed}": beta
+        for beta in budget.sweep_betas
+    }
+    done = _run(reproduction.cells(betas, models), means, quiet)
+    statement = budget.statement(folds=budget.sweep_folds, runs=1)
+    curves = []
+    for model in models:
+        points = [
+            (betas[each.plan.dataset], [fold["test_mean"] for fold in each.result["folds"]])
+            for each in done
+            if each.plan.model == model and each.result is not None
+        ]
+        if points:
+            curves.append(make_curve(model_title(model), points, Spread.STD))
+    chart = Chart(
+        name=request.subject,
+        title="Accuracy by the homophily of synthetic graphs",
+        x_name="mean node homophily β",
+        lines="model",
+        band=Spread.STD.told(f"{budget.sweep_folds} folds"),
+        curves=_some(curves),
+        budget=budget.name,
+        statement=f"{statement} {counted(budget.sweep_graphs, 'synthetic graph')} at each "
+        f"homophily (docs/synthetic.md), seed {request.seed}.",
+        chance=0.5,
+        notes=_not_run(done),
+    )
+    written = write_chart(chart, list(reproduction.results(done)), request.folder)
+    return Made(request, written, tuple(done), statement)
+
+
+def _figure1(request: Request) -> Made:
+    if request.models is not None:
+        raise InputError("figure1 is of data alone. Leave out --models.")
+    statement = "Nothing is trained: the budget does not matter."
+    load = _loader(request)
+    datasets = [load(RunConfig().with_values({"dataset": each}))[1] for each in _datasets(request)]
+    written = write_homophily(
+        datasets, request.folder, budget=request.budget.name, statement=statement
+    )
+    return Made(request, written, (), statement)
+
+
+def _means(request: Request) -> Means:
+    device = request.device or "auto"
+    local_executor(device, request.workers)  # a device that is not here is told at once
+    return Means(
+        budget=request.budget,
+        root=request.folder / "cells",
+        load=_loader(request),
+        executor=lambda most: local_executor(device, most or request.workers),
+        device=request.device,
+        seed=request.seed,
+        splits=request.splits,
+        command=request.command,
+    )
+
+
+def _loader(request: Request) -> Callable[[RunConfig], Any]:
+    return partial(
+        load_data,
+        data_root=request.data_root,
+        offline=request.offline,
+        progress=console.ProgressDisplay(),
+    )
+
+
+def _datasets(request: Request) -> tuple[str, ...]:
+    """Those that are asked for, or those of the budget that are on this machine."""
+    if request.datasets is not None:
+        return request.datasets
+    here = {each.name for each in list_local(default_data_root(request.data_root))}
+    found = tuple(each for each in request.budget.datasets if each in here)
+    left = [each for each in request.budget.datasets if each not in here]
+    if left:
+        console.note(
+            f"Not on this machine, and so left out: {', '.join(left)}. 'ihgnn datasets fetch NAME' "
+            "brings them, --datasets asks for others."
+        )
+    return found
+
+
+def _run(plans: Sequence[CellPlan], means: Means, quiet: bool) -> list[Done]:
+    """Every cell, in its order."""
+    found: list[Done] = []
+    with _display(len(plans), quiet) as (watch, tell):
+        for number, plan in enumerate(plans):
+            began = time.monotonic()
+            done = reproduction.run_cell(plan, means, partial(watch, number, plan))
+            found.append(done)
+            tell(number, done, time.monotonic() - began)
+    return found
+
+
+@contextmanager
+def _display(
+    total: int, quiet: bool
+) -> Iterator[tuple[Callable[..., None], Callable[[int, Done, float], None]]]:
+    """A bar of cells in a terminal, else a line for each that is finished."""
+
+    def say(number: int, done: Done, seconds: float) -> None:
+        if not quiet:
+            console.note(f"{number + 1} of {total}: {_told(done)} ({seconds:.0f} s)")
+
+    if quiet or not console.err.is_terminal or console.err.is_dumb_terminal:
+        yield (lambda *_: None), say
+        return
+    with console.work_bar("cells") as update:
+
+        def watch(number: int, plan: CellPlan, progress: Any, _step: object) -> None:
+            line = f"{_named(plan)}: {progress.epochs:,} of {progress.of_epochs:,} model-epochs"
+            update(number, total, line)
+
+        yield watch, say
+
+
+def _named(plan: CellPlan) -> str:
+    depth = "" if plan.layers is None else f", K = {plan.layers}"
+    return f"{plan.title} on {plan.dataset}{depth}"
+
+
+def _told(done: Done) -> str:
+    if done.result is None:
+        return f"{_named(done.plan)} {done.refused}"
+    return f"{_named(done.plan)} {spread(done.result['test_mean'], done.result['test_std'])} %"
+
+
+def _some(curves: Sequence[Any]) -> tuple[Any, ...]:
+    if not curves:
+        raise InputError("Nothing could be run, and so there is nothing to draw.")
+    return tuple(curves)
+
+
+def _not_run(done: Sequence[Done]) -> tuple[str, ...]:
+    return tuple(f"{_named(each.plan)} {each.refused}." for each in done if each.result is None)
+
+
+_STYLES = {Mark.BEST: "bold", Mark.SECOND: "underline", Mark.PLAIN: ""}
+
+
+def _show_table(table: Table) -> None:
+    shown = console.table(table.title, table.corner, *table.heads)
+    for row in table.rows:
+        if row.apart:
+            shown.add_section()
+        shown.add_row(row.title, *(_cell(box) for box in row.boxes))
+    console.show(shown)
+    for text in (table.legend, *table.notes):
+        if text:
+            console.show(text)
+    console.show(f"{table.statement}\n")
+
+
+def _cell(box: Box) -> Any:
+    from rich.text import Text
+
+    text = Text(f"{box.text}{'*' if box.starred else ''}", style=_STYLES[box.mark])
+    if box.beside:
+        text.append(f"\n{box.beside}", style="not bold not underline dim")
+    return text

@@ -1,0 +1,108 @@
+"""A reproduced table or figure as files: Markdown, LaTeX, CSV, figures and one HTML page."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.homophily.kinds import Measure
+from ihgnn_cli.homophily.summary import summarize
+from ihgnn_cli.report import homophily
+from ihgnn_cli.report.comparison import accuracy_table, significance_table, write_cells
+from ihgnn_cli.report.comparison_figure import draw_comparison
+from ihgnn_cli.report.curves import Chart, curve_table, draw_chart, write_points
+from ihgnn_cli.report.homophily_table import homophily_table
+from ihgnn_cli.report.layout import Table
+from ihgnn_cli.report.layout_files import write_latex, write_markdown
+from ihgnn_cli.report.reproduction_page import write_page
+from ihgnn_cli.selection.comparison import Comparison
+
+Results = Sequence[Mapping[str, Any]]
+"""What the `result.json` files hold that numbers come from."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """What was written."""
+
+    tables: tuple[Table, ...]
+    files: tuple[Path, ...]
+
+
+def write_comparison(
+    comparison: Comparison,
+    results: Results,
+    folder: Path,
+    *,
+    name: str,
+    title: str,
+    budget: str,
+    statement: str,
+) -> Written:
+    """Methods beside each other and beside the paper.
+
+    Raises:
+        IhgnnError: a file cannot be written.
+    """
+    tables = [
+        accuracy_table(comparison, name, title, budget=budget, statement=statement),
+        significance_table(comparison, f"{name}-tests", budget=budget, statement=statement),
+    ]
+    figures: dict[str, Path] = {}
+    for dataset in comparison.datasets:
+        if any(entry.cell.mean is not None for entry in comparison.on(dataset)):
+            path = folder / f"{name}-{_file_name(dataset)}.svg"
+            draw_comparison(comparison, dataset, path, budget=budget)
+            figures[f"{dataset}: ours and the paper's"] = path
+    numbers = folder / f"{name}.csv"
+    write_cells(numbers, comparison, budget=budget)
+    page = folder / f"{name}.html"
+    write_page(page, title, tables, figures, comparison=comparison, results=results)
+    return _with_texts(tables, folder, name, [numbers, *figures.values(), page])
+
+
+def write_chart(chart: Chart, results: Results, folder: Path) -> Written:
+    """Accuracy along something that is varied.
+
+    Raises:
+        IhgnnError: a file cannot be written.
+    """
+    tables = [curve_table(chart)]
+    figure, numbers = folder / f"{chart.name}.svg", folder / f"{chart.name}.csv"
+    draw_chart(chart, figure)
+    write_points(numbers, chart)
+    page = folder / f"{chart.name}.html"
+    write_page(page, chart.title, tables, {chart.title: figure}, results=results)
+    return _with_texts(tables, folder, chart.name, [numbers, figure, page])
+
+
+def write_homophily(
+    datasets: Sequence[GraphDataset], folder: Path, *, budget: str, statement: str
+) -> Written:
+    """The paper's Figure 1: histograms of homophily, and a table.
+
+    Raises:
+        IhgnnError: a file cannot be written.
+    """
+    summaries = [summarize(each, (Measure.NODE,)) for each in datasets]
+    table = homophily_table(datasets, summaries, budget=budget, statement=statement)
+    figure, numbers = folder / "figure1.svg", folder / "figure1.csv"
+    homophily.draw_histograms(summaries, Measure.NODE, figure)
+    homophily.write_csv(datasets, summaries, (Measure.NODE,), numbers)
+    page = folder / "figure1.html"
+    write_page(page, table.title, [table], {"Graphs by their homophily": figure})
+    return _with_texts([table], folder, "figure1", [numbers, figure, page])
+
+
+def _with_texts(
+    tables: Sequence[Table], folder: Path, name: str, others: Sequence[Path]
+) -> Written:
+    texts = [folder / f"{name}.md", folder / f"{name}.tex"]
+    write_markdown(texts[0], tables)
+    write_latex(texts[1], tables)
+    return Written(tuple(tables), (*texts, *others))
+
+
+def _file_name(name: str) -> str:
+    return "".join(each if each.isalnum() or each in "-_.+" else "_" for each in name)
