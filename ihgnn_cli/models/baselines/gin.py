@@ -18,10 +18,11 @@ is halved each 50 epochs; here the schedule is the caller's.
 
 from dataclasses import dataclass
 
+import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
-from torch_geometric.nn import GINConv
 
+from ihgnn_cli.models.baselines.neighbors import Neighbors
 from ihgnn_cli.models.baselines.pieces import Norm, mlp
 from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
@@ -40,25 +41,31 @@ class GINSettings(ModelSettings):
 class GIN(nn.Module):
     """Rounds of sum and MLP; the scores of all rounds added up."""
 
+    eps: Tensor
+
     def __init__(self, settings: GINSettings, inputs: Inputs) -> None:
         super().__init__()
         self.dropout = settings.dropout
         width = settings.width
         before = [inputs.features] + [width] * settings.layers
         self.rounds = nn.ModuleList(
-            GINConv(mlp(each, width, width, norm=True), train_eps=settings.learn_eps)
+            nn.Sequential(mlp(each, width, width, norm=True), Norm(width), nn.ReLU())
             for each in before[:-1]
         )
-        self.norms = nn.ModuleList(Norm(width) for _ in self.rounds)
+        eps = torch.zeros(settings.layers)
+        if settings.learn_eps:
+            self.eps = nn.Parameter(eps)
+        else:
+            self.register_buffer("eps", eps)
         self.scores = nn.ModuleList(nn.Linear(each, inputs.classes) for each in before)
 
     def forward(self, graphs: Graphs) -> Tensor:
         """[B, classes] logits."""
-        h = graphs.x
+        h, neighbors = graphs.x, Neighbors(graphs)
         logits = self._scores(0, h, graphs)
-        for at, (round_, norm) in enumerate(zip(self.rounds, self.norms, strict=True), start=1):
-            h = norm(round_(h, graphs.edge_index)).relu()
-            logits = logits + self._scores(at, h, graphs)
+        for at, round_ in enumerate(self.rounds):
+            h = round_((1 + self.eps[at]) * h + neighbors.sum(h))
+            logits = logits + self._scores(at + 1, h, graphs)
         return logits
 
     def _scores(self, at: int, h: Tensor, graphs: Graphs) -> Tensor:
