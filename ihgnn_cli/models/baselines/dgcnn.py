@@ -7,8 +7,9 @@ classification, AAAI.
     Z^(t+1) = tanh(D^-1 (A + I) Z^t W^t),  D the degrees of A + I  (equation 1)
     Z^1:h   = [Z^1, ..., Z^h], the last with one channel
 
-SortPooling orders a graph's nodes by the last channel, the largest first, breaks ties by the channel
-before it and so on, and takes k of them; zeros stand for nodes that a smaller graph does not have.
+SortPooling orders a graph's nodes by the last channel, the largest first, breaks ties by the
+channel before it and so on, and takes k of them; zeros stand for nodes that a smaller graph does
+not have.
 What follows is that of their experiments: a 1-D convolution that takes one node at a time (16
 channels, so a linear map a node), max-pooling of 2 nodes, a 1-D convolution over 5 (32 channels), a
 dense layer and the logits, with ReLUs between.
@@ -25,6 +26,7 @@ Different from the paper:
 """
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -56,7 +58,7 @@ class DGCNNSettings(ModelSettings):
         self.require("sort_nodes", _LEAST_NODES)
 
     def taken(self, largest: int) -> int:
-        """k where the largest graph has so many nodes."""
+        """How many nodes are taken where the largest graph has so many nodes."""
         return max(_LEAST_NODES, min(self.sort_nodes, largest))
 
 
@@ -67,8 +69,7 @@ class DGCNN(nn.Module):
         super().__init__()
         widths = [inputs.features] + [settings.width] * settings.layers + [1]
         self.layers = nn.ModuleList(
-            nn.Linear(before, after, bias=False)
-            for before, after in zip(widths[:-1], widths[1:], strict=True)
+            nn.Linear(before, after, bias=False) for before, after in pairwise(widths)
         )
         self.taken = settings.taken(inputs.max_nodes)
         self.of_node = nn.Linear(sum(widths[1:]), _CHANNELS[0])
@@ -116,7 +117,7 @@ def _numbers(settings: DGCNNSettings, load: Load) -> float:
     return (
         load.nodes * (channels + 4)
         + load.graphs * (of_graph + 3 * settings.hidden)
-        + 2 * load.edges
+        + 4 * load.edges
     )
 
 
