@@ -22,8 +22,9 @@ are blocks, with A S over edges, since
 
 Different from the paper:
 - Clusters are a share of the largest graph's nodes (25 % with two poolings, 10 % with one, as in
-  section 4) but at most `most_clusters`, so that nothing is quadratic in the largest graph. The
-  default of 50 is what their code has for DD: a tenth of 500 nodes, larger graphs being left out.
+  section 4; one by default, as in the code) but at most `most_clusters`, so that nothing is
+  quadratic in the largest graph. The default of 50 is what their code has for DD: a tenth of 500
+  nodes, larger graphs being left out.
 - The norm of the link penalty is divided by the nodes of the graph, which makes it the root of the
   mean square of an entry and keeps it from drowning the loss. Both penalties are means over graphs.
 - S comes from a linear map of all layers of GNN_pool, as in the code; batch normalization is that
@@ -50,9 +51,9 @@ class DiffPoolSettings(ModelSettings):
 
     hidden: int = 50
     dropout: float = 0.0
-    pools: int = 2
+    pools: int = 1
     """How often the graph is pooled."""
-    cluster_share: float = 0.25
+    cluster_share: float = 0.1
     """Clusters of the first pooling a node of the largest graph; of the next, a cluster."""
     most_clusters: int = 50
     """The most clusters that there are, however large the largest graph."""
@@ -83,7 +84,7 @@ class _Graph:
 
     def __init__(self, graphs: Graphs) -> None:
         self._graphs, self._neighbors = graphs, Neighbors(graphs)
-        self._weight = graphs.degree.clamp(min=1).unsqueeze(1)
+        self._share = 1 / graphs.degree.clamp(min=1).unsqueeze(1)
         device = graphs.x.device
         self.sizes = torch.tensor(graphs.sizes, device=device)
         self.squares = torch.tensor(graphs.edge_counts, device=device)
@@ -95,7 +96,7 @@ class _Graph:
 
     def mean(self, h: Tensor) -> Tensor:
         """[rows, width] the means over neighbours."""
-        return self.sum(h) / self._weight
+        return self.sum(h) * self._share
 
     def largest(self, h: Tensor) -> Tensor:
         """[B, width] the largest value of each column."""
@@ -111,7 +112,7 @@ class _Pooled:
 
     def __init__(self, adjacency: Tensor) -> None:
         self._adjacency = adjacency
-        self._weight = adjacency.sum(2).clamp(min=1).view(-1, 1)
+        self._means = adjacency / adjacency.sum(2, keepdim=True).clamp(min=1)
         self.sizes = adjacency.shape[1]
         self.squares = adjacency.square().sum((1, 2))
 
@@ -119,7 +120,7 @@ class _Pooled:
         return (self._adjacency @ self.dense(h)).flatten(0, 1)
 
     def mean(self, h: Tensor) -> Tensor:
-        return self.sum(h) / self._weight
+        return (self._means @ self.dense(h)).flatten(0, 1)
 
     def largest(self, h: Tensor) -> Tensor:
         return self.dense(h).amax(1)

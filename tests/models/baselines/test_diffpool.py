@@ -20,7 +20,7 @@ from graph_makers import (
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines.diffpool import DiffPoolSettings
 
-SMALL = {"layers": 2, "width": 4, "hidden": 6, "cluster_share": 0.7}
+SMALL = {"layers": 2, "width": 4, "hidden": 6, "pools": 2, "cluster_share": 0.7}
 
 
 def _adjacency(graph):
@@ -113,9 +113,9 @@ def test_one_cluster_of_hard_assignments_sums_nodes_and_edges():
 @pytest.mark.parametrize(
     ("settings", "largest", "clusters"),
     [
-        ({}, 28, (7, 1)),
-        ({"pools": 1, "cluster_share": 0.1}, 100, (10,)),
-        ({}, 5748, (50, 12)),
+        ({"pools": 2, "cluster_share": 0.25}, 28, (7, 1)),
+        ({}, 100, (10,)),
+        ({"pools": 2}, 5748, (50, 5)),
         ({"pools": 3}, 6, (1, 1, 1)),
     ],
 )
