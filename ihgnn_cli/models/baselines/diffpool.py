@@ -100,7 +100,8 @@ class _Graph:
 
     def largest(self, h: Tensor) -> Tensor:
         """[B, width] the largest value of each column."""
-        return scatter(h, self._graphs.graph, dim_size=len(self._graphs), reduce="max")
+        most: Tensor = scatter(h, self._graphs.graph, dim_size=len(self._graphs), reduce="max")
+        return most
 
     def dense(self, h: Tensor) -> Tensor:
         """[B, most rows of a graph, width]."""
@@ -166,9 +167,9 @@ class Pool(nn.Module):
         s = logs.exp()
         right = level.dense(torch.cat([z, level.sum(s), s], dim=1))
         products = level.dense(s).transpose(1, 2) @ right
-        x, adjacency, gram = products.split([z.shape[1], s.shape[1], s.shape[1]], dim=2)
+        x, adjacency, gram = torch.split(products, [z.shape[1], s.shape[1], s.shape[1]], dim=2)
         trace = adjacency.diagonal(dim1=1, dim2=2).sum(1)
-        # Never near 0, as A has no diagonal and S S^T does: what is below 0 is rounding.
+        # Far from 0 where A has no diagonal, as S S^T has one; a pooled A may come close.
         squares = (level.squares - 2 * trace + gram.square().sum((1, 2))).clamp(min=1e-6)
         links = squares.sqrt() / level.sizes
         entropies = level.dense((-s * logs).sum(1, keepdim=True)).sum((1, 2)) / level.sizes

@@ -26,7 +26,7 @@ class Neighbors:
 
     def sum(self, h: Tensor) -> Tensor:
         """[n, width] A·h: for each node the sum of h [n, width] over its neighbours."""
-        summed: Tensor = _NeighborSum.apply(h, self._senders, self._starts)
+        summed: Tensor = _NeighborSum.apply(h, self._senders, self._starts)  # type: ignore[no-untyped-call]
         return summed
 
 
@@ -39,5 +39,5 @@ class _NeighborSum(Function):
     @staticmethod
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Tensor, None, None]:
         senders, starts = ctx.saved_tensors
-        summed: Tensor = _NeighborSum.apply(gradients[0], senders, starts)
+        summed: Tensor = _NeighborSum.apply(gradients[0], senders, starts)  # type: ignore[no-untyped-call]
         return summed, None, None

@@ -13,8 +13,9 @@ weights of its own and each distance a representation of its own. There is no ac
 is not linear is in the readout, which takes the means, sums and largest values of H over a graph's
 nodes side by side.
 
-That a single PGC layer with T = A or a Laplacian is followed by mean, sum and maximum is from the
-paper. From the authors' code (lpasa/PGCN) are
+The single layer, powers of the adjacency and mean, sum and maximum are the paper's. From the
+authors' code (lpasa/PGCN) are
+- the Laplacian, which is the other of its two models;
 - what comes before: X is BN(W_1 x_v + W_2 sum of x_u over neighbours + b) of a node's features x,
   which makes it one hop more than the text's; `project` off leaves it out;
 - batch normalization of H and of what is read;
@@ -34,6 +35,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch_geometric.utils import scatter
 
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines.neighbors import Neighbors
 from ihgnn_cli.models.baselines.pieces import Norm
 from ihgnn_cli.models.graphs import Graphs
@@ -68,6 +70,13 @@ class PGCNSettings(ModelSettings):
     project: bool = True
     """Whether X is a projection of the features over one hop (the code) or these themselves."""
 
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, kind in (("operator", Operator), ("readout", Readout)):
+            value = getattr(self, name)
+            if value not in list(kind):
+                raise InputError(f"{name} must be {' or '.join(kind)}, not {value}.")
+
 
 class PGCN(nn.Module):
     """Powers of T side by side, a triangle of weights, three ways of reading."""
@@ -85,7 +94,7 @@ class PGCN(nn.Module):
         self.norm = Norm(width * powers)
         read = _READ * width * powers
         self.read_norm = Norm(read)
-        self.drop_read = settings.readout is Readout.RESTRICTED
+        self.drop_read = settings.readout == Readout.RESTRICTED
         hidden = [2 * width * powers, width * powers]
         if self.drop_read:
             hidden = [max(1, width // 2) * powers]
@@ -117,7 +126,7 @@ class PGCN(nn.Module):
         scale = graphs.degree.clamp(min=1).rsqrt().unsqueeze(1)
         powers = [h]
         for _ in self.blocks[1:]:
-            if self.operator is Operator.LAPLACIAN:
+            if self.operator == Operator.LAPLACIAN:
                 h = h - scale * neighbors.sum(scale * h)
             else:
                 h = neighbors.sum(h)
@@ -164,7 +173,7 @@ MODEL = ModelSpec(
         "classifiers, dropout of 0.4 or 0.6 (0.3 or 0.5), weight decay of 0.005 or 0.0005, batches "
         "of 16 or 32: hundreds of combinations. Left out here to get to 32 are the smallest width "
         "and rate, the stronger decay, the smaller batches, and dropout other than 0.5, which lies "
-        "between theirs. The text of the paper was not at hand for this."
+        "between theirs. All of it is read off the code, not the text."
     ),
     note=(
         "Powers of the adjacency unless operator says laplacian. The projection before the powers, "
