@@ -1,0 +1,105 @@
+"""GIN, the graph isomorphism network.
+
+Xu, Hu, Leskovec and Jegelka 2019, How powerful are graph neural networks?, ICLR.
+
+    h_v^(0) = x_v
+    h_v^(k) = ReLU(BN(MLP^(k)((1 + eps^(k)) h_v^(k-1) + sum of h_u^(k-1) over neighbours u of v)))
+    logits  = sum over k = 0 .. K of dropout(W_k (sum of h_v^(k) over the graph's nodes) + b_k)
+
+The first is equation 4.1, the last their readout of all layers (equation 4.2) with one linear map a
+layer: a linear map of the concatenation is the sum of these. MLPs have two linear maps with batch
+normalization and ReLU between (section 7). That normalization and ReLU follow the MLP, too, and
+that dropout is at the scores of each layer is from the authors' code (weihua916/powerful-gnns).
+
+eps is 0 (GIN-0, which does better in their Table 1) or learned from 0 on (GIN-eps). K here counts
+rounds of message passing: their "5 layers including the input layer" are K = 4. Their learning rate
+is halved each 50 epochs; here the schedule is the caller's.
+"""
+
+from dataclasses import dataclass
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from ihgnn_cli.models.baselines.neighbors import Neighbors
+from ihgnn_cli.models.baselines.pieces import Norm, mlp
+from ihgnn_cli.models.graphs import Graphs
+from ihgnn_cli.models.settings import Inputs, ModelSettings
+from ihgnn_cli.models.spec import Cost, Load, ModelSpec
+
+
+@dataclass(frozen=True)
+class GINSettings(ModelSettings):
+    """`layers` is K; `width` that of the MLPs; `dropout` is at the scores; `hidden` is not used."""
+
+    layers: int = 4
+    learn_eps: bool = False
+    """Whether eps is learned (GIN-eps) or 0 (GIN-0)."""
+
+
+class GIN(nn.Module):
+    """Rounds of sum and MLP; the scores of all rounds added up."""
+
+    eps: Tensor
+
+    def __init__(self, settings: GINSettings, inputs: Inputs) -> None:
+        super().__init__()
+        self.dropout = settings.dropout
+        width = settings.width
+        before = [inputs.features] + [width] * settings.layers
+        self.rounds = nn.ModuleList(
+            nn.Sequential(mlp(each, width, width, norm=True), Norm(width), nn.ReLU())
+            for each in before[:-1]
+        )
+        eps = torch.zeros(settings.layers)
+        if settings.learn_eps:
+            self.eps = nn.Parameter(eps)
+        else:
+            self.register_buffer("eps", eps)
+        self.scores = nn.ModuleList(nn.Linear(each, inputs.classes) for each in before)
+
+    def forward(self, graphs: Graphs) -> Tensor:
+        """[B, classes] logits."""
+        h, neighbors = graphs.x, Neighbors(graphs)
+        logits = self._scores(0, h, graphs)
+        for at, round_ in enumerate(self.rounds):
+            h = round_((1 + self.eps[at]) * h + neighbors.sum(h))
+            logits = logits + self._scores(at + 1, h, graphs)
+        return logits
+
+    def _scores(self, at: int, h: Tensor, graphs: Graphs) -> Tensor:
+        scores = self.scores[at](graphs.sum_nodes(h))
+        return F.dropout(scores, self.dropout, self.training)
+
+
+def _numbers(settings: GINSettings, load: Load) -> float:
+    # A round keeps the sums that its MLP takes, and before and after each of its two
+    # normalizations; of an edge its two ends, which take two numbers each.
+    return settings.layers * 6 * settings.width * load.nodes + 4 * load.edges
+
+
+MODEL = ModelSpec(
+    name="gin",
+    title="GIN",
+    reference="Xu, Hu, Leskovec, Jegelka 2019, How powerful are graph neural networks?",
+    settings=GINSettings,
+    cost=Cost.EDGES,
+    numbers=_numbers,
+    make=GIN,
+    grid={
+        "width": (16, 32, 64),
+        "batch_size": (32, 128),
+        "dropout": (0.0, 0.5),
+        "lr": (0.01,),
+    },
+    grid_source=(
+        "Section 7: 16 or 32 hidden units for molecules and proteins and 64 for social networks, "
+        "batches of 32 or 128, dropout of 0 or 0.5, Adam at 0.01. All three widths compete here "
+        "whatever the data; the number of epochs, which they chose, too, is the caller's."
+    ),
+    note=(
+        "GIN-0 unless learn_eps is set; 4 rounds and the input, 2-layer MLPs. The learning rate is "
+        "not halved each 50 epochs as in its paper."
+    ),
+)
