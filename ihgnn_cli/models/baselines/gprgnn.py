@@ -25,6 +25,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines.hops import neighbours
 from ihgnn_cli.models.baselines.pieces import SumClassifier
 from ihgnn_cli.models.graphs import Graphs
@@ -62,7 +63,9 @@ class GPRGNNSettings(ModelSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require("alpha", -1 if self.init is GammaInit.NPPR else 0, 1)
-        self.require("walk_dropout", 0, 1)
+        if not 0 <= self.walk_dropout < 1:
+            rate = f"{self.walk_dropout:g}"
+            raise InputError(f"walk_dropout must be at least 0 and below 1, not {rate}.")
 
 
 class GPRGNN(nn.Module):
