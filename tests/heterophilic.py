@@ -49,6 +49,25 @@ def homophily_task(graphs: int = 40) -> GraphDataset:
     return dataset_of(made, classes)
 
 
+def circle_task(graphs: int = 40) -> GraphDataset:
+    """Circles of one label: two of half the length (class 0) or one (class 1), of 6 to 10 nodes.
+
+    No message passing over neighbours tells the two apart.
+    """
+    drawn = random.Random(5)
+    made: list[Graph] = []
+    classes = [at % 2 for at in range(graphs)]
+    for whole in classes:
+        half = drawn.choice([3, 4, 5])
+        length = 2 * half if whole else half
+        starts = range(0, 2 * half, length)
+        edges = [
+            (start + at, start + (at + 1) % length) for start in starts for at in range(length)
+        ]
+        made.append(([0] * (2 * half), edges))
+    return dataset_of(made, classes)
+
+
 def adjacency(graph: Graph) -> Tensor:
     """[n, n] A."""
     labels, edges = graph
