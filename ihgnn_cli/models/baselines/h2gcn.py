@@ -53,7 +53,7 @@ class H2GCNSettings(ModelSettings):
     @property
     def final_width(self) -> int:
         """Of all rounds together."""
-        return self.width * (2 ** (self.layers + 1) - 1)
+        return self.width * ((1 << self.layers + 1) - 1)
 
 
 class H2GCN(nn.Module):
@@ -80,9 +80,9 @@ class H2GCN(nn.Module):
 
 
 def _numbers(settings: H2GCNSettings, load: Load) -> float:
-    # The mask of the dropout on all rounds, whose width doubles each time, is most of it; then σ,
-    # the graphs' sums, and of each pair its two ends and its weight.
-    rows = load.nodes * (settings.final_width + settings.width)
+    # All rounds together, whose width doubles each time, and the mask of their dropout are most of
+    # it; then σ, the graphs' sums, and of each pair its two ends and its weight.
+    rows = load.nodes * (2 * settings.final_width + settings.width)
     graphs = load.graphs * (settings.final_width + 3 * settings.hidden)
     return rows + graphs + 3 * likely_pairs(load, _DISTANCE)
 

@@ -143,7 +143,7 @@ class _Sums(torch.autograd.Function):
         return F.embedding_bag(sender, h, starts, mode="sum", per_sample_weights=weight)
 
     @staticmethod
-    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:  # type: ignore[override]
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
         # What j receives from i at a distance, i receives from j at the same one.
         slot, starts, weight = ctx.saved_tensors
         back = F.embedding_bag(
