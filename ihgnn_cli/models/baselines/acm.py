@@ -83,31 +83,24 @@ class ACMLayer(nn.Module):
 
     def forward(self, h: Tensor, hops: Hops) -> Tensor:
         """[n, after] of h [n, before]."""
-        channels = (
-            self.filtered_last(h, hops)
-            if self.order is Order.ACMII
-            else self.filtered_first(h, hops)
-        )
+        # Filters act on nodes and weights on columns: weights first, as features can be many.
+        channels = torch.matmul(h, self.weight)
+        channels = self.filtered(channels.relu() if self.order is Order.ACMII else channels, hops)
+        channels = channels.relu() if self.order is Order.ACM else channels
         scores = torch.einsum("cnw,cw->nc", channels, self.score).sigmoid()
         share = (scores @ self.mix / self.temperature).softmax(1)
         return _CHANNELS * torch.einsum("nc,cnw->nw", share, channels)
 
-    def filtered_first(self, h: Tensor, hops: Hops) -> Tensor:
-        """[3, n, after] ACM: as filters and weights are both linear, one filter does for all."""
-        low = _low_pass(h, hops)
-        return torch.bmm(torch.stack([low, h - low, h]), self.weight).relu()
+    @staticmethod
+    def filtered(channels: Tensor, hops: Hops) -> Tensor:
+        """[3, n, after] with P on the first channel, I - P on the second and nothing on the third.
 
-    def filtered_last(self, h: Tensor, hops: Hops) -> Tensor:
-        """[3, n, after] ACMII."""
-        low, high, own = torch.matmul(h, self.weight).relu()
-        passed = _low_pass(torch.cat([low, high], dim=1), hops)
-        low, smooth = passed.chunk(2, dim=1)
+        P h = D^(-1) (A + I) h is the mean over a node and its neighbours.
+        """
+        low, high, own = channels
+        both = torch.cat([low, high], dim=1)
+        low, smooth = ((hops.sums(both).squeeze(1) + both) / (hops.counts + 1)).chunk(2, dim=1)
         return torch.stack([low, high - smooth, own])
-
-
-def _low_pass(h: Tensor, hops: Hops) -> Tensor:
-    """D^(-1) (A + I) h: the mean over a node and its neighbours."""
-    return (hops.sums(h).squeeze(1) + h) / (hops.counts + 1)
 
 
 class ACM(nn.Module):
@@ -130,11 +123,12 @@ class ACM(nn.Module):
 
 
 def _numbers(settings: ACMSettings, load: Load) -> float:
-    # Of a layer the inputs and outputs of the three channels, the ReLU and the dropout before.
-    channels = {Order.ACM: 2 * _CHANNELS + 2, Order.ACMII: 2 * _CHANNELS + 3}[settings.order]
-    later = load.nodes * settings.width * channels * (settings.layers - 1)
-    first = load.nodes * settings.width * _CHANNELS * (1 if settings.order is Order.ACM else 2)
-    return later + first + load.edges * 3 + load.graphs * settings.hidden * 3
+    # Rows of a layer's width: the three channels (ACMII: before and after the filter), what mixes
+    # them, and of all but the first layer the ReLU and the dropout before it. What the first layer
+    # keeps of the features is left out: a load does not say how many there are.
+    channels = _CHANNELS * (2 if settings.order is Order.ACMII else 1) + 1
+    rows = channels * settings.layers + 2.5 * (settings.layers - 1)
+    return load.nodes * settings.width * rows + 3 * (load.edges + load.graphs * settings.hidden)
 
 
 MODEL = ModelSpec(

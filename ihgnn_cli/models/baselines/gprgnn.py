@@ -132,10 +132,11 @@ MODEL = ModelSpec(
         "weight_decay": (0.0, 0.0005),
     },
     grid_source=(
-        "Section 5 of the paper, for node classification: K = 10 and 64 hidden units; PPR with α "
-        "0.1, 0.2, 0.5 or 0.9; learning rate 0.002, 0.01 or 0.05; weight decay 0 or 0.0005. Left "
-        "out: the starts at the first step only, at the last step only, and at random. The dropout "
-        "of 0.5 is the default of the authors' code."
+        "Section 5 of the paper, for node classification (not checked against its text; the "
+        "authors' Reproduce_GPRGNN.sh takes its values from these): K = 10 and 64 hidden units; "
+        "PPR with α 0.1, 0.2, 0.5 or 0.9; learning rate 0.002, 0.01 or 0.05; weight decay 0 or "
+        "0.0005. Left out: the starts at the first step only, at the last step only, and at "
+        "random. The dropout of 0.5 is the default of the authors' code."
     ),
     note=(
         "Sum pooling and a two-layer MLP on top; one weight decay for all weights. Linear between "

@@ -105,7 +105,8 @@ MODEL = ModelSpec(
     grid_source=(
         "The authors' code (configs/real-geomgcn/h2gcn.json), for node classification on real "
         "graphs, all 16 combinations: H2GCN-1 or H2GCN-2, with or without ReLU, dropout 0 or 0.5, "
-        "L2 1e-5 or 5e-4; 64 hidden units and the code's default learning rate."
+        "L2 1e-5 or 5e-4 (here as weight decay); 64 hidden units and the code's default learning "
+        "rate."
     ),
     note=(
         "H2GCN-K with K = `layers`. Sum pooling and a two-layer MLP on top. Linear between the "
