@@ -1,0 +1,145 @@
+"""GPR-GNN: learned weights of the steps of a random walk.
+
+Chien, Peng, Li, Milenkovic 2021, Adaptive universal generalized PageRank graph neural network,
+ICLR.
+
+    H_0 = MLP(X),   H_k = P H_(k-1),   Z = sum over k = 0..K of γ_k H_k
+
+P = D^(-1/2) (A + I) D^(-1/2) where D has the degrees of A + I; the γ_k are learned and may become
+negative, which makes a high-pass filter of the walk. The MLP has two layers with a ReLU between.
+
+As in the authors' code dropout is on the features, on the hidden layer, and on H_0. Different from
+the paper: H_0 is as wide as the hidden layer, not as there are classes, as Z is summed over the
+nodes and goes through a two-layer MLP (so the IHGNN paper). All weights, the γ among them, have the
+same weight decay; the authors' code gives the γ none. The start "SGC", one γ at a step of choice,
+is there as PPR with alpha 0 (the last step) and 1 (no step) only.
+
+Summing Z over the nodes leaves a sum of MLP(x) over them, with weights that come of where a node
+stands: which labels are neighbours of which shows only as far as places differ.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import torch
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.baselines.hops import neighbours
+from ihgnn_cli.models.baselines.pieces import SumClassifier
+from ihgnn_cli.models.graphs import Graphs
+from ihgnn_cli.models.settings import Inputs, ModelSettings
+from ihgnn_cli.models.spec import Cost, Load, ModelSpec
+
+
+class GammaInit(StrEnum):
+    """Where the K + 1 weights of the steps start."""
+
+    PPR = "ppr"
+    """Personalized PageRank: α(1 - α)^k, and (1 - α)^K for the last."""
+    NPPR = "nppr"
+    """α^k, scaled so that the absolute values sum to 1; α may be negative."""
+    RANDOM = "random"
+    """Uniform, scaled so that the absolute values sum to 1."""
+
+
+@dataclass(frozen=True)
+class GPRGNNSettings(ModelSettings):
+    """`layers` is K, the steps of the walk; `width` that of the MLP and of what is passed on.
+
+    Raises:
+        InputError: a value is out of its range.
+    """
+
+    layers: int = 10
+    width: int = 64
+    init: GammaInit = GammaInit.PPR
+    alpha: float = 0.1
+    """α of `init`."""
+    walk_dropout: float = 0.5
+    """Dropout on what the walk starts from (the authors' `dprate`)."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require("alpha", -1 if self.init is GammaInit.NPPR else 0, 1)
+        if not 0 <= self.walk_dropout < 1:
+            rate = f"{self.walk_dropout:g}"
+            raise InputError(f"walk_dropout must be at least 0 and below 1, not {rate}.")
+
+
+class GPRGNN(nn.Module):
+    """One model."""
+
+    def __init__(self, settings: GPRGNNSettings, inputs: Inputs) -> None:
+        super().__init__()
+        self.first = nn.Linear(inputs.features, settings.width)
+        self.second = nn.Linear(settings.width, settings.width)
+        self.gamma = nn.Parameter(start_of_gamma(settings))
+        self.readout = SumClassifier(settings.width, settings, inputs)
+        self.dropout = settings.dropout
+        self.walk_dropout = settings.walk_dropout
+
+    def forward(self, graphs: Graphs) -> Tensor:
+        """[B, classes] logits."""
+        hidden = self.first(F.dropout(graphs.x, self.dropout, self.training)).relu()
+        h = self.second(F.dropout(hidden, self.dropout, self.training))
+        h = F.dropout(h, self.walk_dropout, self.training)
+        hops = neighbours(graphs)
+        inverse = (graphs.degree + 1).rsqrt()
+        sender, receiver = graphs.edge_index
+        weight, own = inverse[sender] * inverse[receiver], inverse.square().unsqueeze(1)
+        z = self.gamma[0] * h
+        for gamma in self.gamma[1:]:
+            h = hops.weighted(h, weight).squeeze(1) + own * h
+            z = z + gamma * h
+        logits: Tensor = self.readout(z, graphs)
+        return logits
+
+
+def start_of_gamma(settings: GPRGNNSettings) -> Tensor:
+    """[K + 1] the weights of the steps before training."""
+    steps, alpha = settings.layers, settings.alpha
+    match settings.init:
+        case GammaInit.PPR:
+            last = [(1 - alpha) ** steps]
+            return torch.tensor([alpha * (1 - alpha) ** k for k in range(steps)] + last)
+        case GammaInit.NPPR:
+            gamma = torch.tensor([alpha**k for k in range(steps + 1)])
+        case GammaInit.RANDOM:
+            gamma = torch.rand(steps + 1) * 2 - 1
+    return gamma / gamma.abs().sum()
+
+
+def _numbers(settings: GPRGNNSettings, load: Load) -> float:
+    # Of each step what it passed on, for the gradient of its γ; of the MLP three masks of dropout
+    # and two inputs; of an edge its two ends and its weight.
+    rows = load.nodes * settings.width
+    return rows * (settings.layers + 1 + 4) + 6 * load.edges + load.graphs * settings.hidden * 3
+
+
+MODEL = ModelSpec(
+    name="gprgnn",
+    title="GPR-GNN",
+    reference="Chien et al. 2021, Adaptive universal generalized PageRank graph neural network",
+    settings=GPRGNNSettings,
+    cost=Cost.EDGES,
+    numbers=_numbers,
+    make=GPRGNN,
+    grid={
+        "alpha": (0.1, 0.2, 0.5, 0.9),
+        "lr": (0.002, 0.01, 0.05),
+        "weight_decay": (0.0, 0.0005),
+    },
+    grid_source=(
+        "Section 5 of the paper, for node classification (not checked against its text; the "
+        "authors' Reproduce_GPRGNN.sh takes its values from these): K = 10 and 64 hidden units; "
+        "PPR with α 0.1, 0.2, 0.5 or 0.9; learning rate 0.002, 0.01 or 0.05; weight decay 0 or "
+        "0.0005. Left out: the starts at the first step only, at the last step only, and at "
+        "random. The dropout of 0.5 is the default of the authors' code."
+    ),
+    note=(
+        "Sum pooling and a two-layer MLP on top; one weight decay for all weights. Linear between "
+        "the first MLP and the pooling, so that it sees where labels stand, not which of them meet."
+    ),
+)

@@ -1,0 +1,152 @@
+"""Sums over the nodes at each distance: what several methods for heterophily are made of.
+
+"j is at distance k of i" holds both ways, so that the gradient of such a sum is a sum of the same
+kind: both are one pass over the pairs that holds no row for each pair (torch's `embedding_bag`).
+On graphs with many edges that is some thirty times as fast as gathering and adding up rows.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from scipy.sparse import csr_array, eye_array
+from torch import Tensor
+
+from ihgnn_cli.models.graphs import Derived, Graphs
+from ihgnn_cli.models.spec import Load
+
+
+@dataclass(frozen=True, eq=False)
+class Hops:
+    """The pairs of nodes at the distances 1 to K, in order of receiver, then of distance."""
+
+    sender: Tensor
+    """[P] int32."""
+    slot: Tensor
+    """[P] int32: sender · K + distance - 1."""
+    starts: Tensor
+    """[n · K] int32: where the pairs of a receiver and a distance begin."""
+    counts: Tensor
+    """[n, K] nodes at each distance, as float."""
+    weight: Tensor
+    """[P] of a pair: (counts of one · counts of the other)^(-1/2), each at the pair's distance."""
+
+    def sums(self, h: Tensor) -> Tensor:
+        """[n, K, width] for each node the sum of h [n, width] over the nodes at each distance."""
+        return self.weighted(h, torch.ones_like(self.weight))
+
+    def normalized(self, h: Tensor) -> Tensor:
+        """[n, K, width] of h [n, width]: D_k^(-1/2) A_k D_k^(-1/2) h for each distance k."""
+        return self.weighted(h, self.weight)
+
+    def weighted(self, h: Tensor, weight: Tensor) -> Tensor:
+        """[n, K, width] the sums with a weight [P] of each pair, the same in both directions."""
+        nodes, distances = self.counts.shape
+        out: Tensor = _Sums.apply(  # type: ignore[no-untyped-call]
+            h, self.sender, self.slot, self.starts, weight, distances
+        )
+        return out.view(nodes, distances, -1)
+
+
+def neighbours(graphs: Graphs) -> Hops:
+    """The edges: distance 1 only."""
+    sender, receiver = graphs.edge_index
+    inverse = graphs.degree.clamp(min=1).rsqrt()
+    ends = graphs.degree.cumsum(0, dtype=torch.float64).int()
+    short = sender.int()
+    return Hops(
+        sender=short,
+        slot=short,
+        starts=ends - graphs.degree.int(),
+        counts=graphs.degree.unsqueeze(1),
+        weight=inverse[sender] * inverse[receiver],
+    )
+
+
+def within(graphs: Graphs, distance: int) -> Hops:
+    """All pairs of different nodes up to a shortest-path distance, found once a graph."""
+    found = graphs.derived(
+        f"hops-{distance}", lambda edge_index, nodes: pairs_within(edge_index, nodes, distance)
+    )
+    senders, hops, counts, weights = zip(*found, strict=True)
+    sender = torch.cat(
+        [each + start for each, start in zip(senders, graphs.node_ptr, strict=False)]
+    )
+    count = torch.cat(counts)
+    ends = count.view(-1).cumsum(0, dtype=torch.int32)
+    return Hops(
+        sender=sender,
+        slot=sender * distance + torch.cat(hops),
+        starts=ends - count.view(-1),
+        counts=count.to(graphs.x.dtype),
+        weight=torch.cat(weights),
+    )
+
+
+def pairs_within(edge_index: Tensor, nodes: int, distance: int) -> Derived:
+    """The pairs of one graph's nodes that are at a distance from 1 to `distance`.
+
+    Memory is in proportion to these pairs: the nodes at distance k + 1 are the neighbours of those
+    at distance k that were not seen before, as a product of sparse matrices.
+
+    Returns:
+        sender [P], distance - 1 [P], counts [nodes, distance] and normalized weight [P], the pairs
+        in order of receiver, then of distance, then of sender.
+    """
+    sender, receiver = edge_index.numpy()
+    ones = np.ones(len(sender), dtype=np.int32)
+    adjacency = csr_array((ones, (receiver, sender)), shape=(nodes, nodes))
+    front, seen = adjacency, (adjacency + eye_array(nodes, dtype=np.int32)).astype(bool)
+    pieces = []
+    for at in range(distance):
+        rows, columns = front.nonzero()
+        pieces.append((rows, np.full(len(rows), at), columns))
+        reached = (front @ adjacency).astype(bool) > seen
+        front, seen = reached.astype(np.int32), seen + reached
+    row, hop, column = (np.concatenate(each) for each in zip(*pieces, strict=True))
+    order = np.lexsort((column, hop, row))
+    row, hop, column = row[order], hop[order], column[order]
+    counts = np.bincount(row * distance + hop, minlength=nodes * distance)
+    inverse = 1 / np.sqrt(np.maximum(counts, 1))
+    weight = inverse[row * distance + hop] * inverse[column * distance + hop]
+    return (
+        torch.from_numpy(column.astype(np.int32)),
+        torch.from_numpy(hop.astype(np.int32)),
+        torch.from_numpy(counts.astype(np.int32).reshape(nodes, distance)),
+        torch.from_numpy(weight.astype(np.float32)),
+    )
+
+
+def likely_pairs(load: Load, distance: int) -> float:
+    """About how many pairs of nodes are within a distance: as in a tree of the mean degree."""
+    degree = load.edges / max(load.nodes, 1)
+    reached = sum(degree * max(degree - 1, 1) ** at for at in range(distance))
+    return min(load.nodes * reached, load.pairs)
+
+
+class _Sums(torch.autograd.Function):
+    """[n · K, width] weighted sums over the pairs of each slot."""
+
+    @staticmethod
+    def forward(  # noqa: PLR0917
+        ctx: Any,
+        h: Tensor,
+        sender: Tensor,
+        slot: Tensor,
+        starts: Tensor,
+        weight: Tensor,
+        distances: int,
+    ) -> Tensor:
+        ctx.save_for_backward(slot, starts[::distances].contiguous(), weight)
+        return F.embedding_bag(sender, h, starts, mode="sum", per_sample_weights=weight)
+
+    @staticmethod
+    def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
+        # What j receives from i at a distance, i receives from j at the same one.
+        slot, starts, weight = ctx.saved_tensors
+        back = F.embedding_bag(
+            slot, grad.contiguous(), starts, mode="sum", per_sample_weights=weight
+        )
+        return back, None, None, None, None, None
