@@ -106,7 +106,7 @@ def evaluate(
         style="bold",
     )
     if classifier.card.snapshot is not None:
-        console.show(f"Model: {classifier.card.snapshot}")
+        console.show(f"Model: {_model_title(classifier)}{classifier.card.snapshot}")
     _show_metrics(found, classifier)
     _show_homophily(found)
     if explain:
@@ -271,6 +271,17 @@ def _bin_cells(each: Any) -> list[str]:
     ]
 
 
+def _model_title(classifier: "Classifier") -> str:
+    """Of another model than IHGNN."""
+    from ihgnn_cli.models.registry import IHGNN
+    from ihgnn_cli.training.classifier import TorchClassifier
+
+    if not isinstance(classifier, TorchClassifier):
+        return ""
+    config = classifier.checkpoint.config
+    return "" if config.model_name == IHGNN else f"{config.spec.title}; "
+
+
 def _theta(classifier: "Classifier") -> "list[float] | None":
     from ihgnn_cli.training.classifier import TorchClassifier
     from ihgnn_cli.training.explanation import layer_weights
@@ -282,7 +293,7 @@ def _show_theta(theta: "Sequence[float] | None") -> None:
     from ihgnn_cli.cli import console
 
     if theta is None:
-        console.show("This variant has no learned weights of the layers.\n")
+        console.show("This model has no learned weights of the layers.\n")
         return
     shown = console.table("Learned weight of each layer (theta)", "", "Weight", console.BARS)
     scale = _BAR_WIDTH / max(*(abs(each) for each in theta), 1e-12)

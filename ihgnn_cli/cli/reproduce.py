@@ -59,7 +59,7 @@ def reproduce(
         str,
         typer.Option(
             metavar="quick|paper",
-            help="What is spent on each model. quick: 50 epochs, two learning rates, one run a "
+            help="What is spent on each model. quick: 40 epochs, two learning rates, one run a "
             "fold. paper: 350 epochs, each method's own grid, three runs a fold (days).",
         ),
     ] = _QUICK,

@@ -115,6 +115,7 @@ def show(made: Made) -> None:
     """The tables, and where the files are."""
     for table in made.written.tables:
         _show_table(table)
+    console.show(f"{made.written.tables[0].statement}\n")
     for each in made.failures:
         console.warn(f"{each.plan.title} on {each.dataset} {each.refused}")
     console.show("Files")
@@ -332,7 +333,8 @@ _STYLES = {Mark.BEST: "bold", Mark.SECOND: "underline", Mark.PLAIN: ""}
 
 
 def _show_table(table: Table) -> None:
-    shown = console.table(table.title, table.corner, *table.heads)
+    console.show(table.title, style="bold")
+    shown = console.table(None, table.corner, *table.heads)
     for row in table.rows:
         if row.apart:
             shown.add_section()
@@ -341,7 +343,7 @@ def _show_table(table: Table) -> None:
     for text in (table.legend, *table.notes):
         if text:
             console.show(text)
-    console.show(f"{table.statement}\n")
+    console.show("")
 
 
 def _cell(box: Box) -> Any:

@@ -55,7 +55,7 @@ class Budget:
                 f"{_NAMES.get(name, name)} {' or '.join(shown(each) for each in values)}"
                 for name, values in self.lists.items()
             )
-            compete = f"{told} competes, each method has its other settings at their defaults"
+            compete = f"{told} compete, with each method's other settings at their defaults"
         return (
             f"Budget '{self.name}', the same for every method: {folds or self.folds} outer folds, "
             f"one inner hold-out (90/10) by which {compete}, {self.epochs} epochs a training, "
@@ -69,7 +69,7 @@ _NAMES = {"lr": "learning rate", "batch_size": "batch size"}
 BUDGETS = {
     BudgetName.QUICK: Budget(
         name=BudgetName.QUICK,
-        epochs=50,
+        epochs=40,
         folds=10,
         runs=1,
         lists={"lr": (0.01, 0.001), "batch_size": (32,)},
