@@ -43,9 +43,12 @@ from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 Matrix = NDArray[np.float64]
 
 # Pairs of tokens, padding among them, that attend to each other at a time.
-_PAIRS_AT_ONCE = 2**20
+_PAIRS_AT_ONCE = 2**19
 # Eigenvalues are from 0 to 2; those of one eigenspace differ by rounding only.
 _SAME_EIGENVALUE = 1e-6
+# The share of the largest projection that a node has to have: not a fraction of small numbers, which
+# projections often are and rounding would then decide.
+_LARGE_SHARE = 0.3718
 _SMALL = 0.02  # the authors' scale of what is looked up
 
 
@@ -53,11 +56,11 @@ _SMALL = 0.02  # the authors' scale of what is looked up
 class TokenGTSettings(ModelSettings):
     """`layers` are transformer layers; `dropout` is in their MLPs and in the head."""
 
-    layers: int = 4
+    layers: int = 3
     width: int = 32
     hidden: int = 64
     dropout: float = 0.1
-    heads: int = 4
+    heads: int = 2
     """Attention heads, which share the width."""
     identifiers: int = 16
     """d_p, the width of node identifiers: so many eigenvectors."""
@@ -191,8 +194,8 @@ def laplacian_rows(adjacency: Matrix, width: int) -> Matrix:
     """[n, width] eigenvectors of the normalized Laplacian, the least eigenvalues first, then zeros.
 
     A node without edges has a 1 on the diagonal. Signs and bases are a function of the matrix: of
-    an eigenspace, the first vector is the projection of the first node that has at least half of
-    the largest projection; then again, of what is orthogonal to it.
+    an eigenspace, the first vector is the projection of the first node whose projection is not
+    small beside the largest one; then again, of what is orthogonal to it.
     """
     inverse = 1 / np.sqrt(adjacency.sum(1).clip(min=1))
     values, vectors = np.linalg.eigh(np.eye(len(adjacency)) - inverse[:, None] * adjacency * inverse)
@@ -203,7 +206,7 @@ def laplacian_rows(adjacency: Matrix, width: int) -> Matrix:
         space = vectors[:, start:end]
         for at in range(start, min(end, width)):
             parts = (space**2).sum(1)
-            node = np.argmax(parts >= parts.max() / 2)
+            node = np.argmax(parts >= _LARGE_SHARE * parts.max())
             direction = space[node] / np.sqrt(parts[node])
             rows[:, at] = space @ direction
             space = space - np.outer(rows[:, at], direction)
@@ -226,8 +229,13 @@ MODEL = ModelSpec(
     cost=Cost.PAIRS,
     numbers=_numbers,
     make=TokenGT,
-    grid={"layers": (4,), "width": (32, 64), "identifiers": (8, 16), "lr": (1e-4, 2e-4)},
-    grid_source="",
+    grid={"layers": (3, 6), "width": (32, 64), "identifiers": (16,), "lr": (2e-4, 1e-3)},
+    grid_source=(
+        "The paper searches nothing for graphs: it trains 12 layers of width 768 on 3.4 million "
+        "molecules, with 16 eigenvectors, learning rate 2e-4 and dropout 0.1 (section 5.2 and the "
+        "public code). The eigenvectors, the dropout and the lower learning rate are its own; "
+        "layers, widths and the higher rate are sizes for data sets of some hundred graphs."
+    ),
     note=(
         "Laplacian eigenvectors as node identifiers, signs flipped at random in training; one token "
         "an undirected edge. Signs and bases come from a canonical order of the nodes, so that "
