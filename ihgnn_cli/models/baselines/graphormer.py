@@ -86,7 +86,7 @@ class Graphormer(nn.Module):
         self.classifier = Classifier(settings.width, settings, inputs)
 
     def forward(self, graphs: Graphs) -> Tensor:
-        """[B, classes]"""
+        """[B, classes] logits."""
         degree = graphs.degree.long().clamp(max=self.max_degree)
         nodes = graphs.padded(self.encoder(graphs.x) + self.centrality(degree))
         h = torch.cat([self.virtual_node.expand(len(graphs), 1, -1), nodes], dim=1)
@@ -114,7 +114,7 @@ class Graphormer(nn.Module):
 
 
 def distances(graphs: Graphs, most: int) -> list[Derived]:
-    """[n, n] of each graph, as bytes: the lengths of shortest paths up to `most`; `most` + 1: none."""
+    """[n, n] bytes of each graph: lengths of shortest paths up to `most`; `most` + 1: no path."""
 
     def compute(edges: Tensor, nodes: int) -> Derived:
         sender, receiver = edges.numpy()

@@ -46,8 +46,8 @@ Matrix = NDArray[np.float64]
 _PAIRS_AT_ONCE = 2**19
 # Eigenvalues are from 0 to 2; those of one eigenspace differ by rounding only.
 _SAME_EIGENVALUE = 1e-6
-# The share of the largest projection that a node has to have: not a fraction of small numbers, which
-# projections often are and rounding would then decide.
+# The share of the largest projection that a node has to have: not a fraction of small numbers,
+# which projections often are, so that rounding would decide.
 _LARGE_SHARE = 0.3718
 _SMALL = 0.02  # the authors' scale of what is looked up
 
@@ -95,7 +95,7 @@ class TokenGT(nn.Module):
         self.classifier = Classifier(width, settings, inputs)
 
     def forward(self, graphs: Graphs) -> Tensor:
-        """[B, classes]"""
+        """[B, classes] logits."""
         parts = [graphs.part(*part) for part in self._cuts(graphs)]
         logits: Tensor = self.classifier(torch.cat([self._vectors(part) for part in parts]))
         return logits
@@ -118,7 +118,7 @@ class TokenGT(nn.Module):
         return [1 + nodes + edges // per_edge for nodes, edges in pairs]
 
     def _vectors(self, graphs: Graphs) -> Tensor:
-        """[B, width]"""
+        """[B, width] what becomes of each [graph] token."""
         lengths = self._lengths(graphs)
         longest = max(lengths)
         device = graphs.x.device
@@ -198,7 +198,9 @@ def laplacian_rows(adjacency: Matrix, width: int) -> Matrix:
     small beside the largest one; then again, of what is orthogonal to it.
     """
     inverse = 1 / np.sqrt(adjacency.sum(1).clip(min=1))
-    values, vectors = np.linalg.eigh(np.eye(len(adjacency)) - inverse[:, None] * adjacency * inverse)
+    values, vectors = np.linalg.eigh(
+        np.eye(len(adjacency)) - inverse[:, None] * adjacency * inverse
+    )
     ends = [*(np.flatnonzero(np.diff(values) > _SAME_EIGENVALUE) + 1), len(values)]
     rows = np.zeros((len(adjacency), width))
     start = 0
@@ -237,9 +239,9 @@ MODEL = ModelSpec(
         "layers, widths and the higher rate are sizes for data sets of some hundred graphs."
     ),
     note=(
-        "Laplacian eigenvectors as node identifiers, signs flipped at random in training; one token "
-        "an undirected edge. Signs and bases come from a canonical order of the nodes, so that "
-        "answers do not depend on their numbers; where that order cannot be found (some regular "
+        "Laplacian eigenvectors as node identifiers, signs flipped at random in training; one "
+        "token an undirected edge. Signs and bases come from a canonical order of the nodes, so "
+        "that answers do not depend on their numbers; where that order cannot be found (some regular "
         "graphs, or too much work), they do."
     ),
     by_size=True,

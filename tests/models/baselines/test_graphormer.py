@@ -99,8 +99,8 @@ def test_it_learns_whether_a_cycle_is_one_or_two():
         for lengths in ((6,), (3, 3), (8,), (4, 4), (10,), (5, 5))
     ]
     dataset = dataset_of(graphs)
-    accuracy = accuracy_after_training("graphormer", dataset, steps=60, lr=3e-3)
-    assert accuracy >= 0.95
+    small = {"layers": 2, "dropout": 0.0}
+    assert accuracy_after_training("graphormer", dataset, steps=300, lr=1e-3, **small) >= 0.95
 
 
 def test_distances_tell_two_triangles_from_a_hexagon():
