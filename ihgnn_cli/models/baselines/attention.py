@@ -65,7 +65,7 @@ class EncoderLayer(nn.Module):
 
     def _split(self, h: Tensor) -> Tensor:
         """[B, heads, T, d] of [B, T, width]."""
-        return h.unflatten(-1, (self.heads, -1)).transpose(1, 2)
+        return h.view(*h.shape[:2], self.heads, -1).transpose(1, 2)
 
 
 def require_heads(width: int, heads: int) -> None:

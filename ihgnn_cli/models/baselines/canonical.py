@@ -90,13 +90,14 @@ class _Refinement:
         apart = self._sums(own)
         joined = apart + own
         _, at, times = np.unique(joined, return_inverse=True, return_counts=True)
-        # A node cannot have twins of both kinds: u ~ v and u ~ w, but v has w's neighbours, not w.
+        # No node has twins of both kinds: these would be neighbours of one another and not.
         return np.where(times[at] > 1, joined, apart)
 
     def _sums(self, hashes: Hashes) -> Hashes:
         """[n] the sum of each node's neighbours' hashes, modulo 2^64."""
         total = np.concatenate([np.zeros(1, np.uint64), np.cumsum(hashes[self._sender])])
-        return total[self._ptr[1:]] - total[self._ptr[:-1]]
+        sums: Hashes = total[self._ptr[1:]] - total[self._ptr[:-1]]
+        return sums
 
 
 def _mixed(numbers: Hashes) -> Hashes:

@@ -107,7 +107,7 @@ class Graphormer(nn.Module):
         index = torch.full(shape, self.max_distance + 2, dtype=torch.uint8, device=device)
         for at, (found,) in enumerate(distances(graphs, self.max_distance)):
             index[at, 1 : len(found) + 1, 1 : len(found) + 1] = found
-        bias = self.spatial(index.int()).permute(0, 3, 1, 2)
+        bias: Tensor = self.spatial(index.int()).permute(0, 3, 1, 2)
         padding = torch.zeros(len(graphs), tokens, device=device)
         padding[:, 1:].masked_fill_(~graphs.mask, -torch.inf)
         return bias + padding[:, None, None]

@@ -181,8 +181,9 @@ def identifiers(graphs: Graphs, width: int) -> list[Derived]:
         rows[order] = laplacian_rows(adjacency[order][:, order], width)
         return (torch.from_numpy(rows).float(),)
 
-    # What nodes carry counts, too: a symmetry of the graph alone may move labels. It is the same
-    # at every step, so that this can be kept as what is derived from edges only.
+    # What nodes carry counts, too: a symmetry of the graph alone may move labels. This can be kept
+    # like what is derived from edges only: labels are the same at every step, and of attributes
+    # only the order of their values is used, which scaling does not change.
     for at, key in enumerate(graphs.keys):
         if (name, key) not in graphs.memo:
             one = graphs.part(at, at + 1)
@@ -241,8 +242,8 @@ MODEL = ModelSpec(
     note=(
         "Laplacian eigenvectors as node identifiers, signs flipped at random in training; one "
         "token an undirected edge. Signs and bases come from a canonical order of the nodes, so "
-        "that answers do not depend on their numbers; where that order cannot be found (some regular "
-        "graphs, or too much work), they do."
+        "that answers do not depend on their numbers; where that order cannot be found (some "
+        "regular graphs, or too much work), they do."
     ),
     by_size=True,
 )
