@@ -235,8 +235,8 @@ MODEL = ModelSpec(
     grid={"layers": (3, 6), "width": (32, 64), "identifiers": (16,), "lr": (2e-4, 1e-3)},
     grid_source=(
         "The paper searches nothing for graphs: it trains 12 layers of width 768 on 3.4 million "
-        "molecules, with 16 eigenvectors, learning rate 2e-4 and dropout 0.1 (section 5.2 and the "
-        "public code). The eigenvectors, the dropout and the lower learning rate are its own; "
+        "molecules, with 16 eigenvectors, learning rate 2e-4 and dropout 0.1 (the authors' "
+        "public code). The eigenvectors, the dropout and the lower learning rate are theirs; "
         "layers, widths and the higher rate are sizes for data sets of some hundred graphs."
     ),
     note=(

@@ -74,6 +74,19 @@ def test_values_come_before_structure():
     assert form(([2, 0, 1], [(0, 1), (1, 2)])) == ([0, 1, 2], [(0, 1), (0, 2)])
 
 
+def test_two_strongly_regular_graphs_have_a_form_each_but_not_side_by_side():
+    """The 4x4 rook's graph and the Shrikhande graph: here the order is not canonical."""
+    steps = [(0, 1), (1, 0), (1, 1)]
+    rook = nx.line_graph(nx.complete_bipartite_graph(4, 4))
+    shrikhande = nx.Graph(
+        ((a, b), ((a + c) % 4, (b + d) % 4)) for a in range(4) for b in range(4) for c, d in steps
+    )
+    for each in map(plain, (rook, shrikhande)):
+        assert all(form(other) == form(each) for other in shuffles(each))
+    beside = plain(nx.disjoint_union(rook, shrikhande))
+    assert any(form(other) != form(beside) for other in shuffles(beside, 12))
+
+
 def test_work_is_bounded_and_then_numbers_decide(monkeypatch):
     monkeypatch.setattr(canonical, "_WORK", 1)
     labels, edges = plain(nx.cycle_graph(6))
