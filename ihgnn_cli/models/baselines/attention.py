@@ -1,0 +1,78 @@
+"""A transformer's encoder layer: what the two transformers among the baselines are stacks of."""
+
+import torch.nn.functional as F  # noqa: N812
+from torch import Tensor, nn
+
+from ihgnn_cli.errors import InputError
+
+
+class EncoderLayer(nn.Module):
+    """Attention of all tokens to all, then an MLP on each, both on what LayerNorm makes of them.
+
+        h' = h + W_o concat_k softmax(Q_k K_k^T / sqrt(d) + bias_k) V_k,  (Q K V) = LN(h) W + b
+        h'' = h' + W_2 dropout(gelu(W_1 LN(h')))
+
+    Args:
+        width: of the tokens, and of the MLP's hidden layer, as Graphormer and TokenGT have it.
+        heads: k, which share the width; d is the width of each.
+        dropout: in the MLP.
+        attention_dropout: of the attention probabilities. Without it, and with a bias that needs no
+            gradient, torch's kernel keeps no probabilities: memory is linear in the tokens.
+    """
+
+    def __init__(
+        self, width: int, heads: int, *, dropout: float, attention_dropout: float = 0.0
+    ) -> None:
+        super().__init__()
+        self.heads = heads
+        self.dropout = dropout
+        self.attention_dropout = attention_dropout
+        self.before_attention = nn.LayerNorm(width)
+        self.queries = nn.Linear(width, width)
+        self.keys_values = nn.Linear(width, 2 * width)
+        self.out = nn.Linear(width, width)
+        self.before_mlp = nn.LayerNorm(width)
+        self.first = nn.Linear(width, width)
+        self.second = nn.Linear(width, width)
+
+    def forward(self, h: Tensor, bias: Tensor, *, answers: int | None = None) -> Tensor:
+        """[B, T, width] of as many.
+
+        Args:
+            h: the tokens.
+            bias: [B, heads or 1, T or 1, T] added to the scores, -inf where there is no token; or
+                whether there is a token, as bool.
+            answers: so many of the first tokens are asked for: [B, answers, width].
+        """
+        normed = self.before_attention(h)
+        if answers is not None:
+            h, asking = h[:, :answers], normed[:, :answers]
+            bias = bias[:, :, :answers]
+        else:
+            asking = normed
+        key, value = self.keys_values(normed).chunk(2, dim=-1)
+        attended = F.scaled_dot_product_attention(
+            self._split(self.queries(asking)),
+            self._split(key),
+            self._split(value),
+            bias,
+            dropout_p=self.attention_dropout if self.training else 0.0,
+        )
+        h = h + self.out(attended.transpose(1, 2).flatten(2))
+        hidden = F.gelu(self.first(self.before_mlp(h)))
+        mixed: Tensor = self.second(F.dropout(hidden, self.dropout, self.training))
+        return h + mixed
+
+    def _split(self, h: Tensor) -> Tensor:
+        """[B, heads, T, d] of [B, T, width]."""
+        return h.view(*h.shape[:2], self.heads, -1).transpose(1, 2)
+
+
+def require_heads(width: int, heads: int) -> None:
+    """Make sure that heads share a width evenly.
+
+    Raises:
+        InputError: they do not.
+    """
+    if heads < 1 or width % heads:
+        raise InputError(f"width must be a multiple of heads, not {width} with {heads} heads.")
