@@ -128,7 +128,7 @@ class Block(nn.Module):
             right = map_(right).relu_()
         product = (left * terms) @ right
         # The same as the map of the two side by side, without the copy.
-        of_x, of_product = self.out.weight.split([len(x), len(product)], dim=1)
+        of_x, of_product = self.out.weight[:, : len(x)], self.out.weight[:, len(x) :]
         flat = (of_x @ x.flatten(1)).add_(self.out.bias.unsqueeze(1))
         return torch.addmm(flat, of_product, product.flatten(1)).view_as(product)
 
