@@ -78,7 +78,7 @@ class PPGN(nn.Module):
             Block(before, after, settings.depth) for before, after in pairwise(widths)
         )
         read = 2 * settings.width
-        each = settings.suffix is Suffix.EACH
+        each = settings.suffix == Suffix.EACH
         # One for each of the last blocks.
         self.readers = nn.ModuleList(
             [_score(read, settings, inputs) for _ in self.blocks]
