@@ -98,39 +98,53 @@ class PPGN(nn.Module):
         # only: as terms of a product, which this mask cuts, and in the readout, which has its own.
         terms = (mask / sizes.sqrt()).unsqueeze(1)
         real = mask.unsqueeze(1) & mask.unsqueeze(2)
-        elsewhere = ~real | torch.eye(graphs.largest, dtype=torch.bool, device=x.device)
+        node = torch.eye(graphs.largest, dtype=torch.bool, device=x.device)
+        # Added to what is read out: it does not cost the backward pass anything.
+        no_node = torch.zeros_like(mask, dtype=x.dtype).masked_fill_(~mask, -torch.inf)
+        no_pair = torch.zeros_like(x[0]).masked_fill_(~real | node, -torch.inf)
         alone = sizes.t() == 1
         first = len(self.blocks) - len(self.readers)
         logits = x.new_zeros(())
         for at, block in enumerate(self.blocks):
             x = block(x, terms)
             if at >= first:
-                logits = logits + self.readers[at - first](_read(x, mask, elsewhere, alone))
+                logits = logits + self.readers[at - first](_read(x, no_node, no_pair, alone))
         return logits
 
 
 class Block(nn.Module):
-    """X' = m3(X ‖ m1(X) · m2(X) / √n), channels first: [channels, B, n, n]."""
+    """X' = m3(X ‖ m1(X) · m2(X) / √n), channels first: [channels, B, n, n].
+
+    Maps of channels are one product of matrices for all positions of all graphs. Those of X (the
+    first maps of m1 and m2, and the part of m3 that sees X) are taken together, and so are the
+    others of m1 and m2.
+    """
 
     def __init__(self, before: int, width: int, depth: int) -> None:
         super().__init__()
-        widths = [before] + [width] * depth
-        self.left = nn.ModuleList(Channels(*each) for each in pairwise(widths))
-        self.right = nn.ModuleList(Channels(*each) for each in pairwise(widths))
-        self.out = Channels(before + width, width)
+        self.of_x = nn.Parameter(torch.empty(3 * width, before))
+        self.of_x_bias = nn.Parameter(torch.zeros(3 * width, 1))
+        self.deeper = nn.ParameterList(torch.empty(2, width, width) for _ in range(depth - 1))
+        self.deeper_bias = nn.ParameterList(torch.zeros(2, width, 1) for _ in range(depth - 1))
+        self.of_product = nn.Parameter(torch.empty(width, width))
+        # Glorot's, and biases that start at 0, as in the authors' code.
+        squares = [each for pair in self.deeper for each in pair.data]
+        for each in (*self.of_x.data[: 2 * width].chunk(2), *squares):
+            nn.init.xavier_uniform_(each)
+        both = nn.init.xavier_uniform_(torch.empty(width, before + width))
+        self.of_x.data[2 * width :], self.of_product.data[:] = both[:, :before], both[:, before:]
 
     def forward(self, x: Tensor, terms: Tensor) -> Tensor:
-        """Args: x as above; terms [B, 1, n], 1/√n for nodes and 0 for padding."""
-        left = right = x
-        for map_ in self.left:
-            left = map_(left).relu_()
-        for map_ in self.right:
-            right = map_(right).relu_()
+        """[width, B, n, n] of x [before, B, n, n], and terms [B, 1, n]: 1/√n, 0 for padding."""
+        width = len(self.of_product)
+        mapped = (self.of_x @ x.flatten(1)).add_(self.of_x_bias)
+        both, direct = torch.split(mapped, [2 * width, width])
+        both = both.relu().view(2, width, -1)
+        for weight, bias in zip(self.deeper, self.deeper_bias, strict=True):
+            both = torch.bmm(weight, both).add_(bias).relu_()
+        left, right = both.view(2, width, *x.shape[1:])
         product = (left * terms) @ right
-        # The same as the map of the two side by side, without the copy.
-        of_x, of_product = self.out.weight[:, : len(x)], self.out.weight[:, len(x) :]
-        flat = (of_x @ x.flatten(1)).add_(self.out.bias.unsqueeze(1))
-        return torch.addmm(flat, of_product, product.flatten(1)).view_as(product)
+        return torch.addmm(direct, self.of_product, product.flatten(1)).view_as(product)
 
 
 def input_tensor(graphs: Graphs) -> Tensor:
@@ -143,36 +157,21 @@ def input_tensor(graphs: Graphs) -> Tensor:
     return out
 
 
-class Channels(nn.Linear):
-    """A linear map of the first axis: one product of matrices for all positions of all graphs."""
-
-    def reset_parameters(self) -> None:
-        """As in the authors' code."""
-        nn.init.xavier_uniform_(self.weight)
-        nn.init.zeros_(self.bias)
-
-    def forward(self, x: Tensor) -> Tensor:
-        """[after, *] of x [before, *]."""
-        flat = (self.weight @ x.flatten(1)).add_(self.bias.unsqueeze(1))
-        return flat.view(-1, *x.shape[1:])
-
-
 def _score(read: int, settings: PPGNSettings, inputs: Inputs) -> nn.Sequential:
     return nn.Sequential(nn.Dropout(settings.dropout), nn.Linear(read, inputs.classes))
 
 
-def _read(x: Tensor, mask: Tensor, elsewhere: Tensor, alone: Tensor) -> Tensor:
+def _read(x: Tensor, no_node: Tensor, no_pair: Tensor, alone: Tensor) -> Tensor:
     """[B, 2 width] the maximum of nodes, and that of pairs of nodes: 0 where there are none.
 
     Args:
         x: [width, B, n, n].
-        mask: [B, n] where there are nodes.
-        elsewhere: [B, n, n] where there is no pair of two nodes.
+        no_node: [B, n] 0 where there are nodes, else -∞.
+        no_pair: [B, n, n] 0 where there are pairs of two nodes, else -∞.
         alone: [1, B] whether a graph has one node only.
     """
-    lowest = torch.finfo(x.dtype).min
-    nodes = x.diagonal(dim1=2, dim2=3).masked_fill(~mask, lowest).max(-1).values
-    others = x.masked_fill(elsewhere, lowest).flatten(2).max(-1).values
+    nodes = (x.diagonal(dim1=2, dim2=3) + no_node).max(-1).values
+    others = (x + no_pair).flatten(2).max(-1).values
     return torch.cat([nodes, others.masked_fill(alone, 0)]).t()
 
 

@@ -44,14 +44,22 @@ def _reference(model, graph):
         x[node, node, 1] = x[node, node, 2 + label] = 1
     read = []
     for block in model.blocks:
+        width = len(block.of_product)
+        weights, biases = _array(block.of_x), _array(block.of_x_bias)[:, 0]
         sides = []
-        for maps in (block.left, block.right):
-            side = x
-            for each in maps:
-                side = np.array(
-                    [[np.maximum(_through(each, vector), 0) for vector in row] for row in side]
+        for side in (0, 1):
+            rows = slice(side * width, (side + 1) * width)
+            maps = [(weights[rows], biases[rows])]
+            maps += [
+                (_array(weight[side]), _array(bias[side])[:, 0])
+                for weight, bias in zip(block.deeper, block.deeper_bias, strict=True)
+            ]
+            taken = x
+            for weight, bias in maps:
+                taken = np.array(
+                    [[np.maximum(weight @ at + bias, 0) for at in row] for row in taken]
                 )
-            sides.append(side)
+            sides.append(taken)
         left, right = sides
         product = np.zeros_like(left)
         for i in range(nodes):
@@ -59,7 +67,8 @@ def _reference(model, graph):
                 for k in range(nodes):
                     product[i, j] += left[i, k] * right[k, j] / nodes**0.5
         both = np.concatenate([x, product], axis=2)
-        x = np.array([[_through(block.out, vector) for vector in row] for row in both])
+        last = np.hstack([weights[2 * width :], _array(block.of_product)])
+        x = np.array([[last @ at + biases[2 * width :] for at in row] for row in both])
         diagonal = np.max([x[i, i] for i in range(nodes)], axis=0)
         rest = [x[i, j] for i in range(nodes) for j in range(nodes) if i != j]
         off = np.max(rest, axis=0) if rest else np.zeros_like(diagonal)
@@ -70,11 +79,11 @@ def _reference(model, graph):
     return sum(_through(score[1], each) for score, each in zip(model.readers, read, strict=True))
 
 
-@pytest.mark.parametrize("suffix", ["each", "last"])
-def test_logits_are_those_of_a_computation_by_hand(suffix):
+@pytest.mark.parametrize(("suffix", "depth"), [("each", 2), ("last", 1), ("each", 3)])
+def test_logits_are_those_of_a_computation_by_hand(suffix, depth):
     graphs = [KITE, PATH, SINGLE, NO_EDGES]
     dataset = dataset_of(graphs)
-    model = model_of("ppgn", dataset, layers=2, width=5, suffix=ppgn.Suffix(suffix))
+    model = model_of("ppgn", dataset, layers=2, width=5, suffix=suffix, depth=depth)
     with torch.no_grad():  # biases start as 0, and would not show what padding does
         for parameter in model.parameters():
             parameter.add_(0.1 * torch.randn_like(parameter))
