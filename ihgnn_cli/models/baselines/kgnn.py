@@ -162,8 +162,9 @@ MODEL = ModelSpec(
     grid={"order": (2, 3), "lr": (0.01, 0.001), "width": (32, 64)},
     grid_source=(
         "The paper searches none: its experiments have 3 layers on nodes, 2 on sets, width 64, "
-        "dropout 0.5 and learning rate 0.01 with decay, and it reports the orders separately. The "
-        "authors' code has learning rate 0.001, and widths 32 and 64."
+        "dropout 0.5 and learning rate 0.01 with decay (cited from memory), and it reports the "
+        "orders separately. The authors' code has these layers, that dropout, learning rate 0.001, "
+        "and widths 32 and 64."
     ),
     note=(
         "The 1-2-3-GNN on sets in its local variant, with means over neighbours and connected "

@@ -195,10 +195,11 @@ MODEL = ModelSpec(
         "suffix": (Suffix.EACH, Suffix.LAST),
     },
     grid_source=(
-        "Section 6: learning rate 0.00005, 0.0001, 0.0005 or 0.001, and the architectures "
-        "(width 400, depth 2, suffix ii), (400, 2, i), (256, 3, ii), of which depth and suffix are "
-        "taken and the widths, made for a GPU, are not. The decay of the learning rate (0.5 to 1 "
-        "every 20 epochs) is left out."
+        "The paper's experiments: learning rate 0.00005, 0.0001, 0.0005 or 0.001, and the "
+        "architectures (width 400, depth 2, suffix ii), (400, 2, i), (256, 3, ii), of which depth "
+        "and suffix are taken and the widths, made for a GPU, are not. Cited from memory; the "
+        "authors' code confirms the first architecture and all these rates but 0.0005. The decay "
+        "of the learning rate (0.5 to 1 every 20 epochs) is left out."
     ),
     note=(
         "Suffix ii by default. The identity is one of the input's channels, A is not normalized, "
