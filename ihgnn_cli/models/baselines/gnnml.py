@@ -1,0 +1,308 @@
+"""GNNML: Balcilar et al. 2021, Breaking the limits of message passing graph neural networks, ICML.
+
+GNNML3 of that paper. With L = I - D^(-1/2) A D^(-1/2) = U diag(λ) Uᵀ, a graph has the supports
+
+    C'_s = M ∘ U diag(exp(-b (λ - f_s)²)) Uᵀ   for `bands` frequencies f_s from min λ to max λ
+    C'_S = I
+
+where ∘ is the product entry by entry and M has 1 where two nodes are at most `hops` apart. Each
+layer makes its own supports of them, entry by entry (c' are the S supports of one entry, ‖ puts
+side by side, maps without biases),
+
+    c = ReLU(W₄ (ReLU(W₁ c') ‖ tanh(W₂ c') ∘ tanh(W₃ c')))
+
+and then, followed by batch normalization,
+
+    H' = ReLU(Σ_s C_s H W_s + b) ‖ tanh(H V₁ + a₁) ∘ tanh(H V₂ + a₂)
+
+The mean over the nodes goes to a classifier. GNNML1 (`kind`), which is as strong as 1-WL, needs no
+spectrum:
+
+    H' = ReLU(H W + b) ‖ ReLU(A H W' + b') ‖ ReLU(H V₁ + a₁) ∘ ReLU(H V₂ + a₂)
+
+GNNML3 tells apart more than 1-WL and no more than 3-WL. Supports are functions of L: neither the
+signs of eigenvectors nor the choice of a basis where an eigenvalue is multiple make a difference.
+
+Other than in the authors' code: degrees are no features of nodes, since the IHGNN paper takes node
+labels only; `hops` are hops (that code squares a matrix for each). The decomposition is dense and
+done once a graph (DD's largest graph, of 5,748 nodes, takes a minute and some 2 GB); what is kept
+of it is as sparse as M.
+"""
+
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property, partial
+
+import numpy as np
+import torch
+import torch.nn.functional as F  # noqa: N812
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from ihgnn_cli.models.baselines.pieces import Classifier, Norm
+from ihgnn_cli.models.graphs import Derived, Graphs
+from ihgnn_cli.models.settings import Inputs, ModelSettings
+from ihgnn_cli.models.spec import Cost, Load, ModelSpec
+
+# Numbers of eigenvectors that are looked up at a time when supports are made: 128 MB.
+_AT_ONCE = 2**24
+
+
+class Kind(StrEnum):
+    """The method of the paper."""
+
+    GNNML1 = "gnnml1"
+    """As strong as 1-WL."""
+    GNNML3 = "gnnml3"
+    """Stronger, by the spectrum."""
+
+
+@dataclass(frozen=True)
+class GNNMLSettings(ModelSettings):
+    """`width` is that of each part of a layer: two of GNNML3, three of GNNML1.
+
+    Raises:
+        InputError: a value is out of its range.
+    """
+
+    layers: int = 3
+    width: int = 24
+    hidden: int = 32
+    dropout: float = 0.0
+    kind: Kind = Kind.GNNML3
+    bands: int = 3
+    """Frequencies, each of which is a support."""
+    sharpness: float = 4.0
+    """b: the greater, the narrower the bands."""
+    hops: int = 1
+    """How far apart two nodes may be that a support joins."""
+    learn_supports: bool = True
+    """Whether layers make their own supports, or take those of the spectrum."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.require("layers", 1)
+        self.require("bands", 1)
+        self.require("hops", 1)
+        self.require("sharpness", 0)
+
+
+@dataclass(frozen=True, eq=False)
+class Supports:
+    """The S supports of a batch's graphs, at the E pairs of nodes where M is 1."""
+
+    sender: Tensor
+    """[E], in ascending order of receiver."""
+    received: Tensor
+    """[n] pairs of each receiver."""
+    values: Tensor
+    """[E, S]."""
+
+    @cached_property
+    def bags(self) -> tuple[Tensor, Tensor]:
+        """A bag for each node, of all supports of all pairs that it receives: rows, bounds."""
+        supports = self.values.shape[1]
+        each = torch.arange(supports, device=self.sender.device)
+        ptr = F.pad(self.received.cumsum(0), (1, 0))
+        return (self.sender.unsqueeze(1) * supports + each).flatten(), ptr * supports
+
+    def summed(self, rows: Tensor, values: Tensor) -> Tensor:
+        """[n, width] Σ_s C_s Y_s: of rows [n, S, width], Y, and values [E, S], those of the C."""
+        index, ptr = self.bags
+        found: Tensor = torch.embedding_bag(
+            rows.flatten(0, 1),
+            index,
+            ptr,
+            mode=0,  # the sum
+            per_sample_weights=values.flatten(),
+            include_last_offset=True,
+        )[0]
+        return found
+
+
+class GNNML(nn.Module):
+    """Layers on supports, the mean over nodes, and a classifier."""
+
+    def __init__(self, settings: GNNMLSettings, inputs: Inputs) -> None:
+        super().__init__()
+        self.settings = settings
+        made, before = [], inputs.features
+        for _ in range(settings.layers):
+            layer: ML1Layer | ML3Layer
+            if settings.kind == Kind.GNNML1:
+                layer = ML1Layer(before, settings.width)
+            else:
+                supports = settings.bands + 1
+                layer = ML3Layer(before, settings.width, supports, learn=settings.learn_supports)
+            made.append(layer)
+            before = layer.after
+        self.layers = nn.ModuleList(made)
+        self.norms = nn.ModuleList(Norm(before) for _ in made)
+        self.classifier = Classifier(before, settings, inputs)
+
+    def forward(self, graphs: Graphs) -> Tensor:
+        """[B, classes] logits."""
+        chosen = self.settings
+        if chosen.kind == Kind.GNNML1:
+            supports = adjacency(graphs)
+        else:
+            supports = spectral(graphs, chosen.bands, chosen.sharpness, chosen.hops)
+        h = graphs.x
+        for layer, norm in zip(self.layers, self.norms, strict=True):
+            h = norm(layer(h, supports))
+        sizes = torch.tensor(graphs.sizes, dtype=h.dtype, device=h.device)
+        logits: Tensor = self.classifier(graphs.sum_nodes(h) / sizes.unsqueeze(1))
+        return logits
+
+
+class ML3Layer(nn.Module):
+    """A layer of GNNML3."""
+
+    def __init__(self, before: int, width: int, supports: int, *, learn: bool) -> None:
+        super().__init__()
+        self.after = 2 * width
+        self.supports = SupportMLP(supports) if learn else None
+        self.conv = nn.Linear(before, supports * width, bias=False)
+        for each in self.conv.weight.chunk(supports):  # as in the authors' code
+            nn.init.xavier_uniform_(each)
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.left = nn.Linear(before, width)
+        self.right = nn.Linear(before, width)
+
+    def forward(self, h: Tensor, supports: Supports) -> Tensor:
+        """[n, 2 width] of h [n, before]."""
+        values = supports.values if self.supports is None else self.supports(supports.values)
+        rows = self.conv(h).view(len(h), values.shape[1], -1)
+        summed = supports.summed(rows, values) + self.bias
+        return torch.cat([summed.relu(), self.left(h).tanh() * self.right(h).tanh()], dim=1)
+
+
+class SupportMLP(nn.Module):
+    """A layer's own supports, of an entry's c' [E, S]."""
+
+    def __init__(self, supports: int) -> None:
+        super().__init__()
+        self.direct = nn.Linear(supports, 2 * supports, bias=False)
+        self.left = nn.Linear(supports, 2 * supports, bias=False)
+        self.right = nn.Linear(supports, 2 * supports, bias=False)
+        self.out = nn.Linear(4 * supports, supports, bias=False)
+
+    def forward(self, values: Tensor) -> Tensor:
+        """[E, S]."""
+        product = self.left(values).tanh() * self.right(values).tanh()
+        made: Tensor = self.out(torch.cat([self.direct(values).relu(), product], dim=1)).relu()
+        return made
+
+
+class ML1Layer(nn.Module):
+    """A layer of GNNML1."""
+
+    def __init__(self, before: int, width: int) -> None:
+        super().__init__()
+        self.after = 3 * width
+        self.own = nn.Linear(before, width)
+        self.conv = nn.Linear(before, width, bias=False)
+        self.bias = nn.Parameter(torch.zeros(width))
+        self.left = nn.Linear(before, width)
+        self.right = nn.Linear(before, width)
+
+    def forward(self, h: Tensor, supports: Supports) -> Tensor:
+        """[n, 3 width] of h [n, before]."""
+        summed = supports.summed(self.conv(h).unsqueeze(1), supports.values) + self.bias
+        product = self.left(h).relu() * self.right(h).relu()
+        return torch.cat([self.own(h).relu(), summed.relu(), product], dim=1)
+
+
+def adjacency(graphs: Graphs) -> Supports:
+    """A as the only support."""
+    values = graphs.x.new_ones(graphs.edge_index.shape[1], 1)
+    return Supports(graphs.edge_index[0], graphs.degree.long(), values)
+
+
+def spectral(graphs: Graphs, bands: int, sharpness: float, hops: int) -> Supports:
+    """The supports C' of the spectrum."""
+    found = graphs.derived(
+        f"gnnml-{bands}-{sharpness}-{hops}",
+        partial(graph_supports, bands=bands, sharpness=sharpness, hops=hops),
+    )
+    senders, received, values = zip(*found, strict=True)
+    sender = torch.cat([each + graphs.node_ptr[at] for at, each in enumerate(senders)])
+    return Supports(sender, torch.cat(received), torch.cat(values))
+
+
+def graph_supports(
+    edges: Tensor, nodes: int, *, bands: int, sharpness: float, hops: int
+) -> Derived:
+    """One graph's: senders [E], how many each receiver has, values [E, S]."""
+    adjacent = np.zeros((nodes, nodes))
+    adjacent[edges[1].numpy(), edges[0].numpy()] = 1
+    degree = adjacent.sum(1)
+    root = np.divide(1, np.sqrt(degree), out=np.zeros(nodes), where=degree > 0)
+    within = _within(adjacent, hops)
+    eigenvalues, vectors = np.linalg.eigh(np.eye(nodes) - root[:, None] * adjacent * root[None, :])
+    centers = np.linspace(eigenvalues.min(), eigenvalues.max(), bands)
+    passed = np.exp(-sharpness * (eigenvalues[:, None] - centers) ** 2)
+    receiver, sender = np.nonzero(within)
+    values = np.empty((len(receiver), bands + 1), dtype=np.float32)
+    step = max(1, _AT_ONCE // nodes)
+    for start in range(0, len(receiver), step):
+        part = slice(start, start + step)
+        values[part, :bands] = (vectors[receiver[part]] * vectors[sender[part]]) @ passed
+    values[:, bands] = receiver == sender
+    return (
+        torch.from_numpy(sender),
+        torch.from_numpy(np.bincount(receiver, minlength=nodes)),
+        torch.from_numpy(values),
+    )
+
+
+def _within(adjacent: NDArray[np.float64], hops: int) -> NDArray[np.bool_]:
+    """[n, n] which nodes are at most so many hops apart."""
+    reached = step = adjacent + np.eye(len(adjacent)) > 0
+    for _ in range(hops - 1):
+        reached = reached.astype(np.float32) @ step.astype(np.float32) > 0
+    return reached
+
+
+def _numbers(settings: GNNMLSettings, load: Load) -> float:
+    width, learned = settings.width, settings.learn_supports
+    if settings.kind == Kind.GNNML1:
+        # Five parts of a layer, their three results, and these normalized.
+        return settings.layers * load.nodes * width * 11 + 3 * load.edges
+    reached = load.edges * max(1.0, load.edges / load.nodes) ** (settings.hops - 1)
+    supports = settings.bands + 1
+    entries = min(load.pairs, load.nodes + reached) * supports
+    # Behind each entry what its MLP goes through, if there is one; and once for all layers its
+    # value, and in 64 bits its place.
+    of_node = width * (7 + supports * learned)
+    return settings.layers * (entries * 12 * learned + load.nodes * of_node) + 3 * entries
+
+
+MODEL = ModelSpec(
+    name="gnnml",
+    title="GNNML",
+    reference=(
+        "Balcilar, Héroux, Gaüzère, Vasseur, Adam and Honeine 2021, Breaking the Limits of Message "
+        "Passing Graph Neural Networks"
+    ),
+    settings=GNNMLSettings,
+    cost=Cost.EDGES,
+    numbers=_numbers,
+    make=GNNML,
+    grid={
+        "layers": (2, 3),
+        "width": (24, 64),
+        "dropout": (0.0, 0.1),
+        "learn_supports": (False, True),
+        "lr": (0.001,),
+    },
+    grid_source=(
+        "The paper gives no grid for graph classification; values of the authors' code for MUTAG "
+        "(3 layers, width 24, no dropout) and PROTEINS (2 layers, width 64, dropout 0.1), both "
+        "with learning rate 0.001 and without learned supports, which the paper's equations have."
+    ),
+    note=(
+        "GNNML3 with supports of the normalized Laplacian, on A + I, that each layer learns to "
+        "combine; mean over nodes. GNNML1 with kind = gnnml1. Degrees are no features."
+    ),
+)
