@@ -64,6 +64,8 @@ class ModelSpec:
     cost: Cost
     numbers: Callable[[Any, Load], float]
     """About how many numbers the backward pass needs, of the settings and a load."""
+    derived: Callable[[Any, Load], float] = lambda _settings, _load: 0.0
+    """About how many numbers (of 4 bytes) it derives from one graph and keeps."""
     make: "Callable[[Any, Inputs], nn.Module] | None" = None
     """One module of the settings and the inputs: `forward(graphs: models.graphs.Graphs)` gives the
     logits [B, classes], or a tuple of these and a penalty that is added to the loss."""

@@ -70,6 +70,11 @@ def model_bytes(dataset: GraphDataset, config: RunConfig) -> int:
     kept = max(config.spec.numbers(config.model, load) for load in loads)
     if config.spec.stacked is None:  # the features themselves are a matrix there
         kept += max(load.nodes for load in loads) * inputs.features
+    sizes = zip(np.diff(dataset.node_ptr).tolist(), np.diff(dataset.edge_ptr).tolist(), strict=True)
+    kept += sum(
+        config.spec.derived(config.model, Load(1, nodes, edges, nodes, nodes**2))
+        for nodes, edges in sizes
+    )
     return int(_FLOAT * (_COPIES * parameters + kept))
 
 

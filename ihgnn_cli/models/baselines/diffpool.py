@@ -239,8 +239,8 @@ MODEL = ModelSpec(
     grid_source=(
         "Section 4 has no grid: it names 2 poolings to 25 % of the nodes and 1 pooling to 10 %, "
         "which compete here with each other and crosswise. The width of 20, the rate of "
-        "0.001 and batches of 20 are those of the authors' code, RexYing/diffpool; widths of 30 and "
-        "64 are from others who have run it."
+        "0.001 and batches of 20 are those of the authors' code, RexYing/diffpool; widths of 30 "
+        "and 64 are from others who have run it."
     ),
     note=(
         "GraphSAGE with means; the first pooling goes over edges and clusters are at most "

@@ -140,6 +140,7 @@ MODEL = ModelSpec(
     settings=GraphormerSettings,
     cost=Cost.PAIRS,
     numbers=_numbers,
+    derived=lambda _settings, load: load.pairs / 4,  # distances, a byte each
     make=Graphormer,
     grid={"layers": (6, 12), "width": (80,), "heads": (8,), "lr": (2e-4, 3e-4)},
     grid_source=(

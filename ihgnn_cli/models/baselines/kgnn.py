@@ -134,7 +134,8 @@ class SetGNN(nn.Module):
         return sets.gathered(own.contiguous()), sets.gathered(other.contiguous())
 
 
-def _numbers(settings: KGNNSettings, load: Load) -> float:
+def _sets(settings: KGNNSettings, load: Load) -> float:
+    """About the pairs and connected triples that there are."""
     sets = (load.pairs - load.nodes) / 2
     if settings.order == 3:
         # Paths of two edges; where all nodes are adjacent, three of them are one triangle. From
@@ -142,6 +143,16 @@ def _numbers(settings: KGNNSettings, load: Load) -> float:
         degree = load.edges / load.nodes
         density = min(1.0, load.edges / max(1, load.pairs - load.nodes))
         sets += load.nodes * degree**2 / 2 * (1 - density * 2 / 3)
+    return sets
+
+
+def _derived(settings: KGNNSettings, load: Load) -> float:
+    # Members, their rows, and two to three entries a member in the lists of groups.
+    return _sets(settings, load) * 8 * settings.order
+
+
+def _numbers(settings: KGNNSettings, load: Load) -> float:
+    sets = _sets(settings, load)
     # A layer's output and, behind the first, the means over neighbours; the lists.
     of_set = settings.width * (2 * settings.set_layers - 1) + 4 * settings.order
     of_node = 4 * settings.width * settings.layers
@@ -158,6 +169,7 @@ MODEL = ModelSpec(
     settings=KGNNSettings,
     cost=Cost.SETS,
     numbers=_numbers,
+    derived=_derived,
     make=KGNN,
     grid={"order": (2, 3), "lr": (0.01, 0.001), "width": (32, 64)},
     grid_source=(
