@@ -25,6 +25,7 @@ from ihgnn_cli.cli.options import (
     Workers,
     count_or_auto,
     named_folder,
+    run_name,
 )
 from ihgnn_cli.models.settings import Variant
 
@@ -224,7 +225,7 @@ def crossval(
         data, chosen.training.seed, file=split_file, folds=folds, inner=inner_folds
     )
     job = Job(protocol.on(chosen), data, made, curves=rules)
-    folder = out or jobs.default_folder(_RUNS, job, console.file_name(data.name))
+    folder = out or jobs.default_folder(_RUNS, job, run_name(data.name, chosen))
     command = shlex.join(["ihgnn", *sys.argv[1:]])
     size = jobs.begin(job, folder, executor, stack=stacked, command=command)
     if stacked not in (None, size):

@@ -6,7 +6,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.cli import console
+from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.models.settings import Variant
+from ihgnn_cli.selection.grid import COMMON
+from ihgnn_cli.selection.grid import shown as value_shown
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
@@ -64,9 +67,10 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
         trained: model-epochs that were trained now; `None` where nothing was left to do.
     """
     runs = len(result["runs"])
+    others = [key for key in result["folds"][0]["configuration"] if key not in COMMON]
     shown = console.table(
-        f"{result['dataset']}: accuracy in %, fold by fold",
-        *("Fold", "lr", "Batch", "K", "Validation", "Test", "Runs"),
+        f"{_of_model(result)}{result['dataset']}: accuracy in %, fold by fold",
+        *("Fold", "lr", "Batch", "K", *others, "Validation", "Test", "Runs"),
     )
     for fold in result["folds"]:
         chosen = fold["configuration"]
@@ -75,6 +79,7 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
             f"{chosen['lr']:g}",
             str(chosen["batch_size"]),
             str(chosen["layers"]),
+            *(value_shown(chosen[key]) for key in others),
             f"{100 * fold['validation_accuracy']:.1f}",
             f"{100 * fold['test_mean']:.1f}",
             "  ".join(f"{100 * run['test_accuracy']:5.1f}" for run in fold["runs"]),
@@ -104,6 +109,12 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
     console.show(f"Results     {folder}")
 
 
+def _of_model(result: dict[str, Any]) -> str:
+    """What was trained, unless it is IHGNN; results of before there were others do not say."""
+    name = result.get("model", IHGNN)
+    return "" if name == IHGNN else f"{name} on "
+
+
 def _show_rules(found: list[dict[str, Any]], paper: dict[str, Any] | None) -> None:
     shown = console.table(
         "\nThe selection's trainings under other rules", "", "Looks at test", "Test"
@@ -113,6 +124,8 @@ def _show_rules(found: list[dict[str, Any]], paper: dict[str, Any] | None) -> No
         chosen, title = rule["configuration"], rule["title"]
         if chosen is not None:
             title += f" (lr {chosen['lr']:g}, batch {chosen['batch_size']}, K {chosen['layers']}"
+            more = {key: value for key, value in chosen.items() if key not in COMMON}
+            title += "".join(f", {key} {value_shown(value)}" for key, value in more.items())
             title += f", epoch {rule['epoch']})" if rule["epoch"] else ")"
         looks = "no" if rule["honest"] else "YES"
         if rule.get("note"):

@@ -25,6 +25,7 @@ from ihgnn_cli.cli.options import (
     Patience,
     Quiet,
     RecipeName,
+    run_name,
 )
 from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, Variant
 
@@ -239,7 +240,7 @@ def train(
         if out is not None:
             prepared, folder = run.start(prepared, out), out
         else:
-            name = console.file_name(prepared.dataset.name)
+            name = run_name(prepared.dataset.name, prepared.config)
             prepared, folder = run.start_numbered(prepared, _RUNS, name)
     _fit(prepared, folder, new=resume is None, log=log, quiet=quiet)
     done = folders.finished(folder)

@@ -25,6 +25,7 @@ from ihgnn_cli.cli.options import (
     RecipeName,
     Workers,
     count_or_auto,
+    run_name,
 )
 from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
 
@@ -302,7 +303,7 @@ def tune(
         inner=inner_folds,
         interval=report_every,
     )
-    name = f"{console.file_name(data.name)}-tune-{search.digest}"
+    name = f"{run_name(data.name, settings)}-tune-{search.digest}"
     folder = out or _RUNS / name
     where = address(storage, folder)
     command = shlex.join(["ihgnn", *map(masked, sys.argv[1:])])

@@ -69,8 +69,8 @@ _NAMES = {"lr": "learning rate", "batch_size": "batch size"}
 BUDGETS = {
     BudgetName.QUICK: Budget(
         name=BudgetName.QUICK,
-        epochs=40,
-        folds=10,
+        epochs=30,
+        folds=5,
         runs=1,
         lists={"lr": (0.01, 0.001), "batch_size": (32,)},
         seeds=3,
