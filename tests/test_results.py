@@ -12,7 +12,13 @@ from ihgnn_cli.data.folds import read_fold_file
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.selection.choice import choose, scores
-from ihgnn_cli.selection.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR, Configuration
+from ihgnn_cli.selection.grid import (
+    PAPER_BATCH_SIZE,
+    PAPER_LAYERS,
+    PAPER_LR,
+    Configuration,
+    with_plain,
+)
 from ihgnn_cli.selection.paper import paper_accuracy
 from ihgnn_cli.selection.rules import rules
 from ihgnn_cli.selection.summary import summarize
@@ -59,9 +65,11 @@ def test_the_numbers_follow_from_the_trainings(name: str) -> None:
     final = [each for each in found if each.validated.unit.stage is Stage.FINAL]
     validated = [each.validated for each in selected]
     chosen = choose(validated, grid, 10)
-    summary = jsonable(asdict(summarize(chosen, scores(validated, grid), final, 3)))
+    found_summary = asdict(summarize(chosen, scores(validated, grid), final, 3))
+    found_summary["folds"] = [with_plain(fold) for fold in found_summary["folds"]]
+    summary = jsonable(found_summary)
     assert {key: told[key] for key in summary} == summary
-    made = [jsonable(asdict(each)) for each in rules(selected, grid, 10)]
+    made = [jsonable(with_plain(asdict(each))) for each in rules(selected, grid, 10)]
     assert told["rules"] == [{key: each[key] for key in each if key != "note"} for each in made]
     assert told["model_epochs"] == sum(each.validated.epochs for each in found)
 

@@ -24,7 +24,7 @@ from ihgnn_cli.report.reproduction import (
 from ihgnn_cli.selection import reproduction
 from ihgnn_cli.selection.budgets import Budget
 from ihgnn_cli.selection.comparison import cell_of, compare, refused_cell
-from ihgnn_cli.selection.paper import model_title, table1_models, table2_models
+from ihgnn_cli.selection.paper import model_title, paper_datasets, table1_models, table2_models
 from ihgnn_cli.selection.reproduction import CellPlan, Done, Means
 from ihgnn_cli.selection.subjects import Subject
 from ihgnn_cli.selection.workers import local_executor
@@ -264,8 +264,9 @@ def _datasets(request: Request) -> tuple[str, ...]:
     if request.datasets is not None:
         return request.datasets
     here = {each.name for each in list_local(default_data_root(request.data_root))}
-    found = tuple(each for each in request.budget.datasets if each in here)
-    left = [each for each in request.budget.datasets if each not in here]
+    own = paper_datasets() if request.subject is Subject.FIGURE1 else request.budget.datasets
+    found = tuple(each for each in own if each in here)
+    left = [each for each in own if each not in here]
     if left:
         console.note(
             f"Not on this machine, and so left out: {', '.join(left)}. 'ihgnn datasets fetch NAME' "

@@ -105,7 +105,8 @@ def begin(
         InputError: the folder holds something else.
         NoRoomError: a model does not fit in a worker's memory.
     """
-    require_room_for(job, executor)
+    if folders.read_result(folder) is None:
+        require_room_for(job, executor)
     final_stack = stack
     if stack is None:
         units = len(selection_units(job.protocol, job.folds))

@@ -217,7 +217,7 @@ def parse_setting(config: RunConfig, text: str) -> tuple[str, object]:
     key, found, value = (part.strip() for part in text.partition("="))
     if not found:
         raise InputError(f"--set takes NAME=VALUE, not '{text}'.")
-    own = {each.name: kind for each, kind in _typed_fields(config.model)}
+    own = {**setting_kinds(config), "weight_decay": float}
     if key not in own:
         raise InputError(
             f"The model {config.model_name} has no setting {key}. {_hint(key, list(own))}"
