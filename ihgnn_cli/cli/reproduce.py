@@ -59,8 +59,9 @@ def reproduce(
         str,
         typer.Option(
             metavar="quick|paper",
-            help="What is spent on each model. quick: 5 folds, 30 epochs, two learning rates, one run a "
-            "fold. paper: 10 folds, 350 epochs, each method's own grid, three runs a fold (days).",
+            help="What is spent on each model. quick: 5 folds, 30 epochs, two learning rates, one "
+            "run a fold. paper: 10 folds, 350 epochs, each method's own grid, three runs a fold: "
+            "days.",
         ),
     ] = _QUICK,
     seed: Annotated[int, typer.Option(help="Of the folds and of all runs.")] = 0,

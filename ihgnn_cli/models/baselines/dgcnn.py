@@ -32,7 +32,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from ihgnn_cli.models.baselines.neighbors import Neighbors
+from ihgnn_cli.models.baselines.hops import neighbours
 from ihgnn_cli.models.baselines.pieces import Classifier
 from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
@@ -86,7 +86,7 @@ class DGCNN(nn.Module):
 
     def channels(self, graphs: Graphs) -> Tensor:
         """[n, channels] Z^1:h."""
-        neighbors, share = Neighbors(graphs), 1 / (graphs.degree + 1).unsqueeze(1)
+        neighbors, share = neighbours(graphs), 1 / (graphs.degree + 1).unsqueeze(1)
         z, all_ = graphs.x, []
         for layer in self.layers:
             z = layer(z)

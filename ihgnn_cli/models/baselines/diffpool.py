@@ -38,7 +38,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch_geometric.utils import scatter
 
-from ihgnn_cli.models.baselines.neighbors import Neighbors
+from ihgnn_cli.models.baselines.hops import neighbours
 from ihgnn_cli.models.baselines.pieces import Classifier, Norm
 from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
@@ -83,7 +83,7 @@ class _Graph:
     """The step's graphs as they are: rows are nodes, A is in their edges."""
 
     def __init__(self, graphs: Graphs) -> None:
-        self._graphs, self._neighbors = graphs, Neighbors(graphs)
+        self._graphs, self._neighbors = graphs, neighbours(graphs)
         self._share = 1 / graphs.degree.clamp(min=1).unsqueeze(1)
         device = graphs.x.device
         self.sizes = torch.tensor(graphs.sizes, device=device)

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from ihgnn_cli.models.baselines.neighbors import Neighbors
+from ihgnn_cli.models.baselines.hops import neighbours
 from ihgnn_cli.models.baselines.pieces import Norm, mlp
 from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
@@ -61,7 +61,7 @@ class GIN(nn.Module):
 
     def forward(self, graphs: Graphs) -> Tensor:
         """[B, classes] logits."""
-        h, neighbors = graphs.x, Neighbors(graphs)
+        h, neighbors = graphs.x, neighbours(graphs)
         logits = self._scores(0, h, graphs)
         for at, round_ in enumerate(self.rounds):
             h = round_((1 + self.eps[at]) * h + neighbors.sum(h))

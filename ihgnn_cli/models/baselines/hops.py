@@ -35,13 +35,17 @@ class Hops:
 
     def sums(self, h: Tensor) -> Tensor:
         """[n, K, width] for each node the sum of h [n, width] over the nodes at each distance."""
-        return self.weighted(h, torch.ones_like(self.weight))
+        return self.weighted(h, None)
+
+    def sum(self, h: Tensor) -> Tensor:
+        """[n, width] the same where all pairs are at one distance: A·h of the edges."""
+        return self.weighted(h, None).squeeze(1)
 
     def normalized(self, h: Tensor) -> Tensor:
         """[n, K, width] of h [n, width]: D_k^(-1/2) A_k D_k^(-1/2) h for each distance k."""
         return self.weighted(h, self.weight)
 
-    def weighted(self, h: Tensor, weight: Tensor) -> Tensor:
+    def weighted(self, h: Tensor, weight: Tensor | None) -> Tensor:
         """[n, K, width] the sums with a weight [P] of each pair, the same in both directions."""
         nodes, distances = self.counts.shape
         out: Tensor = _Sums.apply(  # type: ignore[no-untyped-call]
@@ -136,11 +140,13 @@ class _Sums(torch.autograd.Function):
         sender: Tensor,
         slot: Tensor,
         starts: Tensor,
-        weight: Tensor,
+        weight: Tensor | None,
         distances: int,
     ) -> Tensor:
         ctx.save_for_backward(slot, starts[::distances].contiguous(), weight)
-        return F.embedding_bag(sender, h, starts, mode="sum", per_sample_weights=weight)
+        return F.embedding_bag(
+            sender, h.contiguous(), starts, mode="sum", per_sample_weights=weight
+        )
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:

@@ -36,7 +36,7 @@ from torch import Tensor, nn
 from torch_geometric.utils import scatter
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.neighbors import Neighbors
+from ihgnn_cli.models.baselines.hops import neighbours
 from ihgnn_cli.models.baselines.pieces import Norm
 from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
@@ -120,7 +120,7 @@ class PGCN(nn.Module):
 
     def polynomial(self, graphs: Graphs) -> Tensor:
         """[n, width * powers] H before its normalization."""
-        neighbors, h = Neighbors(graphs), graphs.x
+        neighbors, h = neighbours(graphs), graphs.x
         if self.project is not None and self.project_norm is not None:
             h = self.project_norm(self.project(torch.cat([h, neighbors.sum(h)], dim=1)))
         scale = graphs.degree.clamp(min=1).rsqrt().unsqueeze(1)

@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
@@ -59,18 +58,3 @@ class SumClassifier(nn.Module):
         """[B, classes] of the nodes' h [n, width]."""
         logits: Tensor = self.classifier(graphs.sum_nodes(h))
         return logits
-
-
-def symmetric_norm(graphs: Graphs, *, self_loops: bool) -> tuple[Tensor, Tensor]:
-    """Edges and weights of D^(-1/2) A D^(-1/2), of A + I where there are self-loops.
-
-    Returns:
-        edge_index [2, E'] and weight [E']; isolated nodes without self-loops have no edges.
-    """
-    degree = graphs.degree + self_loops
-    inverse = torch.where(degree > 0, degree.clamp(min=1).rsqrt(), 0.0)
-    edge_index = graphs.edge_index
-    if self_loops:
-        loops = torch.arange(len(graphs.x), device=graphs.x.device).expand(2, -1)
-        edge_index = torch.cat([edge_index, loops], dim=1)
-    return edge_index, inverse[edge_index[0]] * inverse[edge_index[1]]
