@@ -115,7 +115,7 @@ def show(made: Made) -> None:
     """The tables, and where the files are."""
     for table in made.written.tables:
         _show_table(table)
-    console.show(f"{made.written.tables[0].statement}\n")
+    console.show(f"Budget {made.request.budget.name}: {made.statement}\n")
     for each in made.failures:
         console.warn(f"{each.plan.title} on {each.dataset} {each.refused}")
     console.show("Files")
