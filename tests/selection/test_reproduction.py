@@ -109,7 +109,7 @@ def test_what_is_no_ablation_is_refused_with_those_that_there_are(key: str) -> N
 
 def test_models_are_checked_before_anything_is_run_and_counted_once() -> None:
     assert check_models(["gin", "ihgnn", "gin"]) == ("gin", "ihgnn")
-    with pytest.raises(InputError, match="No model 'gim'. Did you mean gin?"):
+    with pytest.raises(InputError, match="No model 'gim'"):
         check_models(["ihgnn", "gim"])
 
 

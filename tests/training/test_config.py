@@ -475,7 +475,7 @@ def test_another_model_is_written_with_its_name_and_read_again(
     path: Path, config: RunConfig
 ) -> None:
     write_config(config, path)
-    assert list(tomllib.loads(path.read_text(encoding="utf-8"))["model"])[0] == "name"
+    assert next(iter(tomllib.loads(path.read_text(encoding="utf-8"))["model"])) == "name"
     assert configure(file=path) == read_config(path) == config
     assert configure(file=path, model=config.model_name) == config
     assert type(configure(file=path).model) is type(config.model)
