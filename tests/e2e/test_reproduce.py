@@ -20,6 +20,7 @@ def cells(folder: Path) -> dict[str, Path]:
     return {path.parent.name: path for path in folder.glob("cells/*/*/result.json")}
 
 
+@pytest.mark.long
 def test_a_killed_table_goes_on_and_is_written_in_every_form(command, ihgnn, tmp_path) -> None:
     out = tmp_path / "out"
     process = start([command, *TABLE, *HERE], cwd=tmp_path)
