@@ -81,26 +81,3 @@ def test_the_homophily_of_data_sets_is_drawn_without_any_training(ihgnn, tmp_pat
     assert graphs.count("MUTAG") == 188
     assert len(graphs) == 188 + 20
     assert "\x1b" not in result.stdout
-
-
-@pytest.mark.long
-def test_accuracy_by_k_is_drawn(ihgnn, tmp_path) -> None:
-    result = ihgnn("reproduce", "sensitivity", "-d", DATA, *HERE, "--json", "-q")
-    assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert [each["layers"] for each in told["cells"]] == [1, 2, 4, 8, 16, 32, 64]
-    assert "3 final runs a fold" in told["statement"]
-    for each in told["cells"]:
-        assert each["result"]["job"]["protocol"]["grid"][0]["layers"] == each["layers"]
-        assert len(each["result"]["runs"]) == 3
-    assert (tmp_path / "out" / "sensitivity.svg").is_file()
-
-
-@pytest.mark.long
-def test_accuracy_by_homophily_is_drawn(ihgnn, tmp_path) -> None:
-    result = ihgnn("reproduce", "homophily-sweep", "--models", "ihgnn", *HERE, "--json", "-q")
-    assert result.returncode == 0, result.stderr
-    told = json.loads(result.stdout)
-    assert len(told["cells"]) == 6
-    assert all(len(each["result"]["folds"]) == 5 for each in told["cells"])
-    assert "200 synthetic graphs" in (tmp_path / "out" / "homophily-sweep.md").read_text()
