@@ -10,6 +10,7 @@ from typing import Any
 
 from ihgnn_cli.cli import console
 from ihgnn_cli.data.listing import list_local
+from ihgnn_cli.data.sources import locate
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.paths import data_root as default_data_root
@@ -262,6 +263,13 @@ def _loader(request: Request) -> Callable[[RunConfig], Any]:
 def _datasets(request: Request) -> tuple[str, ...]:
     """Those that are asked for, or those of the budget that are on this machine."""
     if request.datasets is not None:
+        for each in request.datasets:  # what is not to be had is told before anything is trained
+            locate(
+                each,
+                data_root=request.data_root,
+                offline=request.offline,
+                progress=console.ProgressDisplay(),
+            )
         return request.datasets
     here = {each.name for each in list_local(default_data_root(request.data_root))}
     own = paper_datasets() if request.subject is Subject.FIGURE1 else request.budget.datasets

@@ -311,9 +311,9 @@ def tune(
     if dashboard:
         serve(find_study(where, study), where, port)
         return
+    size = together or searches.trials_together(search, places)  # refuses before there is a folder
     made = opened(search, where, folder, study, command)
     work = TuneWork(search, made, where, folder, places, command, data_root, offline)
-    size = together or searches.trials_together(search, places)
     done = work.conduct(total, size, seconds, quiet=quiet, silent=as_json)
     result = work.conclude(done, quiet=quiet)
     if as_json:

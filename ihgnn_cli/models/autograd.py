@@ -54,7 +54,10 @@ class AutogradStack(nn.Module):
     def forward(self, batch: Batch) -> Tensor:
         """[S, B, classes] logits."""
         found = [
-            [(part, _logits(output)[0]) for part, _, output in self._turn(batch, member)]
+            [
+                (part, _logits(output)[0])
+                for part, _, output in self._turn(batch, member, self._own(member))
+            ]
             for member in range(batch.members)
         ]
         return _together(found, batch)
@@ -67,23 +70,44 @@ class AutogradStack(nn.Module):
         """
         del factor
         for parameter in self.parameters():
-            if parameter.grad is not None:
-                parameter.grad.zero_()
+            if parameter.grad is None:
+                parameter.grad = torch.zeros_like(parameter)
+            parameter.grad.zero_()
         found = []
         for member, seed in enumerate(seeds):
             of_member = []
+            own = self._own(member)
             with seeded(seed, batch.size.device), torch.enable_grad():
-                for part, share, output in self._turn(batch, member):
+                for part, share, output in self._turn(batch, member, own):
                     logits, penalty = _logits(output)
                     truth = batch.truth[member, part]
                     loss = F.cross_entropy(logits, truth) + penalty
-                    torch.autograd.backward(loss * share)
+                    self._add_gradients(loss * share, member, own)
                     of_member.append((part, logits.detach()))
             found.append(of_member)
         return _together(found, batch)
 
+    def _own(self, member: int) -> dict[str, Tensor]:
+        """A member's parameters and buffers by name, sharing memory with those of the stack."""
+        own = {
+            name: each.detach()[member].requires_grad_(each.requires_grad)
+            for name, each in self.inner.named_parameters()
+        }
+        return own | {name: each[member] for name, each in self.inner.named_buffers()}
+
+    def _add_gradients(self, loss: Tensor, member: int, own: dict[str, Tensor]) -> None:
+        """Add a loss's gradients to the member's rows of those of the stack.
+
+        Through the stack's parameters, each member would have a gradient of all of them.
+        """
+        wanted = {name: each for name, each in self.inner.named_parameters() if each.requires_grad}
+        gradients = torch.autograd.grad(loss, [own[name] for name in wanted], allow_unused=True)
+        for parameter, gradient in zip(wanted.values(), gradients, strict=True):
+            if gradient is not None and parameter.grad is not None:
+                parameter.grad[member] += gradient
+
     def _turn(
-        self, batch: Batch, member: int
+        self, batch: Batch, member: int, own: dict[str, Tensor]
     ) -> Iterator[tuple[slice, float, "Tensor | tuple[Tensor, Tensor]"]]:
         """What a member's module says of its graphs, part by part, with each part's share."""
         graphs = member_graphs(batch, member)
@@ -95,8 +119,6 @@ class AutogradStack(nn.Module):
             parts = iter([(slice(0, len(graphs)), graphs)])
         else:  # graphs do not influence each other
             parts = graphs.runs(EVALUATED_AT_ONCE)
-        own = {name: each[member] for name, each in self.inner.named_parameters()}
-        own |= {name: each[member] for name, each in self.inner.named_buffers()}
         for part, taken in parts:
             yield part, len(taken) / len(graphs), self._call(own, taken)
 

@@ -177,7 +177,7 @@ def folder_of(root: Path, dataset: str, plan: CellPlan, job: Job) -> Path:
     if plan.layers is not None:
         model += f"-k{plan.layers}-runs{job.protocol.runs}"
     kept = "".join(each if each.isalnum() or each in "-_.+" else "_" for each in dataset)
-    return root / kept / model
+    return root / (kept.lstrip(".") or "_") / model
 
 
 def _finished(job: Job, folder: Path, means: Means, watch: Watch) -> dict[str, Any]:

@@ -160,5 +160,6 @@ def parsed(line: str) -> Record:
 
 
 def _in_name(value: Setting) -> str:
-    """A setting's value with no character that a file's name may not have."""
-    return re.sub(r"[^\w.+-]", "_", shown(value))
+    """A setting's value, numbers with all digits, with no character that a file may not have."""
+    text = repr(value) if isinstance(value, float) else shown(value)
+    return re.sub(r"[^\w.+-]", "_", text)

@@ -15,12 +15,13 @@ from ihgnn_cli.selection import crossval, workers
 from ihgnn_cli.selection.claims import Claims
 from ihgnn_cli.selection.executor import Executor, Step
 from ihgnn_cli.selection.folder import read_job
-from ihgnn_cli.selection.grid import Configuration
+from ihgnn_cli.selection.grid import Configuration, configuration
 from ihgnn_cli.selection.plan import Protocol
 from ihgnn_cli.selection.result import identity
 from ihgnn_cli.selection.units import parsed
 from ihgnn_cli.selection.work import Job
 from ihgnn_cli.training.config import configure
+from ihgnn_cli.training.needs import NoRoomError
 
 CPU = torch.device("cpu")
 GRID = (Configuration(0.01, 64, 1), Configuration(0.001, 64, 1))
@@ -383,3 +384,30 @@ def test_the_rules_of_one_are_not_swept_away_by_another(job: Job, tmp_path: Path
     (folder / "result.json").unlink()
     finished(job, folder)
     assert not (folder / "partial").exists()
+
+
+def test_another_model_s_job_has_its_settings_in_its_records_and_result(tmp_path: Path) -> None:
+    config = configure(overrides={"width": 4, "layers": 1, "epochs": 2}, model="gin")
+    dataset = load_dataset("MUTAG")
+    grid = tuple(Configuration(0.01, 64, 1, (("learn_eps", each),)) for each in (True, False))
+    job = Job(Protocol(config, grid, 1), dataset, crossval.make_folds(dataset, 0, folds=2))
+    stack = crossval.begin(job, tmp_path / "job", HERE)
+    assert stack == 1
+    result = crossval.finish(job, tmp_path / "job", HERE, stack).result
+    assert result["model"] == "gin"
+    assert result["paper"] is None
+    assert result["job"]["protocol"]["model"]["name"] == "gin"
+    assert result["models"] == 2 * 2 + 2
+    for fold in result["folds"]:
+        assert configuration(fold["configuration"]) in grid
+    names = {path.name for path in (tmp_path / "job" / "units").iterdir()}
+    assert "select-fold0-split0-lr0.01-batch64-k1-learn_epstrue-run0.json" in names
+    again = crossval.finish(job, tmp_path / "job", replace(HERE, run=idle), stack)
+    assert again.trained is None
+    assert again.result == result
+
+
+def test_a_job_that_does_not_fit_makes_no_folder(job: Job, tmp_path: Path) -> None:
+    with pytest.raises(NoRoomError, match="IHGNN does not fit in memory"):
+        crossval.begin(job, tmp_path / "job", replace(HERE, memory=1000))
+    assert not (tmp_path / "job").exists()

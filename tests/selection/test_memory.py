@@ -13,12 +13,17 @@ from ihgnn_cli.data.folds import draw_folds
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
 from ihgnn_cli.selection.executor import Executor
 from ihgnn_cli.selection.grid import Configuration
-from ihgnn_cli.selection.memory import member_bytes, stack_size, worker_bytes
+from ihgnn_cli.selection.memory import (
+    member_bytes,
+    require_room_for,
+    stack_size,
+    worker_bytes,
+)
 from ihgnn_cli.selection.plan import Protocol
 from ihgnn_cli.selection.work import Job
 from ihgnn_cli.training import checkpoint
 from ihgnn_cli.training.config import RunConfig, configure
-from ihgnn_cli.training.needs import parameter_count
+from ihgnn_cli.training.needs import NoRoomError, parameter_count
 
 CPU, CUDA = torch.device("cpu"), torch.device("cuda", 0)
 A = Configuration(0.01, 32, 3)
@@ -44,10 +49,13 @@ def paths(*sizes: int, edges: bool = True) -> GraphDataset:
 
 
 def job(
-    *configurations: Configuration, dataset: GraphDataset | None = None, **settings: object
+    *configurations: Configuration,
+    dataset: GraphDataset | None = None,
+    model: str | None = None,
+    **settings: object,
 ) -> Job:
     dataset = dataset or paths(*[10] * 8)
-    protocol = Protocol(configure(overrides=settings), configurations or (A,))
+    protocol = Protocol(configure(overrides=settings, model=model), configurations or (A,))
     return Job(protocol, dataset, tuple(draw_folds(dataset.graph_class, 0, 2)))
 
 
@@ -177,3 +185,53 @@ def test_one_model_is_always_tried(memory: int, device: torch.device) -> None:
 def test_where_the_memory_is_not_known_it_is_no_limit(device: torch.device) -> None:
     assert fitting(None, device=device) == fitting(PLENTY, device=device)
     assert fitting(None, device=device, units=9, workers=2) == 5
+
+
+# Other models, and whether there is room at all
+
+
+def with_memory(memory: int | None, device: torch.device = CPU) -> Executor:
+    return Executor(1, device, memory, idle)
+
+
+def test_models_that_take_turns_are_trained_one_at_a_time() -> None:
+    assert stack_size(job(model="gin"), 1000, with_memory(PLENTY)) == 1
+    assert stack_size(job(model="gin"), 1000, with_memory(None, CUDA)) == 1
+
+
+def test_the_largest_of_the_other_settings_counts() -> None:
+    wide, narrow = (replace(A, others=(("width", width),)) for width in (64, 8))
+    assert member_bytes(job(narrow, wide, model="gin")) == member_bytes(job(model="gin", width=64))
+    # Whatever is the largest: each combination has the largest K and batch size of the grid.
+    deep = replace(narrow, layers=9)
+    assert member_bytes(job(wide, deep, model="gin")) == member_bytes(
+        job(replace(A, layers=9), model="gin", width=64)
+    )
+
+
+@pytest.mark.parametrize("model", ["ihgnn", "gin"])
+def test_a_worker_has_to_have_room_for_itself_and_one_model(model: str) -> None:
+    asked = job(model=model)
+    enough = worker_bytes(asked.dataset) + member_bytes(asked)
+    require_room_for(asked, with_memory(enough))
+    require_room_for(asked, with_memory(None))  # not known, and tried
+    with pytest.raises(NoRoomError, match="does not fit in memory") as caught:
+        require_room_for(asked, with_memory(enough - 1))
+    assert caught.value.needed == member_bytes(asked)
+    with pytest.raises(NoRoomError, match="0 kB are free"):
+        require_room_for(asked, with_memory(0))
+
+
+def test_a_gpu_has_to_have_room_for_the_model_alone() -> None:
+    asked = job(model="gin")
+    require_room_for(asked, with_memory(member_bytes(asked), CUDA))
+    with pytest.raises(NoRoomError):
+        require_room_for(asked, with_memory(member_bytes(asked) - 1, CUDA))
+
+
+def test_one_configuration_without_room_refuses_the_grid() -> None:
+    narrow, wide = (replace(A, others=(("width", width),)) for width in (8, 4096))
+    memory = worker_bytes(job().dataset) + 10 * member_bytes(job(narrow, model="gin"))
+    require_room_for(job(narrow, model="gin"), with_memory(memory))
+    with pytest.raises(NoRoomError):
+        require_room_for(job(narrow, wide, model="gin"), with_memory(memory))

@@ -165,3 +165,56 @@ def test_the_halves_of_a_bundle_are_the_bundle() -> None:
     assert (first.name, second.name) == ("select-k3-batch32-0a", "select-k3-batch32-0b")
     assert first.units == units[:2]
     assert second.units == units[2:]
+
+
+# Other models
+
+
+def other(*pairs: tuple[str, object]) -> Configuration:
+    return Configuration(0.01, 32, 3, pairs)  # type: ignore[arg-type]
+
+
+def test_only_one_of_the_other_settings_is_trained_together_under_a_name_of_its_own() -> None:
+    settings = [other(("width", width), ("eps", eps)) for width in (8, 16) for eps in (True, False)]
+    units = [select(each, fold) for each in (*settings, A) for fold in range(3)]
+    made = bundles(units, 2)
+    assert len(made) == 5 * 2
+    assert len({bundle.name for bundle in made}) == len(made)
+    assert all(len({each.configuration for each in bundle.units}) == 1 for bundle in made)
+    assert Counter(unit for bundle in made for unit in bundle.units) == Counter(units)
+    assert bundles(reversed(units), 2) == made
+
+
+def test_names_of_bundles_do_not_depend_on_what_else_competes() -> None:
+    one, two = other(("width", 8)), other(("width", 16))
+    alone = {bundle.name for bundle in bundles([select(two, 0)], 4)}
+    both = {bundle.name for bundle in bundles([select(one, 0), select(two, 0)], 4)}
+    assert alone < both
+    assert {bundle.name for bundle in bundles([select(A, 0)], 4)} == {"select-k3-batch32-0"}
+
+
+def test_models_that_differ_in_the_learning_rate_only_make_a_stack() -> None:
+    slow = Configuration(0.001, 32, 3, (("width", 8),))
+    (bundle,) = bundles([select(other(("width", 8)), 0), select(slow, 0)], 4)
+    assert [each.configuration.lr for each in bundle.units] == [0.001, 0.01]
+
+
+def test_the_plain_protocol_of_another_model_names_it_and_what_competes() -> None:
+    config = configure(overrides={"weight_decay": 0.1, "epochs": 7}, model="gin")
+    plain = Protocol(config, (other(("width", 8), ("weight_decay", 0.5)),)).as_plain()
+    assert plain["model"] == {
+        "name": "gin",
+        "hidden": 128,
+        "dropout": 0.5,
+        "learn_eps": False,
+    }
+    assert plain["training"] == {"epochs": 7, "patience": 0, "seed": 0}
+    assert plain["grid"] == [
+        {"lr": 0.01, "batch_size": 32, "layers": 3, "width": 8, "weight_decay": 0.5}
+    ]
+
+
+def test_a_protocol_of_before_weight_decay_is_still_the_same() -> None:
+    assert "weight_decay" not in protocol(A).as_plain()["training"]
+    decay = configure(overrides={"weight_decay": 0.1})
+    assert protocol(A).on(decay).as_plain()["training"]["weight_decay"] == 0.1

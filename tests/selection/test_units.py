@@ -225,3 +225,47 @@ def with_value(key: str, value: object) -> str:
 def test_what_is_no_record_is_refused(line: str) -> None:
     with pytest.raises((ValueError, KeyError, TypeError, RecursionError)):
         parsed(line)
+
+
+# Settings beyond the three
+
+
+MORE = replace(A, others=(("width", 16), ("dropout", 0.5), ("learn_eps", True), ("kind", "a/b c")))
+
+
+def test_a_name_tells_the_other_settings_too_and_is_one_of_a_file() -> None:
+    assert replace(FIRST, configuration=MORE).name == (
+        "select-fold0-split0-lr0.01-batch32-k3-width16-dropout0.5-learn_epstrue-kinda_b_c-run0"
+    )
+
+
+def test_close_values_of_other_settings_have_names_of_their_own() -> None:
+    names = {
+        replace(FIRST, configuration=replace(A, others=(("alpha", value),))).name
+        for value in (0.12345678, 0.12345679, 1e-5, 0.00001000001)
+    }
+    assert len(names) == 4
+
+
+def test_a_record_with_other_settings_comes_back_the_same() -> None:
+    record = Record(replace(KNOWN, unit=replace(FIRST, configuration=MORE)), None)
+    assert json.loads(record.line())["unit"]["configuration"] == {
+        "lr": 0.01,
+        "batch_size": 32,
+        "layers": 3,
+        **dict(MORE.others),
+    }
+    assert parsed(record.line()) == record
+
+
+def test_a_line_of_before_there_were_other_settings_is_read() -> None:
+    line = (
+        '{"unit":{"stage":"final","fold":9,"split":1,"configuration":{"lr":0.0001,"batch_size":128,'
+        '"layers":5},"run":2},"seed":5,"split_sha256":"ab","epochs":1,"diverged":false,"best":'
+        '{"epoch":1,"train_loss":0.5,"train_accuracy":0.75,"validation_loss":0.25,'
+        '"validation_accuracy":0.9},"validation_graphs":10,"hits":[9],"losses":[0.25],'
+        '"seconds":1.5,"members":3,"device":"cpu","test":null}\n'
+    )
+    found = parsed(line)
+    assert found.validated.unit == Unit(Stage.FINAL, 9, 1, Configuration(0.0001, 128, 5), 2)
+    assert found.line() == line

@@ -27,7 +27,8 @@ from ihgnn_cli.training.checkpoint import (
     load_checkpoint,
     save_checkpoint,
 )
-from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.classifier import TorchClassifier
+from ihgnn_cli.training.config import RunConfig, configure
 from ihgnn_cli.training.stack import Epoch
 
 EPOCH = Epoch(7, train_loss=0.5, train_accuracy=0.75, validation_loss=0.6, validation_accuracy=0.7)
@@ -488,7 +489,6 @@ def test_a_card_with_a_split_that_is_none_is_refused(
         ("config.model.layers", 1.0),
         ("config.model.layers", True),
         ("config.model.variant", "fuller"),
-        ("config.model.name", "gcn"),
         ("config.training.momentum", 0.9),
         ("config.model.width", None),
         ("config.training.device", torch.zeros(1)),
@@ -564,3 +564,128 @@ def test_a_pickle_of_many_nested_lists_is_refused(path: Path) -> None:
 def test_a_pickle_that_claims_to_be_huge_is_refused(path: Path) -> None:
     path.write_bytes(b"\x80\x04\x8e" + struct.pack("<Q", 2**62) + b"x.")
     assert refused(path)
+
+
+# Other models
+
+
+def made_of(name: str, members: int = 1, **settings: object) -> Checkpoint:
+    """An untrained baseline of MUTAG's first 12 graphs, with statistics as good as any."""
+    before = made()
+    config = configure(overrides={"layers": 2, "width": 3, **settings}, model=name)
+    model = build(config, before.card.inputs, list(range(members)))
+    drawn = torch.Generator().manual_seed(0)
+    weights = {
+        name: value + 0.1 * torch.rand(value.shape, generator=drawn)
+        if value.is_floating_point()
+        else value
+        for name, value in model.state_dict().items()
+    }
+    return Checkpoint(config, before.card, weights, members, EPOCH)
+
+
+@pytest.fixture
+def gin(path: Path) -> dict[str, Any]:
+    """What a good file of a baseline holds, to be made bad."""
+    save_checkpoint(made_of("gin"), path)
+    found: dict[str, Any] = torch.load(path, weights_only=True)
+    return found
+
+
+@pytest.mark.parametrize("members", [1, 3])
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [("gin", {"learn_eps": True}), ("gin", {}), ("pgcn", {"operator": "laplacian"})],
+)
+def test_a_checkpoint_of_another_model_answers_as_before(
+    path: Path, name: str, settings: dict[str, object], members: int
+) -> None:
+    before = made_of(name, members, **settings)
+    save_checkpoint(before, path)
+    after = load_checkpoint(path)
+    assert after.config == before.config
+    assert after.members == members
+    assert after.weights.keys() == before.weights.keys()
+    for weight, value in before.weights.items():
+        assert torch.equal(after.weights[weight], value), weight
+    graphs, cpu = load_dataset("MUTAG"), torch.device("cpu")
+    answers = [
+        TorchClassifier(each, cpu).probabilities(graphs, np.arange(20)) for each in (before, after)
+    ]
+    assert np.array_equal(*answers)
+    assert np.ptp(answers[0][:, 0]) > 0
+    assert TorchClassifier(after, cpu).node_limit is None  # graphs of more nodes are no problem
+
+
+def test_only_ihgnn_is_given_as_such() -> None:
+    with pytest.raises(TypeError, match="a model of gin"):
+        made_of("gin").ihgnn(torch.device("cpu"))
+
+
+@pytest.mark.parametrize(
+    ("keys", "value"),
+    [
+        ("config.model.width", 10**12),
+        ("config.model.width", 10**5),
+        ("config.model.layers", 10**12),
+        ("config.model.layers", 50),
+        ("card.attributes", 10**12),
+        ("members", 10**12),
+        ("members", 0),
+        ("members", 2),
+    ],
+)
+def test_an_absurd_size_of_another_model_is_refused_before_it_is_made(
+    path: Path, gin: dict[str, Any], keys: str, value: int
+) -> None:
+    put(gin, keys, value)
+    torch.save(gin, path)
+    started = time.monotonic()
+    assert " is damaged (" in refused(path)
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(("name", "setting"), [("diffpool", "pools"), ("pcnet", "terms")])
+def test_an_absurd_number_of_any_setting_is_refused_at_once(
+    path: Path, name: str, setting: str
+) -> None:
+    save_checkpoint(made_of(name), path)
+    content = torch.load(path, weights_only=True)
+    content["config"]["model"][setting] = 10**12
+    torch.save(content, path)
+    started = time.monotonic()
+    assert " is damaged (" in refused(path)
+    assert time.monotonic() - started < 5
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda weights: weights.pop("inner.scores.0.weight"),
+        lambda weights: weights.pop("inner.eps"),  # a buffer
+        lambda weights: weights.update({"more": torch.zeros(1)}),
+        lambda weights: weights.update({"inner.scores.0.bias": torch.zeros(1, 3)}),
+        lambda weights: weights.update({"inner.scores.0.bias": torch.zeros(2)}),
+        lambda weights: weights.update({"inner.scores.0.bias": 5}),
+    ],
+)
+def test_weights_of_another_model_have_to_be_all_there_and_fit(
+    path: Path, gin: dict[str, Any], change: Callable[[dict[str, Any]], object]
+) -> None:
+    change(gin["weights"])
+    assert " is damaged (" in refused_content(path, gin)
+
+
+def test_settings_of_one_model_do_not_pass_for_another_s(path: Path, gin: dict[str, Any]) -> None:
+    gin["config"]["model"]["name"] = "ihgnn"
+    assert "no setting learn_eps" in refused_content(path, gin)
+
+
+def test_a_checkpoint_of_a_model_that_is_not_here_says_what_to_install(
+    path: Path, gin: dict[str, Any]
+) -> None:
+    gin["config"]["model"] = {"name": "mine", "rank": 3}
+    told = refused_content(path, gin)
+    assert told.startswith(": No model 'mine'. ")
+    assert told.endswith(" Install the package that it was trained with.")
+    assert "damaged" not in told

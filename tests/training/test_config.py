@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.baselines.gin import GINSettings
+from ihgnn_cli.models.baselines.pgcn import Operator, PGCNSettings
 from ihgnn_cli.models.settings import (
     IHGNNSettings,
     SortKey,
@@ -22,8 +24,12 @@ from ihgnn_cli.training.config import (
     DataSettings,
     RunConfig,
     TrainingSettings,
+    comparable,
     configure,
     from_plain,
+    parse_setting,
+    read_config,
+    setting_kinds,
     write_config,
 )
 from ihgnn_cli.training.kinds import Recipe
@@ -432,3 +438,188 @@ def test_sections_that_are_plain_but_wrong_are_refused_by_their_origin() -> None
 def test_configurations_compare_by_value() -> None:
     assert replace(EVERY) == EVERY
     assert replace(EVERY, data=DataSettings()) != EVERY
+
+
+# Other models
+
+
+def refusal(**arguments: object) -> str:
+    with pytest.raises(InputError) as caught:
+        configure(**arguments)  # type: ignore[arg-type]
+    return str(caught.value)
+
+
+def test_a_model_comes_with_its_own_defaults() -> None:
+    config = configure(model="gin")
+    assert config.model_name == config.spec.name == "gin"
+    assert config.model == GINSettings()
+    assert (config.data, config.training) == (DataSettings(), TrainingSettings())
+    assert configure(model="ihgnn") == RunConfig()
+
+
+def test_only_ihgnn_has_its_settings() -> None:
+    assert RunConfig().ihgnn == IHGNNSettings()
+    with pytest.raises(TypeError, match="settings of gin"):
+        _ = configure(model="gin").ihgnn
+
+
+@pytest.mark.parametrize(
+    "config",
+    [
+        configure(overrides={"layers": 2, "learn_eps": True, "weight_decay": 1e-4}, model="gin"),
+        configure(overrides={"operator": "laplacian", "project": False}, model="pgcn"),
+    ],
+    ids=["gin", "pgcn"],
+)
+def test_another_model_is_written_with_its_name_and_read_again(
+    path: Path, config: RunConfig
+) -> None:
+    write_config(config, path)
+    assert next(iter(tomllib.loads(path.read_text(encoding="utf-8"))["model"])) == "name"
+    assert configure(file=path) == read_config(path) == config
+    assert configure(file=path, model=config.model_name) == config
+    assert type(configure(file=path).model) is type(config.model)
+    assert from_plain(config.as_plain(), "a test") == config
+
+
+def test_texts_become_choices_of_another_model_too(path: Path) -> None:
+    config = read(path, '[model]\nname = "pgcn"\noperator = "laplacian"\n')
+    assert config.model == PGCNSettings(operator=Operator.LAPLACIAN)
+
+
+def test_a_file_without_a_name_is_of_the_model_that_is_asked_for(path: Path) -> None:
+    path.write_text("[model]\nwidth = 7\n[training]\nlr = 0.5\n")
+    config = configure(file=path, model="gin")
+    assert config.model == GINSettings(width=7)
+    assert config.training.lr == 0.5
+    assert configure(file=path).model == IHGNNSettings(width=7)
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "[model]\nname = 'gin'\nlearneps = true\n",
+            ": no setting learneps in [model]. Did you mean learn_eps?",
+        ),
+        (
+            "[model]\nname = 'gin'\nvariant = 'full'\n",
+            ": no setting variant in [model]. There are layers, width, hidden, dropout, learn_eps, "
+            "name.",
+        ),
+        ("[model]\nlearn_eps = true\n", ": no setting learn_eps in [model]. There are "),
+        ("[model]\nname = 'gin'\nlearn_eps = 1\n", ": learn_eps must be true or false, not 1."),
+        ("[model]\nname = 'gin'\nwidth = 0\n", ": width must be at least 1, not 0."),
+        (
+            "[model]\nname = 'pgcn'\noperator = 'no'\n",
+            ": operator is one of adjacency, laplacian, not 'no'.",
+        ),
+        ("[model]\nname = 3\n", ": No model '3'. There are "),
+        ("[model]\nname = ['gin']\n", ": No model "),
+    ],
+)
+def test_what_is_no_setting_of_the_file_s_model_is_refused(
+    path: Path, text: str, expected: str
+) -> None:
+    assert message(path, text).startswith(expected)
+
+
+def test_a_name_stands_in_its_section_only(path: Path) -> None:
+    assert message(path, "[training]\nname = 'gin'\n").startswith(": no setting name in [train")
+
+
+def test_options_of_another_model_are_refused() -> None:
+    told = refusal(overrides={"variant": "full"}, model="gin")
+    assert told == (
+        "The model gin has no setting variant. There are layers, width, hidden, dropout, learn_eps."
+    )
+    assert refusal(overrides={"learn_ep": True}, model="gin").endswith("Did you mean learn_eps?")
+
+
+def test_an_unknown_model_is_refused_with_a_hint() -> None:
+    assert refusal(model="gim") == "No model 'gim'. Did you mean gin?"
+
+
+def test_a_file_of_another_model_than_is_asked_for_is_refused(path: Path) -> None:
+    write_config(configure(model="gin"), path)
+    assert refusal(file=path, model="pgcn") == (
+        f"{path} is of the model gin, not pgcn. Leave out --model, or give another file."
+    )
+    assert "is of the model gin, not ihgnn" in refusal(file=path, model="ihgnn")
+
+
+def test_recipes_are_of_ihgnn(path: Path) -> None:
+    expected = "The recipe authors is of ihgnn, not of gin. Leave out one of the two."
+    assert refusal(recipe=Recipe.AUTHORS, model="gin") == expected
+    write_config(configure(model="gin"), path)
+    assert refusal(recipe=Recipe.AUTHORS, file=path) == expected
+    assert configure(Recipe.AUTHORS, model="ihgnn") == configure(Recipe.AUTHORS)
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "found"),
+    [
+        ("gin", "learn_eps=true", ("learn_eps", True)),
+        ("gin", " learn_eps = False ", ("learn_eps", False)),
+        ("gin", "width=7", ("width", 7)),
+        ("gin", "dropout=1e-1", ("dropout", 0.1)),
+        ("pgcn", "operator=laplacian", ("operator", Operator.LAPLACIAN)),
+        ("ihgnn", "variant=no-concat", ("variant", Variant.NO_CONCAT)),
+    ],
+)
+def test_a_setting_as_text_becomes_what_its_type_says(
+    model: str, text: str, found: tuple[str, object]
+) -> None:
+    key, value = parse_setting(configure(model=model), text)
+    assert (key, value) == found
+    assert type(value) is type(found[1])
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("learn_eps", "--set takes NAME=VALUE, not 'learn_eps'."),
+        ("", "--set takes NAME=VALUE, not ''."),
+        ("learn_eps=yes", "learn_eps must be true or false, not 'yes'."),
+        ("learn_eps=", "learn_eps must be true or false, not ''."),
+        ("width=7.5", "width must be a whole number, not '7.5'."),
+        ("width=", "width must be a whole number, not ''."),
+        ("dropout=much", "dropout must be a number, not 'much'."),
+        ("lear_eps=true", "The model gin has no setting lear_eps. Did you mean learn_eps?"),
+        ("name=pgcn", "The model gin has no setting name. There are layers, "),
+        ("=3", "The model gin has no setting . There are layers, "),
+    ],
+)
+def test_a_text_that_is_no_setting_is_refused(text: str, told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        parse_setting(configure(model="gin"), text)
+    assert str(caught.value).startswith(told)
+
+
+def test_a_wrong_choice_as_text_is_told_with_the_right_ones() -> None:
+    with pytest.raises(InputError, match=r"operator must be one of adjacency, laplacian, not 'x'"):
+        parse_setting(configure(model="pgcn"), "operator=x")
+
+
+def test_the_kinds_of_a_model_s_settings() -> None:
+    assert setting_kinds(configure(model="gin")) == {
+        "layers": int,
+        "width": int,
+        "hidden": int,
+        "dropout": float,
+        "learn_eps": bool,
+    }
+
+
+@pytest.mark.parametrize("value", ["-0.1", "nan", "inf"])
+def test_weight_decay_is_a_finite_number_from_0(path: Path, value: str) -> None:
+    told = message(path, f"[training]\nweight_decay = {value}\n")
+    assert told.startswith(": weight_decay must be a finite number from 0, not ")
+
+
+def test_files_of_before_weight_decay_compare_with_those_that_do_not_use_it() -> None:
+    plain = RunConfig().as_plain()
+    assert plain["training"].pop("weight_decay") == 0.0
+    assert comparable(RunConfig().as_plain()) == comparable(plain) == plain
+    used = comparable(configure(overrides={"weight_decay": 0.1}).as_plain())
+    assert used["training"]["weight_decay"] == 0.1

@@ -1,5 +1,7 @@
 """Explanations: what a node's row adds to the prediction, and theta."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -7,6 +9,7 @@ import torch
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.batches import GraphStore
 from ihgnn_cli.data.features import Features
+from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.data.splits import holdout
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import describe
@@ -21,8 +24,10 @@ MUTAG = load_dataset("MUTAG")
 GRAPH = 5
 
 
-def classifier(seeds: tuple[int, ...] = (0,), **settings: object) -> TorchClassifier:
-    config = configure(overrides={"width": 4, "hidden": 8, "layers": 2, **settings})
+def classifier(
+    seeds: tuple[int, ...] = (0,), model: str | None = None, **settings: object
+) -> TorchClassifier:
+    config = configure(overrides={"width": 4, "hidden": 8, "layers": 2, **settings}, model=model)
     card = describe("MUTAG", MUTAG, Features.LABELS, holdout(MUTAG.graph_class, 0))
     weights = build(config, card.inputs, list(seeds)).state_dict()
     return TorchClassifier(Checkpoint(config, card, weights, len(seeds), None), CPU)
@@ -108,3 +113,25 @@ def test_theta_is_there_where_the_variant_has_it() -> None:
 def test_a_graph_that_is_not_there_is_refused(graph: int) -> None:
     with pytest.raises(InputError, match="0 to 187"):
         explain_graph(classifier(), MUTAG, MUTAG, graph)
+
+
+@pytest.mark.parametrize("seeds", [(0,), (0, 1)])
+def test_of_another_model_a_node_is_left_without_its_features(seeds: tuple[int, ...]) -> None:
+    model = classifier(seeds, "gin")
+    found = explain_graph(model, MUTAG, MUTAG, GRAPH)
+    whole = model.probabilities(MUTAG, np.array([GRAPH]))[0]
+    predicted = int(whole.argmax())
+    assert found.predicted == MUTAG.class_values[predicted]
+    assert found.probability == pytest.approx(whole[predicted], abs=1e-6)
+    start, end = MUTAG.node_ptr[GRAPH : GRAPH + 2]
+    assert sorted(each.node for each in found.positions) == list(range(end - start))
+    assert {each.position for each in found.positions} == {None}
+    for each in (found.positions[0], found.positions[-1]):
+        label = MUTAG.node_label.copy()
+        label[start + each.node] = UNKNOWN
+        bare = model.probabilities(replace(MUTAG, node_label=label), np.array([GRAPH]))[0]
+        expected = log_odds(float(whole[predicted])) - log_odds(float(bare[predicted]))
+        assert each.change == pytest.approx(expected, abs=1e-4)
+    changes = [abs(each.change) for each in found.positions]
+    assert changes == sorted(changes, reverse=True)
+    assert layer_weights(model) is None

@@ -44,6 +44,8 @@ from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
+_MOST_POOLS = 20  # beyond any use, and few enough that a file that is not trusted does no harm
+
 
 @dataclass(frozen=True)
 class DiffPoolSettings(ModelSettings):
@@ -64,8 +66,9 @@ class DiffPoolSettings(ModelSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name in ("layers", "pools", "most_clusters"):
+        for name in ("layers", "most_clusters"):
             self.require(name, 1)
+        self.require("pools", 1, _MOST_POOLS)
         self.require("cluster_share", 0, 1)
         for name in ("link_weight", "entropy_weight"):
             self.require(name, 0)

@@ -160,7 +160,7 @@ def test_it_learns_to_tell_stars_from_paths():
     ("settings", "problem"),
     [
         ({"layers": 0}, "layers must be at least 1, not 0"),
-        ({"pools": 0}, "pools must be at least 1, not 0"),
+        ({"pools": 0}, "pools must be from 1 to 20, not 0"),
         ({"cluster_share": 1.5}, "cluster_share must be from 0 to 1, not 1.5"),
         ({"most_clusters": 0}, "most_clusters must be at least 1"),
         ({"link_weight": -1.0}, "link_weight must be at least 0"),

@@ -22,9 +22,10 @@ def search(
     *,
     inner: int = 1,
     pruner: PrunerName = PrunerName.MEDIAN,
+    model: str | None = None,
 ) -> Search:
     grid = sampler is SamplerName.GRID
-    space, config = make_space(configure(overrides={"epochs": 9}), {}, grid=grid)
+    space, config = make_space(configure(overrides={"epochs": 9}, model=model), {}, grid=grid)
     dataset = load_dataset("MUTAG")
     return prepare(config, space, dataset, sampler=sampler, pruner=pruner, inner=inner)
 
@@ -93,3 +94,14 @@ def test_workers_are_handed_no_class_of_a_test_graph(inner: int) -> None:
 @pytest.mark.parametrize("pruner", PrunerName)
 def test_workers_wait_for_verdicts_only_of_a_pruner(pruner: PrunerName) -> None:
     assert search(pruner=pruner).task().prunes is (pruner is not PrunerName.NONE)
+
+
+@pytest.mark.parametrize("sampler", [SamplerName.TPE, SamplerName.GRID])
+def test_trials_of_models_that_take_turns_are_trained_one_at_a_time(sampler: SamplerName) -> None:
+    asked = search(sampler, model="gin")
+    assert trials_together(asked, places()) == 1
+    (least,) = asked.space.smallest(asked.config)
+    enough = model_bytes(asked.dataset, least)
+    assert trials_together(asked, places(memory=enough)) == 1
+    with pytest.raises(NoRoomError, match="GIN does not fit in memory"):
+        trials_together(asked, places(memory=enough - 1))

@@ -11,7 +11,15 @@ from optuna.distributions import (
 )
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.selection.tuning.space import Choice, Part, Range, SearchSpace, make_space
+from ihgnn_cli.selection.tuning.space import (
+    Choice,
+    Part,
+    Range,
+    SearchSpace,
+    default_space,
+    kinds_of,
+    make_space,
+)
 from ihgnn_cli.training.config import RunConfig, configure
 
 CONFIG = RunConfig()
@@ -393,3 +401,117 @@ def test_parts_in_words() -> None:
     assert str(Range(8, 1234567)) == "8 to 1234567"
     assert str(Choice((True, False))) == "true, false"
     assert str(Choice((0.1, "full", 512))) == "0.1, full, 512"
+
+
+# Other models
+
+
+GIN = configure(model="gin")
+
+
+def test_another_model_is_searched_in_the_ranges_of_its_own_paper() -> None:
+    found = default_space(GIN, grid=False)
+    assert found == {
+        "lr": Range(1e-4, 1e-2, log=True),  # its paper tries one, and so it is IHGNN's
+        "width": Choice((16, 32, 64)),
+        "batch_size": Choice((32, 128)),
+        "dropout": Choice((0.0, 0.5)),
+    }
+    assert default_space(GIN, grid=True)["lr"] == Choice((0.01, 0.001, 0.0001))
+
+
+def test_learning_rates_of_a_model_s_own_paper_are_the_ends_of_a_range() -> None:
+    pgcn = configure(model="pgcn")
+    assert default_space(pgcn, grid=False)["lr"] == Range(5e-4, 1e-3, log=True)
+    assert default_space(pgcn, grid=True)["lr"] == Choice((1e-3, 5e-4))
+    space, config = make_space(pgcn, {}, grid=False)
+    # What its paper has one value of is settled.
+    assert set(space.parts) == {"lr", "layers", "width", "readout"}
+    assert config.training.weight_decay == 5e-4
+    assert config.model.dropout == 0.5
+
+
+def test_what_can_be_searched_are_the_model_s_settings_and_those_of_adam() -> None:
+    assert kinds_of(GIN) == {
+        "lr": float,
+        "batch_size": int,
+        "layers": int,
+        "width": int,
+        "hidden": int,
+        "dropout": float,
+        "learn_eps": bool,
+        "weight_decay": float,
+    }
+    assert "variant" in kinds_of(CONFIG)
+
+
+def test_settings_of_any_kind_are_read_from_texts() -> None:
+    texts = {"learn_eps": "true,false", "weight_decay": "0:0.1", "width": "8:64", "lr": "0.01"}
+    space, config = make_space(GIN, texts, grid=False)
+    assert space.parts == {
+        "batch_size": Choice((32, 128)),
+        "width": Range(8, 64),
+        "dropout": Choice((0.0, 0.5)),
+        "learn_eps": Choice((True, False)),
+        "weight_decay": Range(0, 0.1),
+    }
+    assert config.training.lr == 0.01
+    assert space.distributions()["learn_eps"] == CategoricalDistribution((True, False))
+    point = {"batch_size": 32, "width": 9, "dropout": 0.5, "learn_eps": True, "weight_decay": 0.05}
+    applied = space.applied(config, point)
+    assert applied.model.learn_eps is True  # type: ignore[attr-defined]
+    assert (applied.model.width, applied.training.weight_decay) == (9, 0.05)
+
+
+@pytest.mark.parametrize(
+    ("texts", "told"),
+    [
+        ({"variant": "full"}, "The model gin has no setting variant. There are lr, batch_size, "),
+        ({"learn_eps": "yes"}, "--learn-eps is a list, each true or false, not 'yes'."),
+        ({"learn_eps": "0:1"}, "--learn-eps is a list, each true or false, not '0:1'."),
+        ({"width": "0:9"}, "width must be at least 1, not 0"),
+    ],
+)
+def test_what_another_model_cannot_have_is_refused(texts: dict[str, str], told: str) -> None:
+    with pytest.raises(InputError) as caught:
+        make_space(GIN, texts, grid=False)
+    assert told in str(caught.value)
+
+
+def test_trials_of_another_model_share_a_stack_only_if_they_share_dropout() -> None:
+    """A module draws its dropout itself, by its own setting."""
+    point = {"lr": 0.1, "batch_size": 32, "width": 16, "dropout": 0.5}
+    space, _ = make_space(GIN, {}, grid=False)
+    assert space.members_own == ("lr",)
+    assert dict(space.shape(point)) == {"batch_size": 32, "width": 16, "dropout": 0.5}
+    ours, _ = make_space(CONFIG, {"dropout": "0,0.5"}, grid=False)
+    assert ours.members_own == ("lr", "dropout")
+    assert dict(ours.shape({**point, "layers": 3})) == {"batch_size": 32, "layers": 3}
+
+
+def test_the_largest_and_the_smallest_of_another_model() -> None:
+    space, config = make_space(
+        configure(model="pgcn"), {"operator": "adjacency,laplacian"}, grid=True
+    )
+    corners = space.corners(config)
+    assert len(corners) == 4  # two readouts, two operators
+    assert {(each.model.layers, each.model.width) for each in corners} == {(5, 60)}
+    (least,) = space.smallest(config)
+    assert (least.model.layers, least.model.width) == (2, 30)
+
+
+def test_the_defaults_of_another_model_are_a_point_where_they_lie_inside() -> None:
+    space, config = make_space(GIN, {}, grid=False)
+    assert space.defaults(config) == {"lr": 0.001, "batch_size": 32, "width": 32, "dropout": 0.5}
+    narrow, config = make_space(GIN, {"width": "8,16"}, grid=False)
+    assert narrow.defaults(config) is None
+
+
+def test_a_file_may_search_any_setting_of_the_model(tmp_path: Path) -> None:
+    file = written(tmp_path, "[learn_eps]\nvalues = [true, false]\n")
+    assert make_space(GIN, {}, file, grid=False)[0].parts["learn_eps"] == Choice((True, False))
+    with pytest.raises(InputError, match="no setting learn_eps"):
+        make_space(CONFIG, {}, file, grid=False)
+    wrong = written(tmp_path, "[learn_eps]\nlow = 0\nhigh = 1\n")
+    with pytest.raises(InputError, match="each true or false"):
+        make_space(GIN, {}, wrong, grid=False)

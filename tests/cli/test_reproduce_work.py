@@ -1,0 +1,146 @@
+"""`ihgnn reproduce` with next to nothing of a budget, in this process: tables, curves, refusals."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+import typer
+
+from ihgnn_cli.cli import reproduce_work
+from ihgnn_cli.cli.app import app
+from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.selection import reproduction, workers
+from ihgnn_cli.selection.budgets import BUDGETS, BudgetName
+from ihgnn_cli.selection.executor import Executor
+
+CPU = torch.device("cpu")
+DATA = "synthetic:graphs=12,nodes=12,degree=2"
+TINY = replace(
+    BUDGETS[BudgetName.QUICK],
+    epochs=1,
+    folds=2,
+    lists={"lr": (0.01,), "batch_size": (8,)},
+    seeds=2,
+    sweep_graphs=12,
+    sweep_folds=2,
+    sweep_betas=(0.2, 0.8),
+)
+
+
+@pytest.fixture(autouse=True)
+def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
+    """What the worker has, which is this process."""
+    has = {"bytes": 2**34}
+
+    def here(job: Any, folder: Path, stack: int, watch: Any) -> None:
+        workers.work(job, folder, stack, CPU, watch)
+
+    def executor(_device: str, _workers: int | None) -> Executor:
+        return Executor(1, CPU, has["bytes"], here)
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setitem(BUDGETS, BudgetName.QUICK, TINY)
+    monkeypatch.setattr(reproduce_work, "local_executor", executor)
+    monkeypatch.setattr(reproduction, "SENSITIVITY_LAYERS", (1, 2))
+    return has
+
+
+def reproduced(capsys: pytest.CaptureFixture[str], *args: str) -> dict[str, Any]:
+    app(["reproduce", *args, "--out", "out", "--json", "-q"], standalone_mode=False)
+    told: dict[str, Any] = json.loads(capsys.readouterr().out)
+    assert all(Path(path).is_file() for path in told["files"])
+    return told
+
+
+def test_a_table_is_shown_with_its_budget_and_its_files(capsys) -> None:
+    args = ["reproduce", "table1", "--models", "gin,ihgnn", "-d", DATA, "--out", "out"]
+    app(args, standalone_mode=False)
+    shown, said = capsys.readouterr()
+    assert "1 of 2: GIN on synthetic:" in said
+    assert "2 of 2: IHGNN on synthetic:" in said
+    for told in ("GIN", "IHGNN", "Budget 'quick', the same for every method: 2 outer folds"):
+        assert told in shown
+    for name in ("md", "tex", "csv", "html"):
+        assert f"out/table1.{name}" in shown
+        assert "quick" in Path(f"out/table1.{name}").read_text(encoding="utf-8")
+
+
+def test_machines_are_told_cells_tables_and_files(capsys) -> None:
+    told = reproduced(capsys, "table2", "--models", "ihgnn:no-concat,ihgnn", "-d", DATA)
+    assert (told["subject"], told["budget"]) == ("table2", "quick")
+    assert [each["model"] for each in told["cells"]] == ["ihgnn:no-concat", "ihgnn"]
+    for each in told["cells"]:
+        assert each["refused"] is None
+        assert each["result"]["models"] == 2 + 2
+        variant = each["result"]["job"]["protocol"]["model"]["variant"]
+        assert variant == ("full" if each["model"] == "ihgnn" else "no-concat")
+    assert len(told["tables"]) == 2
+
+
+def test_cells_of_a_table_are_used_by_the_next(capsys) -> None:
+    first = reproduced(capsys, "table2", "--models", "ihgnn", "-d", DATA)
+    second = reproduced(capsys, "table1", "--models", "ihgnn", "-d", DATA)
+    assert first["cells"][0]["result"] == second["cells"][0]["result"]
+
+
+def test_a_model_that_does_not_fit_is_told_in_its_cell(capsys, memory: dict[str, int]) -> None:
+    reproduced(capsys, "table1", "--models", "ihgnn", "-d", DATA)
+    memory["bytes"] = 1000
+    told = reproduced(capsys, "table1", "--models", "gin", "-d", DATA)
+    (cell,) = told["cells"]
+    assert cell["result"] is None
+    assert cell["refused"].startswith("does not fit: about ")
+    assert "does not fit" in Path("out/table1.md").read_text(encoding="utf-8")
+
+
+def test_a_cell_that_fails_is_told_and_the_command_ends_with_1(capsys, monkeypatch) -> None:
+    def fail(*_: object) -> None:
+        raise IhgnnError("A worker was killed.")
+
+    monkeypatch.setattr(reproduce_work, "local_executor", lambda *_: Executor(1, CPU, 2**34, fail))
+    args = ["reproduce", "table1", "--models", "gin", "-d", DATA, "--out", "out", "-q"]
+    try:
+        code = app(args, standalone_mode=False)
+    except typer.Exit as ended:
+        code = ended.exit_code
+    assert code == 1
+    assert "failed: A worker was killed." in " ".join(capsys.readouterr().err.split())
+
+
+def test_curves_by_k_have_a_cell_a_depth(capsys) -> None:
+    told = reproduced(capsys, "sensitivity", "-d", DATA)
+    assert [each["layers"] for each in told["cells"]] == [1, 2]
+    for each in told["cells"]:
+        grid = each["result"]["job"]["protocol"]["grid"]
+        assert [configuration["layers"] for configuration in grid] == [each["layers"]]
+        assert len(each["result"]["runs"]) == 2
+    assert "2 final runs a fold" in told["statement"]
+    assert Path("out/sensitivity.svg").is_file()
+
+
+def test_curves_by_homophily_are_of_synthetic_graphs(capsys) -> None:
+    told = reproduced(capsys, "homophily-sweep", "--models", "ihgnn")
+    assert len(told["cells"]) == 2
+    for each, beta in zip(told["cells"], ("0.2", "0.8"), strict=True):
+        assert each["dataset"].startswith(f"synthetic:homophily={beta},graphs=12")
+        assert len(each["result"]["folds"]) == 2
+    text = Path("out/homophily-sweep.md").read_text(encoding="utf-8")
+    assert "12 synthetic graphs at each homophily" in text
+
+
+def test_curves_of_nothing_are_refused(memory: dict[str, int]) -> None:
+    memory["bytes"] = 1000
+    args = ["reproduce", "homophily-sweep", "--models", "ihgnn", "--out", "out", "-q"]
+    with pytest.raises(IhgnnError, match="Nothing could be run"):
+        app(args, standalone_mode=False)
+
+
+def test_without_a_list_it_is_the_budgets_data_sets_that_are_here(capsys, monkeypatch) -> None:
+    monkeypatch.setitem(BUDGETS, BudgetName.QUICK, replace(TINY, datasets=("BZR_MD", "MUTAG")))
+    app(["reproduce", "figure1", "--out", "out"], standalone_mode=False)
+    shown, said = capsys.readouterr()
+    assert "MUTAG" in shown
+    assert "Not on this machine, and so left out: BZR_MD." in " ".join(said.split())
