@@ -82,8 +82,8 @@ class GNNMLSettings(ModelSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require("layers", 1)
-        self.require("bands", 1)
-        self.require("hops", 1)
+        self.require("bands", 1, 100)
+        self.require("hops", 1, 20)
         self.require("sharpness", 0)
 
 

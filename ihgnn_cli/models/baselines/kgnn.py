@@ -56,7 +56,7 @@ class KGNNSettings(ModelSettings):
         super().__post_init__()
         self.require("layers", 1)
         self.require("order", 2, 3)
-        self.require("set_layers", 1)
+        self.require("set_layers", 1, 100)
 
 
 class KGNN(nn.Module):

@@ -65,7 +65,7 @@ class PPGNSettings(ModelSettings):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require("layers", 1)
-        self.require("depth", 1)
+        self.require("depth", 1, 20)
 
 
 class PPGN(nn.Module):
