@@ -47,7 +47,7 @@ def write_comparison(
     """
     tables = [
         accuracy_table(comparison, name, title, budget=budget, statement=statement),
-        significance_table(comparison, f"{name}-tests", budget=budget, statement=statement),
+        significance_table(comparison, name, budget=budget, statement=statement),
     ]
     figures: dict[str, Path] = {}
     for dataset in comparison.datasets:
