@@ -25,6 +25,12 @@ def expanded(path: Path) -> Path:
         return path
 
 
+def file_name(name: str) -> str:
+    """The name of a data set or model as a file or folder can have it."""
+    kept = "".join(each if each.isalnum() or each in "-_.+" else "_" for each in name)
+    return kept.strip(".") or "run"
+
+
 def _first(given: Path | None, variable: str, folder: str) -> Path:
     if given is not None:
         return expanded(given).absolute()

@@ -186,9 +186,3 @@ def work_bar(units: str) -> Iterator[Callable[[int, int, str | Table], None]]:
                 live.update(Group(bar, below))
 
         yield update
-
-
-def file_name(name: str) -> str:
-    """A data set's name as a folder can have it."""
-    kept = "".join(each if each.isalnum() or each in "-_.+" else "_" for each in name)
-    return kept.strip(".") or "run"

@@ -154,11 +154,11 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 
 def run_name(dataset: str, config: "RunConfig") -> str:
     """What a folder is called that nobody has named: the data set, and the model if not IHGNN."""
-    from ihgnn_cli.cli import console
     from ihgnn_cli.models.registry import IHGNN
+    from ihgnn_cli.paths import file_name
 
-    name = console.file_name(dataset)
-    return name if config.model_name == IHGNN else f"{name}-{console.file_name(config.model_name)}"
+    name = file_name(dataset)
+    return name if config.model_name == IHGNN else f"{name}-{file_name(config.model_name)}"
 
 
 def named_folder(text: str) -> Path:

@@ -136,7 +136,7 @@ def _comparison(request: Request, quiet: bool) -> Made:
         for each in done
     ]
     names = tuple(dict.fromkeys(each.dataset for each in done))
-    statement = request.budget.statement()
+    statement = request.budget.statement(folds=_folds(done))
     written = write_comparison(
         compare(cells, datasets=names, models=models),
         list(reproduction.results(done)),
@@ -155,7 +155,7 @@ def _sensitivity(request: Request, quiet: bool) -> Made:
     means = replace(_means(request), runs=budget.seeds)
     layers = reproduction.SENSITIVITY_LAYERS
     done = _run(reproduction.cells(_datasets(request), models, layers), means, quiet)
-    statement = budget.statement(runs=budget.seeds)
+    statement = budget.statement(folds=_folds(done), runs=budget.seeds)
     curves = []
     for dataset in dict.fromkeys(each.dataset for each in done):
         for model in models:
@@ -332,6 +332,12 @@ def _some(curves: Sequence[Any]) -> tuple[Any, ...]:
     if not curves:
         raise InputError("Nothing could be run, and so there is nothing to draw.")
     return tuple(curves)
+
+
+def _folds(done: Sequence[Done]) -> int | str | None:
+    """Outer folds that were really run: those of `--splits` may be more or fewer."""
+    found = sorted({len(each["folds"]) for each in reproduction.results(done)})
+    return f"{found[0]} to {found[-1]}" if len(found) > 1 else next(iter(found), None)
 
 
 def _not_run(done: Sequence[Done]) -> tuple[str, ...]:

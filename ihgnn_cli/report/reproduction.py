@@ -8,6 +8,7 @@ from typing import Any
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.summary import summarize
+from ihgnn_cli.paths import file_name
 from ihgnn_cli.report import homophily
 from ihgnn_cli.report.comparison import accuracy_table, significance_table, write_cells
 from ihgnn_cli.report.comparison_figure import draw_comparison
@@ -47,12 +48,12 @@ def write_comparison(
     """
     tables = [
         accuracy_table(comparison, name, title, budget=budget, statement=statement),
-        significance_table(comparison, f"{name}-tests", budget=budget, statement=statement),
+        significance_table(comparison, name, budget=budget, statement=statement),
     ]
     figures: dict[str, Path] = {}
     for dataset in comparison.datasets:
         if any(entry.cell.mean is not None for entry in comparison.on(dataset)):
-            path = folder / f"{name}-{_file_name(dataset)}.svg"
+            path = folder / f"{name}-{file_name(dataset)}.svg"
             draw_comparison(comparison, dataset, path, budget=budget)
             figures[f"{dataset}: ours and the paper's"] = path
     numbers = folder / f"{name}.csv"
@@ -102,7 +103,3 @@ def _with_texts(
     write_markdown(texts[0], tables)
     write_latex(texts[1], tables)
     return Written(tuple(tables), (*texts, *others))
-
-
-def _file_name(name: str) -> str:
-    return "".join(each if each.isalnum() or each in "-_.+" else "_" for each in name)

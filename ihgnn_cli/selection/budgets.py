@@ -46,8 +46,8 @@ class Budget:
         layers = (config.model.layers,)
         return grid(config, **{"layers": layers, **self.lists})  # type: ignore[arg-type]
 
-    def statement(self, *, folds: int | None = None, runs: int | None = None) -> str:
-        """What was spent, in a sentence."""
+    def statement(self, *, folds: int | str | None = None, runs: int | None = None) -> str:
+        """What was spent, in a sentence; folds and runs where they are not the budget's."""
         if self.lists is None:
             compete = "the grid of each method's own paper competes"
         else:

@@ -13,6 +13,7 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.models.settings import Variant
+from ihgnn_cli.paths import file_name
 from ihgnn_cli.selection import crossval as jobs
 from ihgnn_cli.selection.budgets import Budget
 from ihgnn_cli.selection.executor import Executor, Step
@@ -113,9 +114,17 @@ def check_models(keys: Iterable[str]) -> tuple[str, ...]:
 def cells(
     datasets: Iterable[str], models: Iterable[str], layers: Iterable[int | None] = (None,)
 ) -> list[CellPlan]:
-    """All combinations, data set by data set: a table grows column by column."""
+    """All combinations, data set by data set: a table grows column by column.
+
+    Raises:
+        InputError: a model cannot be as deep; better told now than hours later.
+    """
     kept = list(layers)
     chosen = list(models)
+    for model in chosen:
+        for k in kept:
+            if k is not None:
+                model_config(model).with_values({"layers": k}, model)
     return [CellPlan(data, model, k) for data in datasets for model in chosen for k in kept]
 
 
@@ -176,8 +185,7 @@ def folder_of(root: Path, dataset: str, plan: CellPlan, job: Job) -> Path:
     model = plan.model.replace(":", "-")
     if plan.layers is not None:
         model += f"-k{plan.layers}-runs{job.protocol.runs}"
-    kept = "".join(each if each.isalnum() or each in "-_.+" else "_" for each in dataset)
-    return root / (kept.lstrip(".") or "_") / model
+    return root / file_name(dataset) / model
 
 
 def _finished(job: Job, folder: Path, means: Means, watch: Watch) -> dict[str, Any]:

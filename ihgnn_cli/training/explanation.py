@@ -19,6 +19,10 @@ from ihgnn_cli.training.kinds import Part
 from ihgnn_cli.training.metrics import mean_probabilities
 from ihgnn_cli.words import counted
 
+# Nodes and adjacent pairs of the copies of a graph that a model answers for at once: copies and
+# what is derived from them would not fit in memory for a graph of thousands of nodes.
+_COPIED_AT_ONCE = 2**17
+
 
 @dataclass(frozen=True)
 class Position:
@@ -145,9 +149,24 @@ def _without_each_feature(
     classifier: TorchClassifier, words: GraphDataset, graph: int
 ) -> NDArray[np.float64]:
     """[1 + n, C] answers for the graph, and for copies in which one node has no features."""
+    nodes, pairs = (int(np.diff(each)[graph]) for each in (words.node_ptr, words.edge_ptr))
+    left_out = np.arange(-1, nodes)  # first none
+    step = max(1, _COPIED_AT_ONCE // (nodes + pairs))
+    return np.concatenate(
+        [
+            _without_features(classifier, words, graph, left_out[start : start + step])
+            for start in range(0, len(left_out), step)
+        ]
+    )
+
+
+def _without_features(
+    classifier: TorchClassifier, words: GraphDataset, graph: int, left_out: NDArray[np.int64]
+) -> NDArray[np.float64]:
+    """[copies, C] answers for copies of the graph, each without the features of one node, or -1."""
     nodes = int(np.diff(words.node_ptr)[graph])
-    copies = words.select([graph] * (nodes + 1))
-    bare = np.arange(1, nodes + 1) * nodes + np.arange(nodes)
+    copies = words.select([graph] * len(left_out))
+    bare = (np.arange(len(left_out)) * nodes + left_out)[left_out >= 0]
     label = copies.node_label.copy()
     label[bare] = UNKNOWN
     attributes = copies.node_attributes
@@ -155,7 +174,7 @@ def _without_each_feature(
         attributes = attributes.copy()
         attributes[bare] = 0
     without = replace(copies, node_label=label, node_attributes=attributes)
-    return classifier.probabilities(without, np.arange(nodes + 1))
+    return classifier.probabilities(without, np.arange(len(left_out)))
 
 
 def _read_sorted(readout: SortConcat, h: Tensor, rank: Tensor) -> Tensor:

@@ -66,7 +66,7 @@ def model_bytes(dataset: GraphDataset, config: RunConfig) -> int:
     """About what a model of this configuration takes in training."""
     inputs = inputs_of(dataset, config.data.features)
     parameters = parameter_count(config, inputs)
-    loads = _loads(dataset, config)
+    loads = [replace(each, features=inputs.features) for each in _loads(dataset, config)]
     kept = max(config.spec.numbers(config.model, load) for load in loads)
     if config.spec.stacked is None:  # the features themselves are a matrix there
         kept += max(load.nodes for load in loads) * inputs.features

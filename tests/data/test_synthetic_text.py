@@ -2,11 +2,11 @@
 
 import pytest
 
-from ihgnn_cli.cli.console import file_name
 from ihgnn_cli.data.sources import Origin, Source, locate, locate_by_name, locate_file
 from ihgnn_cli.data.synthetic_spec import SyntheticSpec, edge_share
 from ihgnn_cli.data.synthetic_text import parse_synthetic
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.paths import file_name
 
 WHOLE = "nodes=20,labels=3,classes=3,degree=2.5,signal=0.1,noise=0.05,seed=7"
 

@@ -14,6 +14,7 @@ from ihgnn_cli.data.splits import holdout
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.models.settings import Variant
+from ihgnn_cli.training import explanation
 from ihgnn_cli.training.checkpoint import Checkpoint, build
 from ihgnn_cli.training.classifier import TorchClassifier
 from ihgnn_cli.training.config import configure
@@ -135,3 +136,13 @@ def test_of_another_model_a_node_is_left_without_its_features(seeds: tuple[int, 
     changes = [abs(each.change) for each in found.positions]
     assert changes == sorted(changes, reverse=True)
     assert layer_weights(model) is None
+
+
+def test_copies_of_a_graph_in_parts_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    model = classifier(model="h2gcn")
+    whole = explain_graph(model, MUTAG, MUTAG, GRAPH).positions
+    monkeypatch.setattr(explanation, "_COPIED_AT_ONCE", 200)
+    parts = {each.node: each for each in explain_graph(model, MUTAG, MUTAG, GRAPH).positions}
+    assert len(parts) == len(whole)
+    for each in whole:
+        assert parts[each.node].change == pytest.approx(each.change, abs=1e-5)

@@ -123,7 +123,7 @@ def test_a_step_is_a_batch_of_average_graphs_and_the_largest(quadratic) -> None:
     data = paths(2, 2, 8)
     model_bytes(data, configure(overrides={"batch_size": 2}, model="pairs"))
     assert set(asked.loads) == {
-        Load(graphs=3, nodes=2 * 4 + 8, edges=2 * 6 + 14, largest=8, pairs=2 * 24 + 64)
+        Load(3, 2 * 4 + 8, 2 * 6 + 14, largest=8, pairs=2 * 24 + 64, features=1)
     }
 
 
@@ -141,7 +141,7 @@ def test_where_graphs_come_by_size_the_largest_counts_alone(quadratic) -> None:
     asked = quadratic(by_size=True)
     data = paths(*[10] * 99, 300)
     needed = model_bytes(data, configure(overrides={"batch_size": 64}, model="pairs"))
-    alone = Load(graphs=1, nodes=300, edges=598, largest=300, pairs=300**2)
+    alone = Load(1, 300, 598, largest=300, pairs=300**2, features=1)
     assert alone in asked.loads
     (other,) = set(asked.loads) - {alone}
     assert other.pairs <= PAIRS_AT_ONCE + 1

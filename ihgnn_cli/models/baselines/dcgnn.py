@@ -25,7 +25,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from ihgnn_cli.models.baselines.hops import likely_pairs, within
+from ihgnn_cli.models.baselines.hops import kept_of_pairs, likely_pairs, within
 from ihgnn_cli.models.baselines.pieces import SumClassifier
 from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
@@ -89,6 +89,7 @@ MODEL = ModelSpec(
     settings=DCGNNSettings,
     cost=Cost.HOPS,
     numbers=_numbers,
+    derived=lambda settings, load: kept_of_pairs(load, settings.layers),
     make=DCGNN,
     grid={
         "layers": (2, 3, 4),

@@ -39,7 +39,7 @@ import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ihgnn_cli.models.baselines.pieces import Classifier, Norm
+from ihgnn_cli.models.baselines.pieces import DECOMPOSITION, Classifier, Norm
 from ihgnn_cli.models.graphs import Derived, Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import Cost, Load, ModelSpec
@@ -269,13 +269,26 @@ def _numbers(settings: GNNMLSettings, load: Load) -> float:
     if settings.kind == Kind.GNNML1:
         # Five parts of a layer, their three results, and these normalized.
         return settings.layers * load.nodes * width * 11 + 3 * load.edges
-    reached = load.edges * max(1.0, load.edges / load.nodes) ** (settings.hops - 1)
     supports = settings.bands + 1
-    entries = min(load.pairs, load.nodes + reached) * supports
+    entries = _entries(settings, load) * supports
     # Behind each entry what its MLP goes through, if there is one; and once for all layers its
     # value, and in 64 bits its place.
     of_node = width * (7 + supports * learned)
-    return settings.layers * (entries * 12 * learned + load.nodes * of_node) + 3 * entries
+    kept = settings.layers * (entries * 12 * learned + load.nodes * of_node) + 3 * entries
+    return max(kept, DECOMPOSITION * load.largest**2)
+
+
+def _derived(settings: GNNMLSettings, load: Load) -> float:
+    # A pair's supports and, in 64 bits, its sender; how many pairs a node has.
+    if settings.kind == Kind.GNNML1:
+        return 0.0
+    return _entries(settings, load) * (settings.bands + 1 + 2) + 2 * load.nodes
+
+
+def _entries(settings: GNNMLSettings, load: Load) -> float:
+    """About how many pairs of nodes the supports join."""
+    reached = load.edges * max(1.0, load.edges / load.nodes) ** (settings.hops - 1)
+    return min(load.pairs, load.nodes + reached)
 
 
 MODEL = ModelSpec(
@@ -288,6 +301,7 @@ MODEL = ModelSpec(
     settings=GNNMLSettings,
     cost=Cost.EDGES,
     numbers=_numbers,
+    derived=_derived,
     make=GNNML,
     grid={
         "layers": (2, 3),

@@ -22,7 +22,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from ihgnn_cli.models.baselines.hops import likely_pairs, within
+from ihgnn_cli.models.baselines.hops import kept_of_pairs, likely_pairs, within
 from ihgnn_cli.models.baselines.pieces import SumClassifier
 from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
@@ -94,6 +94,7 @@ MODEL = ModelSpec(
     settings=H2GCNSettings,
     cost=Cost.HOPS,
     numbers=_numbers,
+    derived=lambda _settings, load: kept_of_pairs(load, _DISTANCE),
     make=H2GCN,
     grid={
         "layers": (1, 2),

@@ -130,6 +130,11 @@ def likely_pairs(load: Load, distance: int) -> float:
     return min(load.nodes * reached, load.pairs)
 
 
+def kept_of_pairs(load: Load, distance: int) -> float:
+    """About how many numbers `within` keeps of a graph: three of a pair, and the counts."""
+    return 3 * likely_pairs(load, distance) + load.nodes * distance
+
+
 class _Sums(torch.autograd.Function):
     """[n · K, width] weighted sums over the pairs of each slot."""
 

@@ -8,6 +8,10 @@ from torch import Tensor, nn
 from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 
+DECOMPOSITION = 16
+"""Numbers of 4 bytes, for each entry of a matrix, while its eigenvectors are found: the matrix, the
+vectors, the solver's and those in between, all in double precision (measured: 15 to 24)."""
+
 
 class Norm(nn.BatchNorm1d):
     """Batch normalization that takes one row, too: with the running statistics."""

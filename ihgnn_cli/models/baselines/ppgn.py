@@ -176,9 +176,10 @@ def _read(x: Tensor, no_node: Tensor, no_pair: Tensor, alone: Tensor) -> Tensor:
 
 
 def _numbers(settings: PPGNSettings, load: Load) -> float:
-    # The ReLUs of m1 and m2, m1 scaled, the product and the block's output; the input.
+    # The ReLUs of m1 and m2, m1 scaled, the product and the block's output; the input, which has
+    # a matrix for each feature.
     of_block = settings.width * (2 * settings.depth + 3)
-    return load.pairs * (settings.layers * of_block + 2) + load.nodes
+    return load.pairs * (settings.layers * of_block + 2 + load.features) + load.nodes
 
 
 MODEL = ModelSpec(

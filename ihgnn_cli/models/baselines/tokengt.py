@@ -35,7 +35,7 @@ from torch import Tensor, nn
 
 from ihgnn_cli.models.baselines.attention import EncoderLayer, require_heads
 from ihgnn_cli.models.baselines.canonical import canonical_order
-from ihgnn_cli.models.baselines.pieces import Classifier
+from ihgnn_cli.models.baselines.pieces import DECOMPOSITION, Classifier
 from ihgnn_cli.models.graphs import Derived, Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import Cost, Load, ModelSpec
@@ -221,7 +221,9 @@ def _numbers(settings: TokenGTSettings, load: Load) -> float:
     edges = load.edges if settings.both_directions else load.edges / 2
     # Padded to the longest of a run; how much that is beyond the nodes, nobody knows before.
     tokens = load.graphs * (1 + load.largest) + 1.5 * edges
-    return settings.width * tokens * (10 * settings.layers + 2)
+    return max(
+        settings.width * tokens * (10 * settings.layers + 2), DECOMPOSITION * load.largest**2
+    )
 
 
 MODEL = ModelSpec(
@@ -231,6 +233,7 @@ MODEL = ModelSpec(
     settings=TokenGTSettings,
     cost=Cost.PAIRS,
     numbers=_numbers,
+    derived=lambda settings, load: load.nodes * settings.identifiers,
     make=TokenGT,
     grid={"layers": (3, 6), "width": (32, 64), "identifiers": (16,), "lr": (2e-4, 1e-3)},
     grid_source=(

@@ -27,6 +27,18 @@ NAMES = [name for name in model_names() if name != IHGNN]
 each_model = pytest.mark.parametrize("name", NAMES)
 
 
+def _drawn():
+    drawn = random.Random(3)
+    graphs = []
+    for nodes in (24, 20, 16, 12):
+        edges = {tuple(sorted(drawn.sample(range(nodes), 2))) for _ in range(2 * nodes)}
+        graphs.append(([drawn.randrange(3) for _ in range(nodes)], sorted(edges)))
+    return graphs
+
+
+DRAWN = _drawn()
+
+
 def _stack(name, dataset, members=1):
     spec = find_model(name)
     inputs = inputs_of(dataset, Features.LABELS)
@@ -112,12 +124,7 @@ def test_a_member_of_a_stack_answers_as_it_would_alone(name):
 
 @each_model
 def test_the_estimate_of_memory_is_near_what_backward_keeps(name):
-    drawn = random.Random(3)
-    graphs = []
-    for nodes in (24, 20, 16, 12):
-        edges = {tuple(sorted(drawn.sample(range(nodes), 2))) for _ in range(2 * nodes)}
-        graphs.append(([drawn.randrange(3) for _ in range(nodes)], sorted(edges)))
-    dataset = dataset_of(graphs)
+    dataset = dataset_of(DRAWN)
     spec, model, given = find_model(name), model_of(name, dataset).train(), graphs_of(dataset)
     model(given)  # what is derived from graphs is made
     kept: dict[int, int] = {}
@@ -134,6 +141,20 @@ def test_the_estimate_of_memory_is_near_what_backward_keeps(name):
     load = Load(len(given), sum(given.sizes), given.edge_index.shape[1], given.largest, pairs)
     estimate = spec.numbers(spec.settings(), load)
     assert answer is not None
+    assert measured / 2.5 <= estimate <= measured * 2.5
+
+
+@each_model
+def test_the_estimate_of_what_is_derived_is_near_what_is_kept_of_graphs(name):
+    given = graphs_of(dataset_of(DRAWN))
+    spec = find_model(name)
+    model_of(name, dataset_of(DRAWN))(given)
+    kept = [each for made in given.memo.values() for each in made]
+    measured = sum(each.numel() * each.element_size() for each in kept) / 4
+    estimate = sum(
+        spec.derived(spec.settings(), Load(1, nodes, edges, nodes, nodes**2))
+        for nodes, edges in zip(given.sizes, given.edge_counts, strict=True)
+    )
     assert measured / 2.5 <= estimate <= measured * 2.5
 
 
