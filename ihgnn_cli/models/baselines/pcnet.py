@@ -40,6 +40,8 @@ from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
+_MOST_TERMS = 170  # n! of more is no float
+
 
 @dataclass(frozen=True)
 class PCNetSettings(ModelSettings):
@@ -66,7 +68,7 @@ class PCNetSettings(ModelSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require("terms", 1)
+        self.require("terms", 1, _MOST_TERMS)
         for name in ("t", "beta", "power"):
             self.require(name, 0)
         if not 0 <= self.walk_dropout < 1:
