@@ -1,4 +1,4 @@
-"""A parameter in two places would be two in a stack: it is refused, a module in two places is not."""
+"""A parameter in two places is refused, since a stack would make it two; a module is not."""
 
 import pytest
 import torch

@@ -488,7 +488,6 @@ def test_a_card_with_a_split_that_is_none_is_refused(
         ("config.model.layers", 1.0),
         ("config.model.layers", True),
         ("config.model.variant", "fuller"),
-        ("config.model.name", "gcn"),
         ("config.training.momentum", 0.9),
         ("config.model.width", None),
         ("config.training.device", torch.zeros(1)),
@@ -499,6 +498,14 @@ def test_a_configuration_that_is_none_is_refused(
 ) -> None:
     put(content, keys, value)
     assert " is damaged (" in refused_content(path, content)
+
+
+def test_a_model_that_is_not_here_is_named(path: Path, content: dict[str, Any]) -> None:
+    """The file is whole: it was trained where another package is installed."""
+    put(content, "config.model.name", "somebodys-net")
+    told = refused_content(path, content)
+    assert "No model 'somebodys-net'." in told
+    assert told.endswith("Install the package that it was trained with.")
 
 
 def test_a_learning_rate_of_400_digits_is_refused(path: Path, content: dict[str, Any]) -> None:
