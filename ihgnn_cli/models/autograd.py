@@ -5,9 +5,8 @@ training loop takes: parameters and buffers get a leading member axis, and a mem
 stands in for the module's own while the member's turn lasts.
 """
 
-import warnings
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 
 import torch
 import torch.nn.functional as F  # noqa: N812
@@ -49,7 +48,6 @@ class AutogradStack(nn.Module):
                 made.append(make())
         self.inner = made[0]
         self._by_size = by_size
-        self._stepped = False
         parameters = len(list(self.inner.parameters()))
         for modules in zip(*(each.modules() for each in made), strict=True):
             _give_member_axis(modules)
@@ -82,11 +80,9 @@ class AutogradStack(nn.Module):
             if parameter.grad is not None:
                 parameter.grad.zero_()
         found = []
-        told, self._stepped = self._stepped, True
         for member, seed in enumerate(seeds):
             of_member = []
-            quiet = nullcontext() if told else _without_layout_warning()
-            with quiet, seeded(seed, batch.size.device), torch.enable_grad():
+            with seeded(seed, batch.size.device), torch.enable_grad():
                 for part, share, output in self._turn(batch, member):
                     logits, penalty = _logits(output)
                     truth = batch.truth[member, part]
@@ -124,14 +120,6 @@ def seeded(seed: int, device: torch.device) -> Iterator[None]:
     """Torch's own randomness from a seed in the block, and as it was after it."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
-        yield
-
-
-@contextmanager
-def _without_layout_warning() -> Iterator[None]:
-    """Gradients of several members lie where the optimizer wants them; torch warns of it, once."""
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "grad and param do not obey", UserWarning)
         yield
 
 

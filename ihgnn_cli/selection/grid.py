@@ -100,8 +100,7 @@ def grid(
         if not values:
             raise InputError(f"--{name} is empty. Give one or several values, as 1,2,3.")
         for at, value in enumerate(values):
-            # Units are told apart by what is shown of other settings than these.
-            if value in values[:at] or (key in more and shown(value) in map(shown, values[:at])):
+            if value in values[:at]:
                 raise InputError(f"--{name} names {shown(value)} twice. Name it once.")
     made = tuple(
         Configuration(*common, tuple(zip(more, rest, strict=True)))

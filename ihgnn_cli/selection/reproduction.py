@@ -185,7 +185,8 @@ def folder_of(root: Path, dataset: str, plan: CellPlan, job: Job) -> Path:
     model = file_name(plan.model.replace(":", "-"))
     if plan.layers is not None:
         model += f"-k{plan.layers}-runs{job.protocol.runs}"
-    return root / file_name(dataset) / model
+    kept = "".join(each if each.isalnum() or each in "-_.+" else "_" for each in dataset)
+    return root / (kept.lstrip(".") or "_") / model
 
 
 def _finished(job: Job, folder: Path, means: Means, watch: Watch) -> dict[str, Any]:

@@ -500,14 +500,6 @@ def test_a_configuration_that_is_none_is_refused(
     assert " is damaged (" in refused_content(path, content)
 
 
-def test_a_model_that_is_not_here_is_named(path: Path, content: dict[str, Any]) -> None:
-    """The file is whole: it was trained where another package is installed."""
-    put(content, "config.model.name", "somebodys-net")
-    told = refused_content(path, content)
-    assert "No model 'somebodys-net'." in told
-    assert told.endswith("Install the package that it was trained with.")
-
-
 def test_a_learning_rate_of_400_digits_is_refused(path: Path, content: dict[str, Any]) -> None:
     put(content, "config.training.lr", 10**400)
     assert " is damaged (" in refused_content(path, content)

@@ -7,10 +7,8 @@ import pytest
 from ihgnn_cli.cli import reproduce_work
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.selection.budgets import BUDGETS, BudgetName
-from ihgnn_cli.selection.grid import grid
 from ihgnn_cli.selection.reproduction import CellPlan, Done
 from ihgnn_cli.selection.subjects import Subject
-from ihgnn_cli.training.config import RunConfig
 
 
 def done(folds: int | None) -> Done:
@@ -49,11 +47,3 @@ def test_a_depth_that_a_model_cannot_have_is_told_before_anything_is_trained(
     with pytest.raises(InputError, match="h2gcn: layers must be from 0 to 10, not 16"):
         reproduce_work.run(request, quiet=True)
     assert not (tmp_path / "out").exists()
-
-
-def test_values_that_would_share_a_name_do_not_compete() -> None:
-    """Files of units and their seeds follow from the values as they are shown."""
-    lists = {"weight_decay": (0.1, 0.10000001)}
-    with pytest.raises(InputError, match=r"names 0\.1 twice"):
-        grid(RunConfig(), (0.01,), (32,), (3,), lists)
-    assert len(grid(RunConfig(), (0.1, 0.10000001), (32,), (3,))) == 2  # written in full
