@@ -1,7 +1,5 @@
 """Explanations: what a node's row adds to the prediction, and theta."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,6 @@ from ihgnn_cli.data.splits import holdout
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.training import explanation
 from ihgnn_cli.training.checkpoint import Checkpoint, build
 from ihgnn_cli.training.classifier import TorchClassifier
 from ihgnn_cli.training.config import configure
@@ -24,10 +21,8 @@ MUTAG = load_dataset("MUTAG")
 GRAPH = 5
 
 
-def classifier(
-    seeds: tuple[int, ...] = (0,), model: str | None = None, **settings: object
-) -> TorchClassifier:
-    config = configure(overrides={"width": 4, "hidden": 8, "layers": 2, **settings}, model=model)
+def classifier(seeds: tuple[int, ...] = (0,), **settings: object) -> TorchClassifier:
+    config = configure(overrides={"width": 4, "hidden": 8, "layers": 2, **settings})
     card = describe("MUTAG", MUTAG, Features.LABELS, holdout(MUTAG.graph_class, 0))
     weights = build(config, card.inputs, list(seeds)).state_dict()
     return TorchClassifier(Checkpoint(config, card, weights, len(seeds), None), CPU)
@@ -113,30 +108,3 @@ def test_theta_is_there_where_the_variant_has_it() -> None:
 def test_a_graph_that_is_not_there_is_refused(graph: int) -> None:
     with pytest.raises(InputError, match="0 to 187"):
         explain_graph(classifier(), MUTAG, MUTAG, graph)
-
-
-def test_of_another_model_a_change_is_the_prediction_without_the_features_of_a_node() -> None:
-    model = classifier(model="gin")
-    found = explain_graph(model, MUTAG, MUTAG, GRAPH)
-    predicted = MUTAG.class_values.index(found.predicted)
-    node = found.positions[0].node
-    label = MUTAG.node_label.copy()
-    label[MUTAG.node_ptr[GRAPH] + node] = -1
-    graph = np.array([GRAPH])
-    with_all = model.probabilities(MUTAG, graph)[0, predicted]
-    without = model.probabilities(replace(MUTAG, node_label=label), graph)[0, predicted]
-    assert found.probability == pytest.approx(with_all, abs=1e-6)
-    expected = log_odds(with_all) - log_odds(without)
-    assert found.positions[0].change == pytest.approx(expected, abs=1e-5)
-    assert len(found.positions) == np.diff(MUTAG.node_ptr)[GRAPH]
-    assert all(each.position is None for each in found.positions)
-
-
-def test_copies_of_a_graph_in_parts_say_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
-    model = classifier(model="h2gcn")
-    whole = explain_graph(model, MUTAG, MUTAG, GRAPH).positions
-    monkeypatch.setattr(explanation, "_COPIED_AT_ONCE", 200)
-    parts = {each.node: each for each in explain_graph(model, MUTAG, MUTAG, GRAPH).positions}
-    assert len(parts) == len(whole)
-    for each in whole:
-        assert parts[each.node].change == pytest.approx(each.change, abs=1e-5)
