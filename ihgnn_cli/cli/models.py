@@ -44,7 +44,7 @@ def models(
     for spec in specs:
         shown.add_row(
             spec.name,
-            f"{_parameters(spec):,}",
+            _told_parameters(spec),
             spec.cost,
             spec.package,
             console.plain(spec.reference),
@@ -59,14 +59,25 @@ def models(
         console.warn(problem)
 
 
-def _parameters(spec: "ModelSpec") -> int:
-    """Of one model at its defaults, for MUTAG."""
+def _parameters(spec: "ModelSpec") -> int | None:
+    """Of one model at its defaults, for MUTAG; `None` where it cannot be made for that."""
     from ihgnn_cli.models.settings import Inputs
+    from ihgnn_cli.models.spec import ModelSpec
     from ihgnn_cli.training.config import RunConfig
     from ihgnn_cli.training.needs import parameter_count
 
     of_mutag = Inputs(labels=7, attributes=0, classes=2, max_nodes=28)
-    return parameter_count(RunConfig().of_model(spec.name), of_mutag)
+    try:
+        return parameter_count(RunConfig().of_model(spec.name), of_mutag)
+    except Exception:
+        if spec.package == ModelSpec.package:
+            raise
+        return None  # somebody else's model, which must not hide the others
+
+
+def _told_parameters(spec: "ModelSpec") -> str:
+    count = _parameters(spec)
+    return "–" if count is None else f"{count:,}"
 
 
 def _entry(spec: "ModelSpec") -> dict[str, Any]:
@@ -95,8 +106,8 @@ def _describe(spec: "ModelSpec") -> None:
 
     console.show(spec.title, style="bold")
     console.show(
-        f"{console.plain(spec.reference)}\n{_parameters(spec):,} parameters for MUTAG; the cost of "
-        f"a graph grows with {spec.cost}; from the package {spec.package}"
+        f"{console.plain(spec.reference)}\n{_told_parameters(spec)} parameters for MUTAG; the cost "
+        f"of a graph grows with {spec.cost}; from the package {spec.package}"
     )
     if spec.note:
         console.show(spec.note)

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from torch.func import functional_call
 
 from ihgnn_cli.data.batch import Batch
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.graphs import Graphs, member_graphs
 from ihgnn_cli.models.mlp import Generators
 
@@ -32,6 +33,9 @@ class AutogradStack(nn.Module):
         generators: one a member, whose seeds that randomness is given.
         by_size: whether a step's graphs are taken in parts of similar size; their gradients are
             added up.
+
+    Raises:
+        InputError: a parameter is in two modules at once.
     """
 
     def __init__(
@@ -44,8 +48,14 @@ class AutogradStack(nn.Module):
                 made.append(make())
         self.inner = made[0]
         self._by_size = by_size
+        parameters = len(list(self.inner.parameters()))
         for modules in zip(*(each.modules() for each in made), strict=True):
             _give_member_axis(modules)
+        if len(list(self.inner.parameters())) != parameters:  # each place would learn its own
+            raise InputError(
+                f"{type(self.inner).__name__} has one parameter in two modules. Put it in a module "
+                "of its own, and call that twice."
+            )
 
     dropped_units = 0
     """Modules draw their dropout themselves."""

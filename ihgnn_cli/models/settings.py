@@ -80,13 +80,13 @@ class ModelSettings:
             raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout:g}.")
 
     def require(self, name: str, least: float, most: float = math.inf) -> None:
-        """Make sure that a field is in its range.
+        """Make sure that a field is in its range, and finite.
 
         Raises:
             InputError: it is not.
         """
         value = getattr(self, name)
-        if not least <= value <= most:
+        if not (least <= value <= most and math.isfinite(value)):
             range_ = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
             raise InputError(f"{name} must be {range_}, not {value:g}.")
 

@@ -43,9 +43,6 @@ class Load:
     """Nodes of the largest graph."""
     pairs: int
     """The sum of the squares of the sizes, padded where the model pads."""
-    features: int = 0
-    """Columns of a node's feature vector: only for what is more than one such row a node, which is
-    counted for every model."""
 
 
 @dataclass(frozen=True)
@@ -68,6 +65,8 @@ class ModelSpec:
     numbers: Callable[[Any, Load], float]
     """About how many numbers the backward pass needs, of the settings and a load; or what is
     derived from a graph takes while it is made, where that is more."""
+    feature_rows: Callable[[Load], float] = lambda load: load.nodes
+    """How many feature vectors it is given at a time, where that is not one a node."""
     derived: Callable[[Any, Load], float] = lambda _settings, _load: 0.0
     """About how many numbers (of 4 bytes) it derives from one graph and keeps."""
     make: "Callable[[Any, Inputs], nn.Module] | None" = None

@@ -182,10 +182,11 @@ def run_cell(plan: CellPlan, means: Means, watch: Watch) -> Done:
 
 def folder_of(root: Path, dataset: str, plan: CellPlan, job: Job) -> Path:
     """The folder of a cell: the same cell of the same budget has the same."""
-    model = plan.model.replace(":", "-")
+    model = file_name(plan.model.replace(":", "-"))
     if plan.layers is not None:
         model += f"-k{plan.layers}-runs{job.protocol.runs}"
-    return root / file_name(dataset) / model
+    kept = "".join(each if each.isalnum() or each in "-_.+" else "_" for each in dataset)
+    return root / (kept.lstrip(".") or "_") / model
 
 
 def _finished(job: Job, folder: Path, means: Means, watch: Watch) -> dict[str, Any]:

@@ -66,10 +66,10 @@ def model_bytes(dataset: GraphDataset, config: RunConfig) -> int:
     """About what a model of this configuration takes in training."""
     inputs = inputs_of(dataset, config.data.features)
     parameters = parameter_count(config, inputs)
-    loads = [replace(each, features=inputs.features) for each in _loads(dataset, config)]
+    loads = _loads(dataset, config)
     kept = max(config.spec.numbers(config.model, load) for load in loads)
     if config.spec.stacked is None:  # the features themselves are a matrix there
-        kept += max(load.nodes for load in loads) * inputs.features
+        kept += max(map(config.spec.feature_rows, loads)) * inputs.features
     sizes = zip(np.diff(dataset.node_ptr).tolist(), np.diff(dataset.edge_ptr).tolist(), strict=True)
     kept += sum(
         config.spec.derived(config.model, Load(1, nodes, edges, nodes, nodes**2))

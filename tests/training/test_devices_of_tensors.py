@@ -58,16 +58,6 @@ def test_no_tensor_of_another_models_step_is_left_on_the_cpu(name: str) -> None:
     assert moved.train_step(batch, torch.empty(0), [0, 1]).shape == (2, 5, 2)
 
 
-def test_several_members_of_another_model_train_without_a_warning() -> None:
-    """Warnings are errors in tests; torch has one about where gradients lie."""
-    members = [Member(seed, 0.01, np.arange(8), np.arange(8, 12)) for seed in (0, 1)]
-    store = GraphStore(MUTAG, Features.LABELS, MUTAG.max_nodes, None, torch.device("cpu"))
-    stack = Stack(
-        build(configure(model="gin"), INPUTS, [0, 1]), store, members, batch_size=4, dropout=0.0
-    )
-    assert len(stack.train_epoch()) == 2
-
-
 def trained(device: str) -> Epoch:
     place = torch.device(device)
     stack = Stack(

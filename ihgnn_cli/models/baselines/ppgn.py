@@ -176,10 +176,9 @@ def _read(x: Tensor, no_node: Tensor, no_pair: Tensor, alone: Tensor) -> Tensor:
 
 
 def _numbers(settings: PPGNSettings, load: Load) -> float:
-    # The ReLUs of m1 and m2, m1 scaled, the product and the block's output; the input, which has
-    # a matrix for each feature.
+    # The ReLUs of m1 and m2, m1 scaled, the product and the block's output; of the input A and I.
     of_block = settings.width * (2 * settings.depth + 3)
-    return load.pairs * (settings.layers * of_block + 2 + load.features) + load.nodes
+    return load.pairs * (settings.layers * of_block + 2) + load.nodes
 
 
 MODEL = ModelSpec(
@@ -189,6 +188,7 @@ MODEL = ModelSpec(
     settings=PPGNSettings,
     cost=Cost.CUBES,
     numbers=_numbers,
+    feature_rows=lambda load: load.pairs,  # each feature is a matrix
     make=PPGN,
     grid={
         "lr": (5e-5, 1e-4, 5e-4, 1e-3),

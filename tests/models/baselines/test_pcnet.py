@@ -94,3 +94,13 @@ def test_it_learns_a_task_on_heterophilic_graphs():
 def test_settings_out_of_range_are_refused(settings):
     with pytest.raises(InputError, match=next(iter(settings))):
         PCNetSettings(**settings)
+
+
+@pytest.mark.parametrize("wrong", [{"terms": 0}, {"terms": 101}, {"t": math.inf}, {"t": -1.0}])
+def test_series_that_no_float_can_hold_are_refused(wrong):
+    with pytest.raises(InputError, match=next(iter(wrong))):
+        PCNetSettings(**wrong)
+
+
+def test_the_longest_series_is_finite():
+    assert series_of(PCNetSettings(terms=100)).isfinite().all()

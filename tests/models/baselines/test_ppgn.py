@@ -1,5 +1,7 @@
 """PPGN: blocks against loops over positions, its readout, what it can and cannot tell apart."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -20,9 +22,13 @@ from graph_makers import (
 )
 from hard_pairs import ROOK, SHRIKHANDE, triangles_or_hexagons
 
+from ihgnn_cli.data.features import Features
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines import ppgn
 from ihgnn_cli.models.baselines.ppgn import PPGNSettings, input_tensor
+from ihgnn_cli.models.card import inputs_of
+from ihgnn_cli.training.config import configure
+from ihgnn_cli.training.needs import model_bytes, parameter_count
 
 
 def _array(tensor):
@@ -130,3 +136,13 @@ def test_it_learns_what_is_beyond_1_wl():
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         PPGNSettings(**wrong)
+
+
+def test_memory_grows_with_the_features_of_all_pairs():
+    """Each feature is a channel of the input: n² numbers of a graph."""
+    config = configure(model="ppgn", overrides={"batch_size": 1})
+    few = dataset_of([PATH, STAR])
+    many = replace(few, label_values=tuple(range(103)))
+    grown = model_bytes(many, config) - model_bytes(few, config)
+    weights = [parameter_count(config, inputs_of(each, Features.LABELS)) for each in (few, many)]
+    assert grown == 4 * (100 * 5**2 + 6 * (weights[1] - weights[0]))
