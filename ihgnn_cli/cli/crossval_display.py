@@ -10,6 +10,7 @@ from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.selection.grid import COMMON
 from ihgnn_cli.selection.grid import shown as value_shown
+from ihgnn_cli.selection.paper import model_title
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
@@ -112,7 +113,7 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
 def _of_model(result: dict[str, Any]) -> str:
     """What was trained, unless it is IHGNN; results of before there were others do not say."""
     name = result.get("model", IHGNN)
-    return "" if name == IHGNN else f"{name} on "
+    return "" if name == IHGNN else f"{model_title(name)} on "
 
 
 def _show_rules(found: list[dict[str, Any]], paper: dict[str, Any] | None) -> None:

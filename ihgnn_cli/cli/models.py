@@ -115,7 +115,7 @@ def _describe(spec: "ModelSpec") -> None:
     own = asdict(spec.settings())
     for name in [*own, *(each for each in spec.grid if each not in own)]:
         values = spec.grid.get(name, ())
-        default = value_shown(own[name]) if name in own else "of training"
+        default = value_shown(own[name]) if name in own else f"--{name.replace('_', '-')}"
         settings.add_row(name, default, ", ".join(value_shown(each) for each in values))
     console.show(settings)
     if spec.grid_source:

@@ -35,6 +35,7 @@ from ihgnn_cli.words import counted
 
 _SWEEP_MODELS = (IHGNN, "ihgnn:no-separation", "gin", "h2gcn", "gprgnn", "acm")
 """Where none are asked for: ego and neighbours apart, together, and in several channels."""
+_TELL_SECONDS = 60.0  # how often a log hears of a cell that takes long
 _TITLES = {
     Subject.TABLE1: "Classification accuracy of IHGNN and other methods (the paper's Table 1)",
     Subject.TABLE2: "Classification accuracy of IHGNN and its ablations (the paper's Table 2)",
@@ -227,7 +228,7 @@ def _sweep(request: Request, quiet: bool) -> Made:
 def _figure1(request: Request) -> Made:
     if request.models is not None:
         raise InputError("figure1 is of data alone. Leave out --models.")
-    statement = "Nothing is trained: the budget does not matter."
+    statement = "nothing is trained, and so it does not matter."
     load = _loader(request)
     datasets = [load(RunConfig().with_values({"dataset": each}))[1] for each in _datasets(request)]
     written = write_homophily(
@@ -238,7 +239,9 @@ def _figure1(request: Request) -> Made:
 
 def _means(request: Request) -> Means:
     device = request.device or "auto"
-    local_executor(device, request.workers)  # a device that is not here is told at once
+    # A device that is not here and a seed that cannot be are told at once.
+    local_executor(device, request.workers)
+    RunConfig().with_values({"seed": request.seed})
     return Means(
         budget=request.budget,
         root=request.folder / "cells",
@@ -263,13 +266,21 @@ def _loader(request: Request) -> Callable[[RunConfig], Any]:
 def _datasets(request: Request) -> tuple[str, ...]:
     """Those that are asked for, or those of the budget that are on this machine."""
     if request.datasets is not None:
-        for each in request.datasets:  # what is not to be had is told before anything is trained
-            locate(
+        # What is not to be had, or would be mistaken for another, is told before any training.
+        sources: dict[str, str] = {}
+        for each in request.datasets:
+            name = locate(
                 each,
                 data_root=request.data_root,
                 offline=request.offline,
                 progress=console.ProgressDisplay(),
-            )
+            ).name
+            if name in sources:
+                raise InputError(
+                    f"{sources[name]} and {each} are both named {name}, and a table would not tell "
+                    "them apart. Rename one of the files."
+                )
+            sources[name] = each
         return request.datasets
     here = {each.name for each in list_local(default_data_root(request.data_root))}
     own = paper_datasets() if request.subject is Subject.FIGURE1 else request.budget.datasets
@@ -286,6 +297,12 @@ def _datasets(request: Request) -> tuple[str, ...]:
 def _run(plans: Sequence[CellPlan], means: Means, quiet: bool) -> list[Done]:
     """Every cell, in its order."""
     found: list[Done] = []
+    _refuse_unwritable(means.root)
+    if not quiet:
+        console.note(
+            f"{counted(len(plans), 'cell')} (a method on a data set) with the budget "
+            f"{means.budget.name}; in {means.root}"
+        )
     with _display(len(plans), quiet) as (watch, tell):
         for number, plan in enumerate(plans):
             began = time.monotonic()
@@ -293,6 +310,16 @@ def _run(plans: Sequence[CellPlan], means: Means, quiet: bool) -> list[Done]:
             found.append(done)
             tell(number, done, time.monotonic() - began)
     return found
+
+
+def _refuse_unwritable(folder: Path) -> None:
+    """Find out before the first training whether there is a place for its results."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(
+            f"Cannot make the folder {folder}: {error.strerror or error}. Give another --out."
+        ) from error
 
 
 @contextmanager
@@ -305,16 +332,32 @@ def _display(
         if not quiet:
             console.note(f"{number + 1} of {total}: {_told(done)} ({seconds:.0f} s)")
 
-    if quiet or not console.err.is_terminal or console.err.is_dumb_terminal:
+    def line(plan: CellPlan, progress: Any) -> str:
+        return f"{_named(plan)}: {progress.epochs:,} of {progress.of_epochs:,} model-epochs"
+
+    if quiet:
         yield (lambda *_: None), say
-        return
-    with console.work_bar("cells") as update:
+    elif not console.err.is_terminal or console.err.is_dumb_terminal:
+        told = time.monotonic()
 
-        def watch(number: int, plan: CellPlan, progress: Any, _step: object) -> None:
-            line = f"{_named(plan)}: {progress.epochs:,} of {progress.of_epochs:,} model-epochs"
-            update(number, total, line)
+        def tell(_number: int, plan: CellPlan, progress: Any, _step: object) -> None:
+            nonlocal told
+            if time.monotonic() - told >= _TELL_SECONDS:
+                told = time.monotonic()
+                console.note(line(plan, progress))
 
-        yield watch, say
+        yield tell, say
+    else:
+        with console.work_bar("cells") as update:
+
+            def watch(number: int, plan: CellPlan, progress: Any, _step: object) -> None:
+                update(number, total, line(plan, progress))
+
+            def finished(number: int, done: Done, seconds: float) -> None:
+                say(number, done, seconds)
+                update(number + 1, total, "")
+
+            yield watch, finished
 
 
 def _named(plan: CellPlan) -> str:

@@ -55,7 +55,7 @@ def find_model(name: str) -> ModelSpec:
     found = _others().get(name)
     if found is None:
         names = model_names()
-        close = difflib.get_close_matches(name, names, 1)
+        close = difflib.get_close_matches(name.lower(), names, 1)
         hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(names)}."
         raise InputError(f"No model '{name}'. {hint}")
     return _loaded(name, found)

@@ -27,6 +27,7 @@ class Cost(StrEnum):
     EDGES = "n + e"
     HOPS = "pairs within K hops"
     PAIRS = "n²"
+    TOKENS = "(n + e)²"
     CUBES = "n³"
     SETS = "sets of up to 3 nodes"
 

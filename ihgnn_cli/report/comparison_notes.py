@@ -43,7 +43,7 @@ def findings(comparison: Comparison) -> tuple[str, ...]:
         papers = [_ahead_in_paper(here) for _, here in full]
         known = [each for each in papers if each is not None]
         told.append(
-            f"IHGNN has the highest mean of the methods that were run on {ahead} of "
+            f"IHGNN has the highest mean of the methods that were run, or shares it, on {ahead} of "
             f"{counted(len(full), 'data set')}"
             + (
                 f"; by the paper's numbers for these on {sum(known)} of {len(known)}."

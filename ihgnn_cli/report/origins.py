@@ -49,7 +49,8 @@ def _period(dates: Sequence[object]) -> str:
 
 def _work(results: Sequence[Mapping[str, Any]]) -> str:
     models = sum(int(result.get("models") or 0) for result in results)
-    hours = sum(float(result.get("worker_seconds") or 0) for result in results) / 3600
+    minutes = sum(float(result.get("worker_seconds") or 0) for result in results) / 60
     if not models:
         return ""
-    return f"{counted(models, 'model')} in {hours:.1f} hours of workers' time"
+    told = f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"
+    return f"{counted(models, 'model')} in {told} of workers' time"

@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
 
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.registry import find_model
 from ihgnn_cli.models.settings import Variant
 
 REFERENCE = "ihgnn"
@@ -84,9 +86,14 @@ def paper_datasets() -> tuple[str, ...]:
 
 
 def model_title(key: str) -> str:
-    """What the paper calls a method; one that it does not have goes by its key."""
+    """What the paper calls a method, or what one that it does not have calls itself."""
     found = _methods().get(key)
-    return key if found is None else found.title
+    if found is not None:
+        return found.title
+    try:
+        return find_model(key).title
+    except InputError:  # not here any more
+        return key
 
 
 def variant_key(variant: Variant) -> str:

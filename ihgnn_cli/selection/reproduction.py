@@ -151,12 +151,15 @@ def job_of(plan: CellPlan, means: Means) -> Job:
     protocol = Protocol(config, grid, means.runs or budget.runs)
     file = None if means.splits is None else means.splits / f"{dataset.name}.json"
     published = file is not None and file.is_file()
-    made = jobs.make_folds(
-        dataset,
-        means.seed,
-        file=file if published else None,
-        folds=None if published else means.folds or budget.folds,
-    )
+    try:
+        made = jobs.make_folds(
+            dataset,
+            means.seed,
+            file=file if published else None,
+            folds=None if published else means.folds or budget.folds,
+        )
+    except InputError as error:
+        raise InputError(f"{dataset.name}: {error}") from error
     return Job(protocol, dataset, made)
 
 
@@ -169,15 +172,19 @@ def run_cell(plan: CellPlan, means: Means, watch: Watch) -> Done:
     job = job_of(plan, means)
     name = job.dataset.name
     folder = folder_of(means.root, name, plan, job)
+    executor = means.executor(None)
     try:
-        result = _finished(job, folder, means, watch)
+        size = jobs.begin(job, folder, executor, command=means.command)
     except NoRoomError as error:
         return Done(plan, name, refused=f"does not fit: about {file_size(error.needed)}")
-    except InputError:
-        raise
+    most = jobs.most_workers(job, folder)
+    if executor.workers > most:
+        executor = means.executor(most)
+    try:
+        done = jobs.finish(job, folder, executor, size, watch, command=means.command)
     except IhgnnError as error:
         return Done(plan, name, refused=f"failed: {error}", failed=True)
-    return Done(plan, name, result)
+    return Done(plan, name, done.result)
 
 
 def folder_of(root: Path, dataset: str, plan: CellPlan, job: Job) -> Path:
@@ -185,17 +192,7 @@ def folder_of(root: Path, dataset: str, plan: CellPlan, job: Job) -> Path:
     model = file_name(plan.model.replace(":", "-"))
     if plan.layers is not None:
         model += f"-k{plan.layers}-runs{job.protocol.runs}"
-    kept = "".join(each if each.isalnum() or each in "-_.+" else "_" for each in dataset)
-    return root / (kept.lstrip(".") or "_") / model
-
-
-def _finished(job: Job, folder: Path, means: Means, watch: Watch) -> dict[str, Any]:
-    executor = means.executor(None)
-    size = jobs.begin(job, folder, executor, command=means.command)
-    most = jobs.most_workers(job, folder)
-    if executor.workers > most:
-        executor = means.executor(most)
-    return jobs.finish(job, folder, executor, size, watch, command=means.command).result
+    return root / file_name(dataset) / model
 
 
 def results(done: Iterable[Done]) -> Iterator[dict[str, Any]]:

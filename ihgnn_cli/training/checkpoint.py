@@ -129,8 +129,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
         return _checkpoint(content, str(path))
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
-    except UnknownModelError as error:
-        raise InputError(f"{error} Install the package that it was trained with.") from error
+    except UnknownModelError:  # nothing is damaged
+        raise
     except InputError as error:
         raise _damaged(path, str(error)) from error
 

@@ -201,9 +201,11 @@ def configure(
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     for key in given:
         if key not in config.names():
-            own = [each.name for each in fields(config.model)]
+            option = f"--{key.replace('_', '-')}"
+            own = ", ".join(each.name for each in fields(config.model))
             raise InputError(
-                f"The model {config.model_name} has no setting {key}. {_hint(key, own)}"
+                f"{option} is not for the model {config.model_name}, whose settings are {own}. "
+                f"Leave out {option} or --model."
             )
     return config.with_values(given)
 
@@ -218,6 +220,8 @@ def parse_setting(config: RunConfig, text: str) -> tuple[str, object]:
     if not found:
         raise InputError(f"--set takes NAME=VALUE, not '{text}'.")
     own = {**setting_kinds(config), "weight_decay": float}
+    if key in {each.name for each in fields(TrainingSettings)} - {"weight_decay"}:
+        raise InputError(f"{key} has an option of its own: --{key.replace('_', '-')}.")
     if key not in own:
         raise InputError(
             f"The model {config.model_name} has no setting {key}. {_hint(key, list(own))}"
@@ -294,7 +298,9 @@ def _of_named_model(sections: Mapping[str, object], origin: str) -> RunConfig | 
     try:
         return RunConfig().of_model(str(name))
     except InputError as error:
-        raise UnknownModelError(f"{origin}: {error}") from error
+        raise UnknownModelError(
+            f"{origin}: {error} If it is of another package, install that package."
+        ) from error
 
 
 def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:

@@ -3,6 +3,7 @@
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from ihgnn_cli.data.batches import GraphStore
@@ -30,6 +31,11 @@ def load_data(
     dataset = read(source, progress)
     if config.data.features is not Features.LABELS and dataset.node_attributes is None:
         raise InputError(f"{dataset.name} has no node attributes. Use --features labels.")
+    if len(np.unique(dataset.graph_class)) < 2:
+        raise InputError(
+            f"All graphs of {dataset.name} have the same class, and there is nothing to learn. "
+            "Give data with two classes or more."
+        )
     given = config.data.dataset
     if source.origin is Origin.PATH:
         given = str(source.path)

@@ -56,8 +56,9 @@ def require_room(
     raise NoRoomError(
         f"{spec.title} does not fit in memory: on {dataset.name} (up to {dataset.max_nodes:,} "
         f"nodes a graph, batches of {config.training.batch_size}) it takes about "
-        f"{file_size(needed)}, and {file_size(free)} are free. Its cost grows with {spec.cost}: "
-        "use a smaller --batch-size or --width, smaller graphs, or a machine with more memory.",
+        f"{file_size(needed)}, and {file_size(free)} are free. Use a smaller --width, "
+        f"{'' if spec.by_size else 'a smaller --batch-size, '}data without its largest graphs, or "
+        "a machine with more memory.",
         needed,
     )
 

@@ -687,5 +687,5 @@ def test_a_checkpoint_of_a_model_that_is_not_here_says_what_to_install(
     gin["config"]["model"] = {"name": "mine", "rank": 3}
     told = refused_content(path, gin)
     assert told.startswith(": No model 'mine'. ")
-    assert told.endswith(" Install the package that it was trained with.")
+    assert told.endswith(" If it is of another package, install that package.")
     assert "damaged" not in told

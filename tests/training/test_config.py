@@ -132,7 +132,10 @@ def test_texts_become_choices(path: Path) -> None:
             "[data]\nzzz = 1\n",
             ": no setting zzz in [data]. There are dataset, features, split, split_from.",
         ),
-        ("[model]\nname = 'gcn'\n", ": No model 'gcn'. Did you mean pgcn?"),
+        (
+            "[model]\nname = 'gcn'\n",
+            ": No model 'gcn'. Did you mean pgcn? If it is of another package, install that package.",
+        ),
     ],
 )
 def test_a_wrong_name_is_refused_with_a_hint(path: Path, text: str, expected: str) -> None:
@@ -531,9 +534,9 @@ def test_a_name_stands_in_its_section_only(path: Path) -> None:
 def test_options_of_another_model_are_refused() -> None:
     told = refusal(overrides={"variant": "full"}, model="gin")
     assert told == (
-        "The model gin has no setting variant. There are layers, width, hidden, dropout, learn_eps."
+        "--variant is not for the model gin, whose settings are layers, width, hidden, dropout, "
+        "learn_eps. Leave out --variant or --model."
     )
-    assert refusal(overrides={"learn_ep": True}, model="gin").endswith("Did you mean learn_eps?")
 
 
 def test_an_unknown_model_is_refused_with_a_hint() -> None:

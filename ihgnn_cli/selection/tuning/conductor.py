@@ -18,7 +18,7 @@ from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import cast
 
-from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.selection.processes import GRACE_SECONDS, started
 from ihgnn_cli.selection.tuning.kinds import SamplerName
 from ihgnn_cli.selection.tuning.ledger import Ledger
@@ -211,15 +211,18 @@ class Conductor:
         return len(self.ledger.slots()) < STARTUP
 
     def _take_one(self, fixed: Mapping[str, Value]) -> Params | None:
-        trial = self.ledger.take(fixed)
-        if trial is None:
-            return None
-        self._pool[trial.number] = self._space.applied(self._config, trial.params)
-        shape = self._space.shape(trial.params)
-        # One that a process has died of may be why: it takes no others with it again.
-        alone = self.ledger.has_died(trial.number)
-        self._shapes[trial.number] = (shape, trial.number) if alone else shape
-        return dict(trial.params)
+        while (trial := self.ledger.take(fixed)) is not None:
+            try:
+                self._pool[trial.number] = self._space.applied(self._config, trial.params)
+            except InputError as error:  # settings that do not go together, as width and heads
+                self.ledger.fail(trial.number, str(error))
+                continue
+            shape = self._space.shape(trial.params)
+            # One that a process has died of may be why: it takes no others with it again.
+            alone = self.ledger.has_died(trial.number)
+            self._shapes[trial.number] = (shape, trial.number) if alone else shape
+            return dict(trial.params)
+        return None
 
     def _hear(self, channel: Connection, workers: dict[Connection, _Worker]) -> None:
         worker = workers[channel]

@@ -311,3 +311,13 @@ def test_test_graphs_are_out_of_reach(tmp_path: Path) -> None:
     for train, validation in asked.task().splits:
         used = {*train.tolist(), *validation.tolist()}
         assert not used & set(asked.split.test.tolist())
+
+
+def test_settings_that_do_not_go_together_fail_their_trial_and_no_other() -> None:
+    config = configure(overrides={"epochs": 1, "device": "cpu"}, model="graphormer")
+    given = {"width": "4:8", "heads": "4", "lr": "0.01", "batch_size": "128", "layers": "1"}
+    space, config = make_space(config, given, None, grid=False)
+    asked = prepare(config, space, load_dataset("MUTAG"), sampler=SamplerName.RANDOM)
+    slots = conducted(asked, 8, stack=1)
+    found = {(slot.last.params["width"] % 4 == 0, slot.last.state) for slot in slots}
+    assert found == {(True, TrialState.COMPLETE), (False, TrialState.FAIL)}
