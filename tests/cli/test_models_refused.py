@@ -59,10 +59,10 @@ def test_a_model_that_is_not_there_is_refused_with_a_hint(folder: Path, command:
     [
         ("crossval", "learn_eps=maybe", "learn_eps must be true or false, not 'maybe'"),
         ("crossval", "width=8,8", "--width names 8 twice"),
-        ("crossval", "variant=full", "--variant is not for the model gin"),
+        ("crossval", "variant=full", "The model gin has no setting variant"),
         ("tune", "learn_eps", "--set takes NAME=SPACE"),
         ("tune", "learn_eps=maybe", "--learn-eps is a list, each true or false"),
-        ("tune", "variant=full", "--variant is not for the model gin"),
+        ("tune", "variant=full", "The model gin has no setting variant"),
     ],
 )
 def test_lists_that_a_model_cannot_have_are_refused(

@@ -10,8 +10,8 @@ BETTER = cell("acm", 0.90, 0.98, 0.96, 0.85, 0.99)
 
 def test_findings_count_where_ihgnn_is_ahead_what_is_significant_and_what_the_paper_has() -> None:
     assert findings(compare([OURS, GIN, WORSE])) == (
-        "IHGNN has the highest mean of the methods that were run, or shares it, on 1 of 1 data set; by the "
-        "paper's numbers for these on 1 of 1.",
+        "IHGNN has the highest mean of the methods that were run, or shares it, on 1 of 1 data "
+        "set; by the paper's numbers for these on 1 of 1.",
         "Of 2 comparisons with IHGNN on the same folds, a method is significantly below it in 1 "
         "and above it in 0.",
         "Of 3 numbers that the paper has too, ours are below it in 3; the mean difference is "

@@ -134,7 +134,8 @@ def test_texts_become_choices(path: Path) -> None:
         ),
         (
             "[model]\nname = 'gcn'\n",
-            ": No model 'gcn'. Did you mean pgcn? If it is of another package, install that package.",
+            ": No model 'gcn'. Did you mean pgcn? If it is of another package, install that "
+            "package.",
         ),
     ],
 )
