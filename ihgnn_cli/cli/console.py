@@ -34,7 +34,7 @@ _PLAIN_WIDTH = 100
 _FOLDED_WIDTH = 10
 _ANY_WIDTH = 1000
 # Heads of the columns that hold words.
-_WORDS = ("", "Name", "Where", "Label", "From", "Reference", "method", "data set")
+_WORDS = ("", "Name", "Where", "Label", "From", "Reference")
 # The head of a column of bars: to the left, and never broken.
 BARS = " "
 

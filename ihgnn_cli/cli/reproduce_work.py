@@ -393,6 +393,7 @@ _STYLES = {Mark.BEST: "bold", Mark.SECOND: "underline", Mark.PLAIN: ""}
 def _show_table(table: Table) -> None:
     console.show(table.title, style="bold")
     shown = console.table(None, table.corner, *table.heads)
+    shown.columns[0].justify = "left"
     for row in table.rows:
         if row.apart:
             shown.add_section()
