@@ -1,31 +1,29 @@
 """What `ihgnn reproduce` does: cells one after the other with a display, then the files."""
 
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.cli import console
+from ihgnn_cli.cli import console, reproduce_display
 from ihgnn_cli.data.listing import list_local
 from ihgnn_cli.data.sources import locate
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.paths import data_root as default_data_root
-from ihgnn_cli.report.curves import Chart, Spread, make_curve
-from ihgnn_cli.report.layout import Box, Mark, Table, spread
 from ihgnn_cli.report.reproduction import (
     Written,
     write_chart,
     write_comparison,
     write_homophily,
 )
+from ihgnn_cli.report.reproduction_charts import sensitivity_chart, sweep_chart
 from ihgnn_cli.selection import reproduction
 from ihgnn_cli.selection.budgets import Budget
 from ihgnn_cli.selection.comparison import cell_of, compare, refused_cell
-from ihgnn_cli.selection.paper import model_title, paper_datasets, table1_models, table2_models
+from ihgnn_cli.selection.paper import paper_datasets, table1_models, table2_models
 from ihgnn_cli.selection.reproduction import CellPlan, Done, Means
 from ihgnn_cli.selection.subjects import Subject
 from ihgnn_cli.selection.workers import local_executor
@@ -35,7 +33,6 @@ from ihgnn_cli.words import counted
 
 _SWEEP_MODELS = (IHGNN, "ihgnn:no-separation", "gin", "h2gcn", "gprgnn", "acm")
 """Where none are asked for: ego and neighbours apart, together, and in several channels."""
-_TELL_SECONDS = 60.0  # how often a log hears of a cell that takes long
 _TITLES = {
     Subject.TABLE1: "Classification accuracy of IHGNN and other methods (the paper's Table 1)",
     Subject.TABLE2: "Classification accuracy of IHGNN and its ablations (the paper's Table 2)",
@@ -116,10 +113,10 @@ def run(request: Request, *, quiet: bool) -> Made:
 def show(made: Made) -> None:
     """The tables, and where the files are."""
     for table in made.written.tables:
-        _show_table(table)
+        reproduce_display.show_table(table)
     console.show(f"Budget {made.request.budget.name}: {made.statement}\n")
     for each in made.failures:
-        console.warn(f"{each.plan.title} on {each.dataset} {each.refused}")
+        console.warn(f"{each.plan} {each.refused}")
     console.show("Files")
     for path in made.written.files:
         console.show(f"  {path}")
@@ -157,29 +154,7 @@ def _sensitivity(request: Request, quiet: bool) -> Made:
     layers = reproduction.SENSITIVITY_LAYERS
     done = _run(reproduction.cells(_datasets(request), models, layers), means, quiet)
     statement = budget.statement(folds=_folds(done), runs=budget.seeds)
-    curves = []
-    for dataset in dict.fromkeys(each.dataset for each in done):
-        for model in models:
-            points = [
-                (float(each.plan.layers or 0), each.result["runs"])
-                for each in done
-                if (each.dataset, each.plan.model) == (dataset, model) and each.result is not None
-            ]
-            named = dataset if len(models) == 1 else f"{dataset}, {model_title(model)}"
-            if points:
-                curves.append(make_curve(named, points, Spread.STD))
-    chart = Chart(
-        name=request.subject,
-        title="Accuracy by the number of layers K",
-        x_name="K",
-        lines="data set",
-        band=Spread.STD.told(f"{budget.seeds} seeds, each the mean over folds"),
-        curves=_some(curves),
-        budget=budget.name,
-        statement=statement,
-        log2=True,
-        notes=_not_run(done),
-    )
+    chart = sensitivity_chart(done, models, budget, statement)
     written = write_chart(chart, list(reproduction.results(done)), request.folder)
     return Made(request, written, tuple(done), statement)
 
@@ -199,28 +174,11 @@ def _sweep(request: Request, quiet: bool) -> Made:
     }
     done = _run(reproduction.cells(betas, models), means, quiet)
     statement = budget.statement(folds=budget.sweep_folds, runs=1)
-    curves = []
-    for model in models:
-        points = [
-            (betas[each.plan.dataset], [fold["test_mean"] for fold in each.result["folds"]])
-            for each in done
-            if each.plan.model == model and each.result is not None
-        ]
-        if points:
-            curves.append(make_curve(model_title(model), points, Spread.STD))
-    chart = Chart(
-        name=request.subject,
-        title="Accuracy by the homophily of synthetic graphs",
-        x_name="mean node homophily β",
-        lines="model",
-        band=Spread.STD.told(f"{budget.sweep_folds} folds"),
-        curves=_some(curves),
-        budget=budget.name,
-        statement=f"{statement} {counted(budget.sweep_graphs, 'synthetic graph')} at each "
-        f"homophily (docs/synthetic.md), seed {request.seed}.",
-        chance=0.5,
-        notes=_not_run(done),
+    told = (
+        f"{statement} {counted(budget.sweep_graphs, 'synthetic graph')} at each homophily "
+        f"(docs/synthetic.md), seed {request.seed}."
     )
+    chart = sweep_chart(done, models, betas, budget, told)
     written = write_chart(chart, list(reproduction.results(done)), request.folder)
     return Made(request, written, tuple(done), statement)
 
@@ -303,7 +261,7 @@ def _run(plans: Sequence[CellPlan], means: Means, quiet: bool) -> list[Done]:
             f"{counted(len(plans), 'cell')} (a method on a data set) with the budget "
             f"{means.budget.name}; in {means.root}"
         )
-    with _display(len(plans), quiet) as (watch, tell):
+    with reproduce_display.progress(len(plans), quiet=quiet) as (watch, tell):
         for number, plan in enumerate(plans):
             began = time.monotonic()
             done = reproduction.run_cell(plan, means, partial(watch, number, plan))
@@ -322,93 +280,7 @@ def _refuse_unwritable(folder: Path) -> None:
         ) from error
 
 
-@contextmanager
-def _display(
-    total: int, quiet: bool
-) -> Iterator[tuple[Callable[..., None], Callable[[int, Done, float], None]]]:
-    """A bar of cells in a terminal, else a line for each that is finished."""
-
-    def say(number: int, done: Done, seconds: float) -> None:
-        if not quiet:
-            console.note(f"{number + 1} of {total}: {_told(done)} ({seconds:.0f} s)")
-
-    def line(plan: CellPlan, progress: Any) -> str:
-        return f"{_named(plan)}: {progress.epochs:,} of {progress.of_epochs:,} model-epochs"
-
-    if quiet:
-        yield (lambda *_: None), say
-    elif not console.err.is_terminal or console.err.is_dumb_terminal:
-        told = time.monotonic()
-
-        def tell(_number: int, plan: CellPlan, progress: Any, _step: object) -> None:
-            nonlocal told
-            if time.monotonic() - told >= _TELL_SECONDS:
-                told = time.monotonic()
-                console.note(line(plan, progress))
-
-        yield tell, say
-    else:
-        with console.work_bar("cells") as update:
-
-            def watch(number: int, plan: CellPlan, progress: Any, _step: object) -> None:
-                update(number, total, line(plan, progress))
-
-            def finished(number: int, done: Done, seconds: float) -> None:
-                say(number, done, seconds)
-                update(number + 1, total, "")
-
-            yield watch, finished
-
-
-def _named(plan: CellPlan) -> str:
-    depth = "" if plan.layers is None else f", K = {plan.layers}"
-    return f"{plan.title} on {plan.dataset}{depth}"
-
-
-def _told(done: Done) -> str:
-    if done.result is None:
-        return f"{_named(done.plan)} {done.refused}"
-    return f"{_named(done.plan)} {spread(done.result['test_mean'], done.result['test_std'])} %"
-
-
-def _some(curves: Sequence[Any]) -> tuple[Any, ...]:
-    if not curves:
-        raise InputError("Nothing could be run, and so there is nothing to draw.")
-    return tuple(curves)
-
-
 def _folds(done: Sequence[Done]) -> int | str | None:
     """Outer folds that were really run: those of `--splits` may be more or fewer."""
     found = sorted({len(each["folds"]) for each in reproduction.results(done)})
     return f"{found[0]} to {found[-1]}" if len(found) > 1 else next(iter(found), None)
-
-
-def _not_run(done: Sequence[Done]) -> tuple[str, ...]:
-    return tuple(f"{_named(each.plan)} {each.refused}." for each in done if each.result is None)
-
-
-_STYLES = {Mark.BEST: "bold", Mark.SECOND: "underline", Mark.PLAIN: ""}
-
-
-def _show_table(table: Table) -> None:
-    console.show(table.title, style="bold")
-    shown = console.table(None, table.corner, *table.heads)
-    shown.columns[0].justify = "left"
-    for row in table.rows:
-        if row.apart:
-            shown.add_section()
-        shown.add_row(row.title, *(_cell(box) for box in row.boxes))
-    console.show(shown)
-    for text in (table.legend, *table.notes):
-        if text:
-            console.show(text)
-    console.show("")
-
-
-def _cell(box: Box) -> Any:
-    from rich.text import Text
-
-    text = Text(f"{box.text}{'*' if box.starred else ''}", style=_STYLES[box.mark])
-    if box.beside:
-        text.append(f"\n{box.beside}", style="not bold not underline dim")
-    return text

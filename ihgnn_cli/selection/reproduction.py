@@ -40,6 +40,10 @@ class CellPlan:
     layers: int | None = None
     """K, where it is not the budget's."""
 
+    def __str__(self) -> str:
+        depth = "" if self.layers is None else f", K = {self.layers}"
+        return f"{self.title} on {self.dataset}{depth}"
+
     @property
     def title(self) -> str:
         """For people."""

@@ -1,0 +1,89 @@
+"""What `ihgnn reproduce` shows: how far it is, and in the end the tables."""
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from rich.text import Text
+
+from ihgnn_cli.cli import console
+from ihgnn_cli.report.layout import Box, Mark, Table, spread
+
+if TYPE_CHECKING:
+    from ihgnn_cli.selection.crossval import Progress
+    from ihgnn_cli.selection.reproduction import CellPlan, Done
+
+_TELL_SECONDS = 60.0  # how often a log hears of a cell that takes long
+_STYLES = {Mark.BEST: "bold", Mark.SECOND: "underline", Mark.PLAIN: ""}
+
+Watch = Callable[[int, "CellPlan", "Progress", object], None]
+"""Told the number of a cell, which it is, and how far."""
+Tell = Callable[[int, "Done", float], None]
+"""Told the number of a cell, what became of it, and how many seconds it took."""
+
+
+@contextmanager
+def progress(total: int, *, quiet: bool) -> Iterator[tuple[Watch, Tell]]:
+    """A bar of cells in a terminal, else a line for each that is finished."""
+
+    def say(number: int, done: "Done", seconds: float) -> None:
+        if not quiet:
+            console.note(f"{number + 1} of {total}: {_told(done)} ({seconds:.0f} s)")
+
+    def line(plan: "CellPlan", progress: "Progress") -> str:
+        return f"{plan}: {progress.epochs:,} of {progress.of_epochs:,} model-epochs"
+
+    if quiet:
+        yield (lambda *_: None), say
+    elif not console.err.is_terminal or console.err.is_dumb_terminal:
+        told = time.monotonic()
+
+        def tell(_number: int, plan: "CellPlan", progress: "Progress", _step: object) -> None:
+            nonlocal told
+            over = progress.epochs >= progress.of_epochs
+            if not over and time.monotonic() - told >= _TELL_SECONDS:
+                told = time.monotonic()
+                console.note(line(plan, progress))
+
+        yield tell, say
+    else:
+        with console.work_bar("cells") as update:
+
+            def watch(number: int, plan: "CellPlan", progress: "Progress", _step: object) -> None:
+                update(number, total, line(plan, progress))
+
+            def finished(number: int, done: "Done", seconds: float) -> None:
+                say(number, done, seconds)
+                update(number + 1, total, "")
+
+            yield watch, finished
+
+
+def _told(done: "Done") -> str:
+    if done.result is None:
+        return f"{done.plan} {done.refused}"
+    return f"{done.plan} {spread(done.result['test_mean'], done.result['test_std'])} %"
+
+
+def show_table(table: Table) -> None:
+    """A table with what has to be said of it."""
+    console.show(table.title, style="bold")
+    shown = console.table(None, table.corner, *table.heads)
+    shown.columns[0].justify = "left"
+    for row in table.rows:
+        if row.apart:
+            shown.add_section()
+        shown.add_row(row.title, *(_cell(box) for box in row.boxes))
+    console.show(shown)
+    for text in (table.legend, *table.notes):
+        if text:
+            console.show(text)
+    console.show("")
+
+
+def _cell(box: Box) -> Text:
+    text = Text(f"{box.text}{'*' if box.starred else ''}", style=_STYLES[box.mark])
+    if box.beside:
+        text.append(f"\n{box.beside}", style="not bold not underline dim")
+    return text

@@ -1,0 +1,90 @@
+"""Accuracy by depth and by homophily, from finished cells."""
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.report.curves import Chart, Curve, Spread, make_curve
+from ihgnn_cli.selection.budgets import Budget
+from ihgnn_cli.selection.paper import model_title
+
+if TYPE_CHECKING:  # it brings torch
+    from ihgnn_cli.selection.reproduction import Done
+
+
+def sensitivity_chart(
+    done: "Sequence[Done]", models: Sequence[str], budget: Budget, statement: str
+) -> Chart:
+    """A line for each data set (and model, of several): the mean over folds, seed by seed.
+
+    Raises:
+        InputError: nothing was run.
+    """
+    curves = []
+    for dataset in dict.fromkeys(each.dataset for each in done):
+        for model in models:
+            points = [
+                (float(each.plan.layers or 0), each.result["runs"])
+                for each in done
+                if (each.dataset, each.plan.model) == (dataset, model) and each.result is not None
+            ]
+            named = dataset if len(models) == 1 else f"{dataset}, {model_title(model)}"
+            if points:
+                curves.append(make_curve(named, points, Spread.STD))
+    return Chart(
+        name="sensitivity",
+        title="Accuracy by the number of layers K",
+        x_name="K",
+        lines="data set",
+        band=Spread.STD.told(f"{budget.seeds} seeds, each the mean over folds"),
+        curves=_some(curves),
+        budget=budget.name,
+        statement=statement,
+        log2=True,
+        notes=_not_run(done),
+    )
+
+
+def sweep_chart(
+    done: "Sequence[Done]",
+    models: Sequence[str],
+    betas: Mapping[str, float],
+    budget: Budget,
+    statement: str,
+) -> Chart:
+    """A line for each model: fold by fold, on the data set of each homophily.
+
+    Raises:
+        InputError: nothing was run.
+    """
+    curves = []
+    for model in models:
+        points = [
+            (betas[each.plan.dataset], [fold["test_mean"] for fold in each.result["folds"]])
+            for each in done
+            if each.plan.model == model and each.result is not None
+        ]
+        if points:
+            curves.append(make_curve(model_title(model), points, Spread.STD))
+    return Chart(
+        name="homophily-sweep",
+        title="Accuracy by the homophily of synthetic graphs",
+        x_name="mean node homophily β",
+        lines="model",
+        band=Spread.STD.told(f"{budget.sweep_folds} folds"),
+        curves=_some(curves),
+        budget=budget.name,
+        statement=statement,
+        chance=0.5,
+        notes=_not_run(done),
+    )
+
+
+def _some(curves: Sequence[Curve]) -> tuple[Curve, ...]:
+    if not curves:
+        raise InputError("Nothing could be run, and so there is nothing to draw.")
+    return tuple(curves)
+
+
+def _not_run(done: "Sequence[Done]") -> tuple[str, ...]:
+    return tuple(f"{each.plan} {each.refused}." for each in done if each.result is None)
