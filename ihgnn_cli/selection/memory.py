@@ -7,6 +7,7 @@ import torch
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.selection.executor import Executor
+from ihgnn_cli.selection.plan import selection_units
 from ihgnn_cli.selection.work import Job
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.needs import model_bytes, require_room
@@ -60,11 +61,16 @@ def require_room_for(job: Job, executor: Executor) -> None:
         NoRoomError: it cannot.
     """
     memory = executor.memory
-    if memory is not None and executor.device.type != "cuda":
+    if memory is None:
+        return
+    if executor.device.type != "cuda":
+        # Workers beyond the units that there are will not be started.
+        units = len(selection_units(job.protocol, job.folds))
+        memory = memory * executor.workers // min(executor.workers, units)
         memory = max(0, memory - worker_bytes(job.dataset))
+    fewer = "fewer --workers, " if executor.workers > 1 else ""
     for each in _largest(job):
-        if memory is not None:
-            require_room(each, job.dataset, executor.device, memory)
+        require_room(each, job.dataset, executor.device, memory, also=fewer)
 
 
 def _largest(job: Job) -> list[RunConfig]:

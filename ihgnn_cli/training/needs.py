@@ -35,7 +35,12 @@ class NoRoomError(IhgnnError):
 
 
 def require_room(
-    config: RunConfig, dataset: GraphDataset, device: torch.device, memory: int | None = None
+    config: RunConfig,
+    dataset: GraphDataset,
+    device: torch.device,
+    memory: int | None = None,
+    *,
+    also: str = "",
 ) -> None:
     """Make sure that a step of a training fits into memory, by its estimate.
 
@@ -44,6 +49,7 @@ def require_room(
         dataset: what it trains on.
         device: where.
         memory: bytes that it may take; by default what is free.
+        also: what else could help, with a comma after it.
 
     Raises:
         NoRoomError: it does not.
@@ -57,8 +63,8 @@ def require_room(
         f"{spec.title} does not fit in memory: on {dataset.name} (up to {dataset.max_nodes:,} "
         f"nodes a graph, batches of {config.training.batch_size}) it takes about "
         f"{file_size(needed)}, and {file_size(free)} are free. Use a smaller --width, "
-        f"{'' if spec.by_size else 'a smaller --batch-size, '}data without its largest graphs, or "
-        "a machine with more memory.",
+        f"{'' if spec.by_size else 'a smaller --batch-size, '}{also}data without its largest "
+        "graphs, or a machine with more memory.",
         needed,
     )
 
