@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ihgnn_cli.cli.options import AsJson, DataRoot, Device, Offline, OtherData
+from ihgnn_cli.cli.options import AsJson, DataRoot, Device, Offline, OtherData, complete_model
 from ihgnn_cli.training.kinds import Part
 
 if TYPE_CHECKING:
@@ -63,6 +63,15 @@ def evaluate(
             "nodes moved it most. Implies --explain.",
         ),
     ] = None,
+    kind: Annotated[
+        str | None,
+        typer.Option(
+            "--model",
+            metavar="NAME",
+            help="Refuse a checkpoint of another model. Not needed: a checkpoint knows its own.",
+            autocompletion=complete_model,
+        ),
+    ] = None,
     device: Device = None,
     data_root: DataRoot = None,
     offline: Offline = False,
@@ -84,6 +93,11 @@ def evaluate(
     if explain and model.suffix.lower() == SUFFIX:
         raise InputError("An exported model cannot be explained. Give its checkpoint.")
     classifier = load(model, device or AUTO).classifier
+    if kind not in (None, _model_name(classifier)):
+        raise InputError(
+            f"{model} is of the model {_model_name(classifier)}, not {kind}. Leave out --model, or "
+            "give another checkpoint."
+        )
     source, graphs = _data(model, classifier.card, dataset, outputs, data_root, offline)
     found = evaluation.evaluate(classifier, graphs, split)
     explained = None if graph is None else _explain(classifier, graphs, found, graph)
@@ -271,15 +285,20 @@ def _bin_cells(each: Any) -> list[str]:
     ]
 
 
+def _model_name(classifier: "Classifier") -> str:
+    """In the registry; only IHGNN is exported."""
+    from ihgnn_cli.models.registry import IHGNN
+
+    checkpoint = getattr(classifier, "checkpoint", None)
+    return IHGNN if checkpoint is None else str(checkpoint.config.model_name)
+
+
 def _model_title(classifier: "Classifier") -> str:
     """Of another model than IHGNN."""
-    from ihgnn_cli.models.registry import IHGNN
-    from ihgnn_cli.training.classifier import TorchClassifier
+    from ihgnn_cli.models.registry import IHGNN, find_model
 
-    if not isinstance(classifier, TorchClassifier):
-        return ""
-    config = classifier.checkpoint.config
-    return "" if config.model_name == IHGNN else f"{config.spec.title}; "
+    name = _model_name(classifier)
+    return "" if name == IHGNN else f"{find_model(name).title}; "
 
 
 def _theta(classifier: "Classifier") -> "list[float] | None":
@@ -353,6 +372,7 @@ def _entry(
         "dataset": graphs.name,
         "fingerprint": graphs.fingerprint,
         "part": found.part,
+        "model_name": _model_name(classifier),
         "snapshot": None if snapshot is None else asdict(snapshot),
         "classes": classifier.card.class_values,
         **asdict(found.metrics),

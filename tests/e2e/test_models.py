@@ -82,7 +82,10 @@ def test_its_checkpoint_is_evaluated_and_predicts_but_is_not_exported(
     ihgnn, tmp_path, run: Path
 ) -> None:
     told = json.loads((run / "result.json").read_text(encoding="utf-8"))
-    evaluated = json.loads(ihgnn("evaluate", run / "ckpt.pt", "--json").stdout)
+    evaluated = json.loads(ihgnn("evaluate", run / "ckpt.pt", "--model", "gin", "--json").stdout)
+    assert evaluated["model_name"] == "gin"
+    other = ihgnn("evaluate", run / "ckpt.pt", "--model", "pgcn")
+    assert_refused(other, 2, "is of the model gin, not pgcn")
     assert evaluated["accuracy"] == pytest.approx(told["test"]["accuracy"])
     predicted = ihgnn("predict", run / "ckpt.pt", "MUTAG", "--json")
     assert predicted.returncode == 0, predicted.stderr
