@@ -13,7 +13,7 @@ from ihgnn_cli.report.comparison import accuracy_table, significance_table, writ
 from ihgnn_cli.report.layout_files import markdown
 from ihgnn_cli.selection.budgets import BUDGETS, BudgetName
 from ihgnn_cli.selection.comparison import Comparison, cell_of, compare
-from ihgnn_cli.selection.paper import table1_models, table2_models
+from ihgnn_cli.selection.paper import model_title, table1_models, table2_models
 
 QUICK = Path(__file__).parent.parent / "results" / "reproduce" / "quick"
 DATASETS = ("BZR_MD", "MUTAG")
@@ -90,3 +90,16 @@ def test_the_curve_of_k_is_that_of_the_results() -> None:
     for row in rows:
         runs = result("MUTAG", f"ihgnn-k{float(row['K']):.0f}-runs3")["runs"]
         assert float(row["mean"]) == pytest.approx(100 * sum(runs) / 3, abs=1e-4)
+
+
+def test_the_sweep_over_homophily_is_that_of_the_results() -> None:
+    text = (QUICK / "homophily-sweep.csv").read_text(encoding="utf-8")
+    rows = list(csv.DictReader(text.splitlines()))
+    models = ("ihgnn", "ihgnn:no-separation", "gin", "h2gcn", "gprgnn", "acm")
+    titles = {model_title(model): model for model in models}
+    assert len(rows) == len(models) * len(BUDGET.sweep_betas)
+    for row in rows:
+        beta, model = float(row["mean_node_homophily_β"]), titles[row["model"]]
+        data = f"synthetic_homophily_{beta:g}_graphs_{BUDGET.sweep_graphs}"
+        told = result(data, model.replace(":", "-"))
+        assert float(row["mean"]) == pytest.approx(100 * told["test_mean"], abs=1e-4)
