@@ -41,7 +41,7 @@ def test_a_killed_table_goes_on_and_is_written_in_every_form(command, ihgnn, tmp
     assert {path: path.stat().st_mtime_ns for path in kept} == kept  # nothing was done twice
     told = json.loads(result.stdout)
     assert (told["subject"], told["budget"]) == ("table1", "quick")
-    assert told["statement"].startswith("Budget 'quick', the same for every method: 10 outer folds")
+    assert told["statement"].startswith("The same for every method: 5 outer folds")
     assert [(each["model"], each["refused"]) for each in told["cells"]] == [
         ("ihgnn", None),
         ("gin", None),
@@ -49,7 +49,7 @@ def test_a_killed_table_goes_on_and_is_written_in_every_form(command, ihgnn, tmp
     page = (out / "table1.html").read_text(encoding="utf-8")
     for each in told["cells"]:
         assert each["result"] == json.loads(cells(out)[each["model"]].read_text())
-        assert each["result"]["models"] == 10 * 2 + 10
+        assert each["result"]["models"] == 5 * 2 + 5
         assert f"{100 * each['result']['test_mean']:.1f} ± " in page
     (figure,) = out.glob("table1-*.svg")
     made = [figure, *(out / f"table1.{each}" for each in ("md", "tex", "csv", "html"))]
