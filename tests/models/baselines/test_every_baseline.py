@@ -2,10 +2,12 @@
 
 import random
 
+import numpy as np
 import pytest
 import torch
 from graph_makers import (
     ALL,
+    CPU,
     NO_EDGES,
     SINGLE,
     UNKNOWN_LABELS,
@@ -17,6 +19,7 @@ from graph_makers import (
     relabelled,
 )
 
+from ihgnn_cli.data.batches import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.card import inputs_of
@@ -116,10 +119,11 @@ def test_a_member_of_a_stack_answers_as_it_would_alone(name):
     pair = _stack(name, dataset, members=2).eval()
     alone = _stack(name, dataset).eval()
     alone.load_state_dict({key: each[1:] for key, each in pair.state_dict().items()})
-    batch = batch_of(dataset)
-    store_pair = torch.cat([alone(batch), alone(batch)])
-    assert torch.equal(store_pair[1], alone(batch)[0])
-    assert all(len(each) == 2 for each in pair.state_dict().values())
+    store = GraphStore(dataset, Features.LABELS, dataset.max_nodes, None, CPU)
+    own = np.array([2, 0, 5])
+    first, second = pair(store.batch([np.arange(len(ALL)), own]))
+    torch.testing.assert_close(second[: len(own)], alone(store.batch([own]))[0])
+    assert not torch.allclose(first, pair(store.batch([np.arange(len(ALL))] * 2))[1])
 
 
 @each_model
