@@ -42,12 +42,12 @@ def _drawn():
 DRAWN = _drawn()
 
 
-def _stack(name, dataset, members=1):
+def _stack(name, dataset, members=1, **settings):
     spec = find_model(name)
     inputs = inputs_of(dataset, Features.LABELS)
     generators = [torch.Generator().manual_seed(each) for each in range(members)]
     return AutogradStack(
-        lambda: spec.make(spec.settings(), inputs), generators, by_size=spec.by_size
+        lambda: spec.make(spec.settings(**settings), inputs), generators, by_size=spec.by_size
     )
 
 
@@ -94,10 +94,13 @@ def test_odd_graphs_train(name, graphs):
 @each_model
 def test_every_parameter_is_trained(name):
     dataset = dataset_of(ALL)
-    stack = _stack(name, dataset).train()
+    # By default a tenth of six nodes is one cluster, to which all belong and none can be assigned.
+    settings = {"cluster_share": 0.5} if name == "diffpool" else {}
+    stack = _stack(name, dataset, **settings).train()
+    untouched = {key for key, _ in stack.named_parameters()}
     for step in range(4):  # dropout may hide some at one step
         stack.train_step(batch_of(dataset), torch.empty(0), [step])
-    untouched = [key for key, each in stack.named_parameters() if each.grad is None]
+        untouched -= {key for key, each in stack.named_parameters() if each.grad.any()}
     assert not untouched
 
 
