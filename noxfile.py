@@ -86,6 +86,14 @@ def oldest_onnxruntime(session: nox.Session) -> None:
 
 
 @nox.session
+def openvino(session: nox.Session) -> None:
+    """Run exported files in OpenVINO, whose sort does not keep the order of ties."""
+    install(session, "test")
+    session.install("openvino>=2025.0")
+    session.run("pytest", "tests/deploy/test_openvino.py", *session.posargs)
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Run the benchmarks; data sets that are not at hand are skipped."""
     install(session, "test")

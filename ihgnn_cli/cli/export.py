@@ -125,7 +125,7 @@ def _cases(
             "Name it with --dataset, or export without comparing (--no-verify).",
         ) from error
     refuse_overwriting(outputs, [source])
-    return cases_of(checkpoint.card, graphs, form.nodes)
+    return cases_of(checkpoint, graphs, form.nodes)
 
 
 def _cost(checkpoint: "Checkpoint", form: Form) -> int | None:

@@ -7,11 +7,13 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, offsets
 from ihgnn_cli.data.recode import UNKNOWN
+from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.evaluation import in_words_of
 
 _MIXED = 32
+_CLOSEST = 8
 # Graphs that can be asked besides a single one: nodes are rarely tied in all of them.
 _OTHERS = 8
 # Every third node is enough to meet neighbours of both kinds.
@@ -29,6 +31,8 @@ class Case:
     others: tuple[GraphDataset, ...] = ()
     """Where it is a single graph, others like it: the next is asked, too, where the order of the
     nodes of all before it is chance."""
+    hardest: bool = False
+    """Whether the graphs were chosen because the order of their nodes may be chance."""
 
     @property
     def asked(self) -> GraphDataset:
@@ -36,17 +40,18 @@ class Case:
         return self.graphs if self.turned is None else self.turned
 
 
-def cases_of(card: ModelCard, dataset: GraphDataset, nodes: int | None = None) -> list[Case]:
+def cases_of(checkpoint: Checkpoint, dataset: GraphDataset, nodes: int | None = None) -> list[Case]:
     """The cases that a data set gives for a model.
 
     Args:
-        card: the model's.
+        checkpoint: the model.
         dataset: as it was read.
         nodes: the size that the exported model pads to, if it is fixed: no case is larger.
 
     Raises:
         InputError: the data set does not fit the model, or no graph is that small.
     """
+    card = checkpoint.card
     sizes = np.diff(dataset.node_ptr)
     order = np.argsort(sizes, kind="stable")
     if nodes is not None:
@@ -88,6 +93,11 @@ def cases_of(card: ModelCard, dataset: GraphDataset, nodes: int | None = None) -
         label = words.node_label.copy()
         label[::_UNKNOWN_STEP] = UNKNOWN
         cases.append(Case("unknown labels", replace(words, node_label=label)))
+    words = in_words_of(card, dataset).dataset
+    gaps = Reference(checkpoint).key_gaps(words, order)
+    closest = order[np.argsort(gaps, kind="stable")][: min(_CLOSEST, np.isfinite(gaps).sum())]
+    if len(closest):
+        cases.append(Case("closest sort keys", words.select(closest), hardest=True))
     return cases
 
 

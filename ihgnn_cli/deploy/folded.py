@@ -47,14 +47,18 @@ def mean(found: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor
     return logits, logits.softmax(-1), hidden
 
 
-def stable_order(key: Tensor) -> Tensor:
-    """The order of the last axis; ties stay as they are.
+def ascending_order(key: Tensor) -> Tensor:
+    """Positions along the last axis in ascending order of the key; equal keys by position.
 
-    ONNX knows only one sort, which is stable; torch's has to be told, and then is not exported.
+    The ONNX text promises that TopK keeps equal values in order, but not every runtime does:
+    OpenVINO and onnxruntime's CUDA kernel do not. So the second sort has no equal values, and the
+    first only numbers the distinct ones. The second key stays below n², which fits in 32 bits (all
+    that some runtimes sort integers with) up to 46,340 positions.
     """
-    if torch.compiler.is_exporting():
-        return key.sort().indices
-    return key.sort(stable=True).indices
+    values, position = key.sort()
+    before = torch.cat([values[..., :1], values[..., :-1]], -1)
+    number = (values != before).long().cumsum(-1) * key.shape[-1]
+    return (number + position).sort().values - number
 
 
 class Vocabulary(nn.Module):

@@ -13,9 +13,9 @@ from ihgnn_cli.deploy.folded import (
     Linear,
     Vocabulary,
     Weights,
+    ascending_order,
     mean,
     member_weights,
-    stable_order,
 )
 from ihgnn_cli.deploy.inputs import PADDING
 from ihgnn_cli.models.card import ModelCard
@@ -108,7 +108,7 @@ class _Member(nn.Module):
     def _sorted(self, h: Tensor, key: Tensor, real: Tensor) -> Tensor:
         """[B, places · width] the first nodes in sorted order, zero rows where there are fewer."""
         graphs, nodes = real.shape
-        order = stable_order(key.masked_fill(~real, math.inf))
+        order = ascending_order(key.masked_fill(~real, math.inf))
         # Row 0 is the zero row, for all places that no node takes.
         rows = nn.functional.pad(h, (0, 0, 1, 0))
         first = torch.arange(graphs, device=h.device) * nodes + 1

@@ -8,7 +8,7 @@ from ihgnn_cli.data.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.models.readout import SortConcat
 from ihgnn_cli.training.checkpoint import Checkpoint
-from ihgnn_cli.training.stack import predict
+from ihgnn_cli.training.stack import evaluation_batches, predict
 
 _CPU = torch.device("cpu")
 # Of the largest number in H. Rounding moved a sort key by up to 2.2e-6 of it on COLLAB, by less
@@ -36,32 +36,53 @@ class Reference:
         mean: NDArray[np.float64] = np.logaddexp.reduce(log_p, axis=0) - np.log(self._members)
         return mean
 
-    @torch.no_grad()
     def order_is_chance(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> list[bool]:
         """For each graph whether rounding decides on the order of its nodes.
 
         It does where nodes that differ follow each other so closely in the sort key that single
         precision cannot tell which one is first.
         """
+        return [bool(gap < _CLOSE) for gap in self.key_gaps(dataset, graphs)]
+
+    @torch.no_grad()
+    def key_gaps(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> NDArray[np.float64]:
+        """[len(graphs)] how close the sort keys of two different nodes come in each graph.
+
+        The smallest difference between neighbours in the sorted order, as a share of the largest
+        number in H; infinite where nothing is sorted or all nodes are alike.
+        """
+        gaps = np.full(len(graphs), np.inf)
         readout = self._model.readout
         if not isinstance(readout, SortConcat) or not len(graphs):
-            return [False] * len(graphs)
-        store = self._store(dataset, None)
-        found = []
-        for graph in graphs:
-            batch = store.batch([np.array([graph])] * self._members)
+            return gaps
+        store = self._store(dataset, self._layers)
+        first = 0
+        for batch in evaluation_batches(store, [graphs] * self._members):
             h, last_layer = self._model.embed(batch)
-            key = readout.sort_key(h, last_layer)
-            found.append(any(map(_close, h, key)))
-        return found
+            row, graph = batch.layout.row, batch.layout.graph.numpy()
+            key = readout.sort_key(h, last_layer).flatten()[row].numpy()
+            found = _smallest_gaps(h.flatten(0, 1)[row].numpy(), key, graph, batch.origin.size)
+            real = batch.origin.flatten() >= 0
+            np.minimum.at(gaps, first + batch.origin.flatten()[real], found[real])
+            first += int(real.sum()) // self._members
+        return gaps
 
     def _store(self, graphs: GraphDataset, rounds: int | None) -> GraphStore:
         return GraphStore(graphs, self._card.features, self._card.max_nodes, rounds, _CPU)
 
 
-def _close(h: torch.Tensor, key: torch.Tensor) -> bool:
-    ascending, order = key.sort()
-    scale = h.abs().max()
-    close = ascending.diff() < _CLOSE * scale
-    differ = h[order].diff(dim=0).abs().amax(1) > _CLOSE * scale
-    return bool((close & differ).any())
+def _smallest_gaps(
+    h: NDArray[np.float32], key: NDArray[np.float32], graph: NDArray[np.int64], graphs: int
+) -> NDArray[np.float64]:
+    """[graphs] see `Reference.key_gaps`; h [r, ·] and key [r] are of nodes of these graphs [r]."""
+    largest = np.zeros(graphs)
+    np.maximum.at(largest, graph, np.abs(h).max(1))
+    order = np.lexsort((key, graph))
+    before, after = order[:-1], order[1:]
+    scale = largest[graph[after]]
+    differ = np.abs(h[after] - h[before]).max(1) > _CLOSE * scale
+    pairs = (graph[before] == graph[after]) & differ
+    gaps = np.full(graphs, np.inf)
+    apart = (key[after] - key[before])[pairs] / scale[pairs]
+    np.minimum.at(gaps, graph[after[pairs]], apart)
+    return gaps

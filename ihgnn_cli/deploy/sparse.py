@@ -24,9 +24,9 @@ from ihgnn_cli.deploy.folded import (
     Linear,
     Vocabulary,
     Weights,
+    ascending_order,
     mean,
     member_weights,
-    stable_order,
 )
 from ihgnn_cli.deploy.inputs import FIRST_BLOCK
 from ihgnn_cli.models.card import ModelCard
@@ -94,7 +94,8 @@ class _Edges:
     """
 
     def __init__(self, edge_index: Tensor, none: Tensor, ends: Sequence[int]) -> None:
-        order = stable_order(edge_index[0])
+        # Edges of the same node may come in any order: their messages are added up.
+        order = edge_index[0].sort().indices
         node = edge_index[0].index_select(0, order)
         neighbor = edge_index[1].index_select(0, order)
         self.degree = none.scatter_add(0, node, torch.ones_like(node))
@@ -147,8 +148,11 @@ class _Graphs:
 
     def order(self, key: Tensor) -> Tensor:
         """[N] the nodes graph by graph, in a graph by their key."""
-        by_key = stable_order(key)
-        return by_key.index_select(0, stable_order(self.of_node.index_select(0, by_key)))
+        by_key, nodes = ascending_order(key), key.shape[0]
+        # Unique, so that no runtime's order of ties matters.
+        rank = torch.arange(nodes, device=key.device)
+        unique = self.of_node.index_select(0, by_key) * nodes + rank
+        return by_key.index_select(0, unique.sort().indices)
 
 
 class _Member(nn.Module):

@@ -182,13 +182,10 @@ def _differences(
 
 def _refuse_chance(cases: Sequence[Case], found: Sequence[_Differences]) -> None:
     """Graphs whose order is chance are forgiven, and prove nothing: others have to."""
-    swapped = sum(int(each.swapped.sum()) for each in found)
-    graphs = sum(len(each.swapped) for each in found)
-    wholly = [
-        each.case
-        for case, each in zip(cases, found, strict=True)
-        if len(case.graphs) > 1 and each.swapped.all()
-    ]
+    counting = [pair for pair in zip(cases, found, strict=True) if not pair[0].hardest]
+    swapped = sum(int(each.swapped.sum()) for _, each in counting)
+    graphs = sum(len(each.swapped) for _, each in counting)
+    wholly = [each.case for case, each in counting if len(case.graphs) > 1 and each.swapped.all()]
     if wholly or swapped > MOST_SWAPPED * graphs:
         of_case = f", all of '{wholly[0]}' among them" if wholly else ""
         raise IhgnnError(

@@ -60,7 +60,7 @@ def labels(folder: Path, form: Form) -> Exported:
     """One model of labels."""
     data = dataset(*ALL)
     checkpoint = untrained(data, ONE_LAYER)
-    cases = [*all_of(data), *cases_of(checkpoint.card, data, form.nodes)]
+    cases = [*all_of(data), *cases_of(checkpoint, data, form.nodes)]
     return checkpoint, export_onnx(checkpoint, folder / "model.onnx", form, cases)
 
 
@@ -146,7 +146,7 @@ def test_every_label_beyond_the_vocabulary_is_unknown(exported: Exported) -> Non
 def test_degrees_are_counted_inside(layout: Layout, tmp_path: Path) -> None:
     seen = dataset(TRIANGLE, PATH, STAR, NO_EDGES, SINGLE, labelled=False)
     checkpoint = untrained(seen, ONE_LAYER)
-    cases = cases_of(checkpoint.card, seen)
+    cases = cases_of(checkpoint, seen)
     done = export_onnx(checkpoint, tmp_path / "model.onnx", Form(layout), cases)
     assert done.parity is not None
     assert "degree above all seen" in {each.case for each in done.parity.cases}
@@ -203,7 +203,7 @@ def labels_up_to(nodes: int, folder: Path) -> Exported:
     data = dataset(TRIANGLE, PATH, STAR, NO_EDGES, SINGLE)
     checkpoint = untrained(data, ONE_LAYER)
     form = Form(nodes=nodes)
-    cases = cases_of(checkpoint.card, data, nodes)
+    cases = cases_of(checkpoint, data, nodes)
     return checkpoint, export_onnx(checkpoint, folder / "model.onnx", form, cases)
 
 
@@ -407,7 +407,7 @@ def test_the_command_exports_verifies_and_shows(
     assert err == ""
     told = json.loads(out)
     assert told["path"] == str(model)
-    assert [each["graphs"] for each in told["parity"]["cases"]] == [1, 1, 1, 6, 1, 6, 6]
+    assert [each["graphs"] for each in told["parity"]["cases"]] == [1, 1, 1, 6, 1, 6, 6, 5]
     assert list(told["inputs"]) == ["node_labels", "edge_index", "ptr"]
     assert told["form"] == {"layout": "sparse", "nodes": None, "opset": 18, "small": True}
     assert told["adjacency_bytes_per_graph"] is None

@@ -42,7 +42,7 @@ def all_of(data: GraphDataset) -> list[Case]:
 def test_each_case_tells_its_largest_difference(layout: Layout) -> None:
     data = dataset(*ALL)
     checkpoint = untrained(data)
-    cases = cases_of(checkpoint.card, data)
+    cases = cases_of(checkpoint, data)
     found = compare(checkpoint, Eager(checkpoint, layout), cases)
     assert [each.case for each in found.cases] == [case.name for case in cases]
     assert [each.graphs for each in found.cases] == [len(case.graphs) for case in cases]
@@ -182,7 +182,7 @@ BROKEN = {
 def broken_sort_is_told_apart(name: str, layout: Layout, sort: Forward) -> None:
     data = load_dataset(name)
     checkpoint = untrained(data, max_nodes=data.max_nodes)
-    cases = cases_of(checkpoint.card, data)
+    cases = cases_of(checkpoint, data)
     assert compare(checkpoint, Eager(checkpoint, layout), cases).swapped == 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FoldedNodes, "forward", sort)
