@@ -106,7 +106,7 @@ def check(
     from ihgnn_cli.words import counted
 
     source = locate_file(path, data_root=data_root)
-    place = None if source.origin is Origin.SYNTHETIC else source.path
+    place = None if source.origin == Origin.SYNTHETIC else source.path
     try:
         dataset = read(source, console.ProgressDisplay())
     except DataError as error:
@@ -177,13 +177,13 @@ def fetch(
             source = locate_by_name(
                 name, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
             )
-            if source.origin is Origin.DATA_ROOT and source.path.suffix == ".zip":
+            if source.origin == Origin.DATA_ROOT and source.path.suffix == ".zip":
                 check_whole(source.path, name)
         except IhgnnError as error:
             failed.append({"name": name, "error": str(error)})
             console.error(str(error))
             continue
-        place = None if source.origin is Origin.SYNTHETIC else source.path
+        place = None if source.origin == Origin.SYNTHETIC else source.path
         fetched.append({"name": name, "source": source.origin, "path": place})
         if not as_json:
             console.show(f"{name}: {source}")

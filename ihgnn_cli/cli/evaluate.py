@@ -189,7 +189,7 @@ def _data(
 
 
 def _part_words(part: Part) -> str:
-    return "all graphs" if part is Part.ALL else f"{part} graphs"
+    return "all graphs" if part == Part.ALL else f"{part} graphs"
 
 
 def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard") -> None:

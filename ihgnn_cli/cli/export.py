@@ -132,7 +132,7 @@ def _cost(checkpoint: "Checkpoint", form: Form) -> int | None:
     """The bytes that padding costs for each graph, told where they are absurd."""
     from ihgnn_cli.cli import console
 
-    if form.layout is not Layout.PADDED:
+    if form.layout != Layout.PADDED:
         return None
     nodes = form.nodes or checkpoint.card.max_nodes
     cost = padded_bytes(nodes)

@@ -135,7 +135,7 @@ def _batches(
 
     size = BATCH_SIZE if batch_size is None else batch_size
     progress = console.ProgressDisplay()
-    made = source is not None and source.origin is Origin.SYNTHETIC
+    made = source is not None and source.origin == Origin.SYNTHETIC
     is_stream = source is None or not (made or source.path.is_file() or source.path.is_dir())
     whole = made or (not is_stream and source is not None and source.path.suffix.lower() != SUFFIX)
     if source is not None and whole:

@@ -123,7 +123,7 @@ def show(made: Made) -> None:
 
 
 def _comparison(request: Request, quiet: bool) -> Made:
-    own = table1_models() if request.subject is Subject.TABLE1 else table2_models()
+    own = table1_models() if request.subject == Subject.TABLE1 else table2_models()
     models = reproduction.check_models(request.models or own)
     means = _means(request)
     done = _run(reproduction.cells(_datasets(request), models), means, quiet)
@@ -241,7 +241,7 @@ def _datasets(request: Request) -> tuple[str, ...]:
             sources[name] = each
         return request.datasets
     here = {each.name for each in list_local(default_data_root(request.data_root))}
-    own = paper_datasets() if request.subject is Subject.FIGURE1 else request.budget.datasets
+    own = paper_datasets() if request.subject == Subject.FIGURE1 else request.budget.datasets
     found = tuple(each for each in own if each in here)
     left = [each for each in own if each not in here]
     if left:

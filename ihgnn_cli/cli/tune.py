@@ -287,7 +287,7 @@ def tune(
         "variant": variant,
         **dict(_named(each) for each in more or ()),
     }
-    grid = sampler is SamplerName.GRID
+    grid = sampler == SamplerName.GRID
     space, settings = make_space(settings, texts, search_space, grid=grid)
     total = _total(trials, space.size() if grid else None)
     places = local_places(settings.training.device, processes)

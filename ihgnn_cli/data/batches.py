@@ -39,7 +39,7 @@ class GraphStore:
         rounds: int | None,
         device: torch.device,
     ) -> None:
-        with_attributes = features is not Features.LABELS
+        with_attributes = features != Features.LABELS
         self.rows: Rows = (
             node_rows(dataset)
             if rounds is None
@@ -48,7 +48,7 @@ class GraphStore:
         self.max_nodes = max_nodes
         self.device = device
         self.graph_class = dataset.graph_class.astype(np.int64)
-        self.labels = 0 if features is Features.ATTRIBUTES else len(dataset.label_values)
+        self.labels = 0 if features == Features.ATTRIBUTES else len(dataset.label_values)
         label = dataset.node_label[self.rows.first_node].astype(np.int64)
         known = (label >= 0) & (label < self.labels)
         self._label = np.where(known, label, self.labels)

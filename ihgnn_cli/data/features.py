@@ -27,13 +27,13 @@ def node_features(dataset: GraphDataset, kind: Features = Features.LABELS) -> ND
     """
     kind = Features(kind)
     blocks = []
-    if kind is not Features.LABELS:
+    if kind != Features.LABELS:
         if dataset.node_attributes is None:
             raise InputError(
                 f"{dataset.name} has no node attributes. Use its labels ({Features.LABELS})."
             )
         blocks.append(dataset.node_attributes)
-    if kind is not Features.ATTRIBUTES:
+    if kind != Features.ATTRIBUTES:
         blocks.append(one_hot(dataset.node_label, len(dataset.label_values)))
     return np.concatenate(blocks, axis=1)
 

@@ -35,7 +35,7 @@ def _entries(dataset: GraphDataset) -> Iterator[dict[str, object]]:
         once = np.flatnonzero((source[span] < target[span]) | differs[span]) + span.start
         pairs = np.stack([source[once], target[once]], axis=1) - nodes.start
         entry: dict[str, object] = {}
-        if dataset.label_source is LabelSource.LABELS:
+        if dataset.label_source == LabelSource.LABELS:
             entry["node_labels"] = _decoded(dataset.node_label[nodes], dataset.label_values)
         else:
             entry["num_nodes"] = nodes.stop - nodes.start

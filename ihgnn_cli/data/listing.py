@@ -114,7 +114,7 @@ def _unreadable(source: Source, reason: str) -> Listed:
 def _of_jsonl(source: Source) -> Listed:
     dataset = read(source)
     attributes = dataset.node_attributes
-    labelled = dataset.label_source is LabelSource.LABELS
+    labelled = dataset.label_source == LabelSource.LABELS
     return Listed(
         name=source.name,
         where=source.origin,

@@ -138,7 +138,7 @@ def to_pyg(dataset: GraphDataset, features: Features | None = None) -> PygGraphs
 
 
 def _own_features(dataset: GraphDataset) -> Features | None:
-    has_labels = dataset.label_source is LabelSource.LABELS
+    has_labels = dataset.label_source == LabelSource.LABELS
     if dataset.node_attributes is None:
         return Features.LABELS if has_labels else None
     return Features.BOTH if has_labels else Features.ATTRIBUTES
@@ -246,7 +246,7 @@ def _understood(
     """Attributes and labels in a feature matrix; `joint`: several labels a row make one."""
     if table is None or not table.shape[1]:
         return None, None
-    if columns is FeatureColumns.ATTRIBUTES or attribute_columns >= table.shape[1]:
+    if columns == FeatureColumns.ATTRIBUTES or attribute_columns >= table.shape[1]:
         return _finite(table), None
     attributes, rest = None, table
     if attribute_columns:
@@ -256,7 +256,7 @@ def _understood(
         coded = _joint_labels(rest)
     if coded is not None:
         return attributes, coded
-    if columns is FeatureColumns.LABELS:
+    if columns == FeatureColumns.LABELS:
         raise InputError(
             "The features are neither one-hot nor a single integer column. "
             "Read them as attributes: FeatureColumns.ATTRIBUTES."

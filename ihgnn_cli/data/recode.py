@@ -39,9 +39,9 @@ def recoded(
     Raises:
         InputError: the model needs labels, and the data set has none.
     """
-    if label_source is LabelSource.DEGREE:
+    if label_source == LabelSource.DEGREE:
         dataset = dataset.with_degree_labels()
-    elif dataset.label_source is LabelSource.DEGREE:
+    elif dataset.label_source == LabelSource.DEGREE:
         raise InputError(
             f"{dataset.name} has no node labels, and the model was trained with labels. "
             "Give data of the same kind."

@@ -146,7 +146,7 @@ def read(source: Source, progress: Progress = NO_PROGRESS, *, classes: bool = Tr
     Raises:
         InputError: the files are not in a format that is read, or wrong (`DataError`).
     """
-    if source.origin is Origin.SYNTHETIC:
+    if source.origin == Origin.SYNTHETIC:
         return generate(parse_synthetic(source.name))
     try:
         return _read(source, progress, classes)

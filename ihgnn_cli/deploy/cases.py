@@ -77,7 +77,7 @@ def cases_of(checkpoint: Checkpoint, dataset: GraphDataset, nodes: int | None = 
     if nodes is None or nodes > card.max_nodes:
         size = card.max_nodes + 1
         made["graph larger than m"] = [_of_size(dataset, each, size) for each in large]
-    degrees = card.inputs.labels > 0 and card.label_source is LabelSource.DEGREE
+    degrees = card.inputs.labels > 0 and card.label_source == LabelSource.DEGREE
     if degrees:
         size = max(int(value) for value in card.label_values) + 2
         if nodes is None or nodes >= size:

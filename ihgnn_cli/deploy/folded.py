@@ -69,7 +69,7 @@ class Vocabulary(nn.Module):
     def __init__(self, card: ModelCard) -> None:
         super().__init__()
         self.size = card.inputs.labels
-        self.counts_degrees = self.size > 0 and card.label_source is LabelSource.DEGREE
+        self.counts_degrees = self.size > 0 and card.label_source == LabelSource.DEGREE
         if self.counts_degrees:
             degrees = torch.tensor([int(value) for value in card.label_values])
             # By degree; those between the known ones and the one above them all are unknown.
@@ -133,11 +133,11 @@ class FoldedNodes(nn.Module):
             self.total = total.layer()
         self.own = nn.ModuleList(each.layer() for each in own)
         self.messages = nn.ModuleList(each.layer() for each in messages)
-        self.descending = settings.sort_order is SortOrder.DESCENDING
+        self.descending = settings.sort_order == SortOrder.DESCENDING
         self.last_column: Linear | None = None
         # Concatenated layers end in the last one.
-        summed = settings.variant is not Variant.NO_ADAPTIVE
-        if summed and settings.sort_key is SortKey.LAST_LAYER:
+        summed = settings.variant != Variant.NO_ADAPTIVE
+        if summed and settings.sort_key == SortKey.LAST_LAYER:
             self.last_column = Linear(tails[-1].weight[:, -1:], tails[-1].bias[-1:])
 
     def forward(
@@ -213,9 +213,9 @@ def _normalization(weights: Weights, name: str) -> tuple[Tensor, Tensor]:
 
 def _blocks(weight: Tensor, variant: Variant) -> tuple[Tensor, Tensor]:
     """The matrices of H and of A·H; see `models.layer`."""
-    if variant is Variant.NO_SEPARATION:
+    if variant == Variant.NO_SEPARATION:
         return weight, weight
-    if variant is Variant.NO_INTEGRATION:
+    if variant == Variant.NO_INTEGRATION:
         own, neighbors = weight.chunk(2)
         return own, neighbors
     own, neighbors, both = weight.chunk(3)
@@ -224,7 +224,7 @@ def _blocks(weight: Tensor, variant: Variant) -> tuple[Tensor, Tensor]:
 
 def _total(weights: Weights, tails: Sequence[_Affine], variant: Variant) -> _Affine:
     """What makes H of all y side by side: the sum of the layers, or the layers side by side."""
-    if variant is Variant.NO_ADAPTIVE:
+    if variant == Variant.NO_ADAPTIVE:
         matrix: Tensor = torch.block_diag(*(each.weight for each in tails))  # type: ignore[no-untyped-call]
         return _Affine(matrix, torch.cat([each.bias for each in tails]))
     theta = weights["aggregation.theta"]

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.settings import Settings
 
 OPSET = 18
 """The default: such a file loads in onnxruntime 1.17 and later."""
@@ -25,7 +26,7 @@ class Layout(StrEnum):
 
 
 @dataclass(frozen=True)
-class Form:
+class Form(Settings):
     """What to choose when a model is exported.
 
     Raises:
@@ -40,6 +41,7 @@ class Form:
     """The classifier's first matrix, by far the largest, is stored in half precision."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.opset not in IR_VERSIONS:
             raise InputError(
                 f"No export to opset {self.opset}: {min(IR_VERSIONS)} to {max(IR_VERSIONS)} are "
@@ -47,7 +49,7 @@ class Form:
             )
         if self.nodes is None:
             return
-        if self.layout is Layout.SPARSE:
+        if self.layout == Layout.SPARSE:
             raise InputError(
                 "--layout sparse pads nothing, so there is no --max-nodes to pad to. Drop one."
             )

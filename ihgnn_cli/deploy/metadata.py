@@ -45,7 +45,7 @@ def metadata(card: ModelCard, settings: Plain, members: int, form: Form) -> Plai
         "layout": form.layout.value,
         "inputs": inputs_of(card, form.layout, form.nodes),
         "outputs": _outputs(card, settings["hidden"]),
-        "padding_label": PADDING if form.layout is Layout.PADDED else None,
+        "padding_label": PADDING if form.layout == Layout.PADDED else None,
         "unknown_label": UNKNOWN_LABEL,
         "padded_to": form.nodes,
         "opset": form.opset,
@@ -76,7 +76,7 @@ def described(plain: Mapping[str, Any]) -> Described:
 
 def inputs_of(card: ModelCard, layout: Layout, nodes: int | None = None) -> dict[str, Plain]:
     """By name the type, the shape and the meaning of each input."""
-    if layout is Layout.SPARSE:
+    if layout == Layout.SPARSE:
         rows: list[str | int] = ["nodes"]
         inputs = {
             "node_labels": _value("int64", rows, _labels(card, "")),
@@ -111,7 +111,7 @@ def inputs_of(card: ModelCard, layout: Layout, nodes: int | None = None) -> dict
 
 
 def _labels(card: ModelCard, padding: str) -> str:
-    if card.inputs.labels and card.label_source is LabelSource.LABELS:
+    if card.inputs.labels and card.label_source == LabelSource.LABELS:
         meaning = (
             "position of the node's label in card.label_values, counted from 0; "
             f"{UNKNOWN_LABEL} for a label that is not among them{padding}"

@@ -30,7 +30,7 @@ def as_onnx(checkpoint: Checkpoint, form: Form) -> onnx.ModelProto:
         IhgnnError: torch exports nothing, or a weight does not fit the form.
     """
     model: nn.Module
-    if form.layout is Layout.SPARSE:
+    if form.layout == Layout.SPARSE:
         model = SparseIHGNN(checkpoint)
         given, sizes = _sparse_example(checkpoint.card.attributes)
     else:

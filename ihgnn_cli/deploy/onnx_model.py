@@ -98,7 +98,7 @@ class OnnxClassifier:
 
     def inputs(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> Arrays:
         """The arrays of one batch, in the layout of the file."""
-        if self.described.layout is Layout.SPARSE:
+        if self.described.layout == Layout.SPARSE:
             return sparse_inputs(self.card, dataset, graphs)
         return padded_inputs(self.card, dataset, graphs, self.described.nodes)
 
@@ -108,7 +108,7 @@ class OnnxClassifier:
         """Places in `graphs`, those of similar size together, in batches of bounded memory."""
         sizes = np.diff(dataset.node_ptr)[graphs]
         order = np.argsort(sizes, kind="stable")
-        columns, padded = self.described.columns, self.described.layout is Layout.PADDED
+        columns, padded = self.described.columns, self.described.layout == Layout.PADDED
         if padded:
             sizes = np.maximum(sizes, self.described.nodes or 0)
             cells = np.maximum(sizes * sizes, (sizes + self.card.max_nodes) * columns)
@@ -132,7 +132,7 @@ class OnnxClassifier:
             InputError: one is larger than the size that the inputs are fixed to, or the batch would
                 fill the memory; nothing does in the sparse layout.
         """
-        if self.described.layout is Layout.SPARSE:
+        if self.described.layout == Layout.SPARSE:
             return
         fixed, largest = self.described.nodes, int(sizes.max(initial=0))
         if fixed is not None and largest > fixed:

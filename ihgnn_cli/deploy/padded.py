@@ -77,7 +77,7 @@ class _Member(nn.Module):
     ) -> None:
         super().__init__()
         self.nodes = FoldedNodes(weights, settings, card)
-        self.summed = settings.variant is Variant.NO_CONCAT
+        self.summed = settings.variant == Variant.NO_CONCAT
         self.relu = settings.readout_relu
         self.places = places
         readout = weights["readout.weight"]

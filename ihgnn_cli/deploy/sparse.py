@@ -161,7 +161,7 @@ class _Member(nn.Module):
     def __init__(self, weights: Weights, settings: IHGNNSettings, card: ModelCard) -> None:
         super().__init__()
         self.nodes = FoldedNodes(weights, settings, card)
-        self.summed = settings.variant is Variant.NO_CONCAT
+        self.summed = settings.variant == Variant.NO_CONCAT
         self.relu = settings.readout_relu
         readout = weights["readout.weight"]
         self.ends = [1] if self.summed else list(block_ends(card.max_nodes))
@@ -238,7 +238,7 @@ def neighbor_ends(card: ModelCard) -> Iterator[int]:
     """
     end = FIRST_NEIGHBORS
     yield end
-    if card.label_source is LabelSource.DEGREE:
+    if card.label_source == LabelSource.DEGREE:
         most = max((int(value) for value in card.label_values), default=0)
         while end < most:
             end *= 4

@@ -13,12 +13,12 @@ class Measure(StrEnum):
     @property
     def threshold(self) -> float:
         """From here on a graph counts as mostly homophilic."""
-        return 0.0 if self is Measure.ADJUSTED else 0.5
+        return 0.0 if self == Measure.ADJUSTED else 0.5
 
     @property
     def span(self) -> tuple[float, float]:
         """The values a histogram has to cover."""
-        return (-1.0, 1.0) if self is Measure.ADJUSTED else (0.0, 1.0)
+        return (-1.0, 1.0) if self == Measure.ADJUSTED else (0.0, 1.0)
 
     @property
     def label(self) -> str:

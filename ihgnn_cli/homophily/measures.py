@@ -55,7 +55,7 @@ def node_homophily(dataset: GraphDataset) -> NDArray[np.float64]:
 
 def graph_homophily(dataset: GraphDataset, measure: Measure = Measure.NODE) -> NDArray[np.float64]:
     """[G] the homophily of each graph; beta (equation 2) for the default measure."""
-    if measure is Measure.NODE:
+    if measure == Measure.NODE:
         beta: NDArray[np.float64] = _per_graph(dataset, node_homophily(dataset))
         beta /= np.diff(dataset.node_ptr)
         return beta
@@ -63,7 +63,7 @@ def graph_homophily(dataset: GraphDataset, measure: Measure = Measure.NODE) -> N
     share: NDArray[np.float64] = _per_graph(dataset, same_label_neighbors(dataset)) / np.maximum(
         ends, 1
     )
-    if measure is Measure.EDGE:
+    if measure == Measure.EDGE:
         return share
     expected, connected_labels = _random_share(dataset)
     with np.errstate(divide="ignore", invalid="ignore"):

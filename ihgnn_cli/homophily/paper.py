@@ -53,7 +53,7 @@ def differences(dataset: GraphDataset, summary: HomophilySummary, row: PaperRow)
     told: list[str] = []
     beta = summary.of(Measure.NODE).overall
     if not (_close(beta.mean, row.beta_mean) and _close(beta.std, row.beta_std)):
-        degrees = summary.label_source is LabelSource.DEGREE and row.node_labels is None
+        degrees = summary.label_source == LabelSource.DEGREE and row.node_labels is None
         told.append(
             MISPLACED_DEGREES
             if degrees
@@ -69,7 +69,7 @@ def differences(dataset: GraphDataset, summary: HomophilySummary, row: PaperRow)
             )
         else:
             told.append("The mean number of edges differs from the paper's.")
-    if summary.label_source is LabelSource.LABELS and summary.node_labels != row.node_labels:
+    if summary.label_source == LabelSource.LABELS and summary.node_labels != row.node_labels:
         told.append("The number of node labels differs from the paper's.")
     if summary.graphs != row.graphs or not _close(summary.mean_nodes, row.mean_nodes):
         told.append("The number of graphs or nodes differs: these are not the paper's files.")

@@ -24,10 +24,10 @@ class AdaptiveSum(nn.Module):
     def __init__(self, generators: Generators, layers: int, init: ThetaInit) -> None:
         super().__init__()
         count = layers + 1
-        if init is ThetaInit.GLOROT:
+        if init == ThetaInit.GLOROT:
             self.theta = uniform(generators, (count,), math.sqrt(6 / (count + 1)))
         else:
-            start = 1.0 if init is ThetaInit.ONES else 1 / count
+            start = 1.0 if init == ThetaInit.ONES else 1 / count
             self.theta = nn.Parameter(torch.full((len(generators), count), start))
 
     def forward(self, layers: Tensor, tape: Tape | None) -> Tensor:

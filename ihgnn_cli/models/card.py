@@ -61,12 +61,12 @@ class ModelCard:
     @property
     def label_words(self) -> str:
         """What labels are called: where there are none, degrees stand for them."""
-        return "degrees" if self.label_source is LabelSource.DEGREE else "labels"
+        return "degrees" if self.label_source == LabelSource.DEGREE else "labels"
 
     @property
     def inputs(self) -> Inputs:
         """The sizes that the model's parameters follow from."""
-        labels = 0 if self.features is Features.ATTRIBUTES else len(self.label_values)
+        labels = 0 if self.features == Features.ATTRIBUTES else len(self.label_values)
         return Inputs(labels, self.attributes, len(self.class_values), self.max_nodes)
 
     def as_plain(self) -> dict[str, Any]:
@@ -89,14 +89,14 @@ class ModelCard:
 
 def inputs_of(dataset: GraphDataset, features: Features) -> Inputs:
     """The sizes that the parameters of a model for this data follow from."""
-    labels = 0 if features is Features.ATTRIBUTES else len(dataset.label_values)
+    labels = 0 if features == Features.ATTRIBUTES else len(dataset.label_values)
     attributes = _attributes(dataset, features)
     return Inputs(labels, attributes, len(dataset.class_values), dataset.max_nodes)
 
 
 def _attributes(dataset: GraphDataset, features: Features) -> int:
     """Columns of node attributes that the model reads."""
-    if features is Features.LABELS or dataset.node_attributes is None:
+    if features == Features.LABELS or dataset.node_attributes is None:
         return 0
     return int(dataset.node_attributes.shape[1])
 
@@ -142,7 +142,7 @@ def card_from_plain(plain: Mapping[str, Any]) -> ModelCard:
         seen=frozenset(_typed(each, str) for each in plain["seen"]),
         snapshot=None if plain["snapshot"] is None else _snapshot(plain["snapshot"]),
     )
-    if card.max_nodes < 1 or (card.attributes > 0) is (card.features is Features.LABELS):
+    if card.max_nodes < 1 or (card.attributes > 0) is (card.features == Features.LABELS):
         raise ValueError("m or the number of attributes cannot be")
     return card
 

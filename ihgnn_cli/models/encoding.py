@@ -25,7 +25,7 @@ def check_fits(card: ModelCard, graph: JsonGraph) -> None:
         raise GraphError(
             "no node_labels, and the model was trained with labels.", "Give each node its label."
         )
-    if card.features is not Features.LABELS:
+    if card.features != Features.LABELS:
         columns = len(graph.node_attributes[0]) if graph.node_attributes else 0
         if columns != card.attributes:
             raise GraphError(
@@ -57,23 +57,23 @@ def encoded(card: ModelCard, graphs: Sequence[JsonGraph]) -> GraphDataset:
         graph_class=np.full(len(graphs), UNKNOWN, dtype=np.int32),
         class_values=card.class_values,
         node_attributes=None
-        if card.features is Features.LABELS
+        if card.features == Features.LABELS
         else np.array([row for each in graphs for row in each.node_attributes or ()], np.float32),
     )
 
 
 def _reads_labels(card: ModelCard) -> bool:
     """Whether the model looks at labels that somebody has to give."""
-    return card.features is not Features.ATTRIBUTES and card.label_source is LabelSource.LABELS
+    return card.features != Features.ATTRIBUTES and card.label_source == LabelSource.LABELS
 
 
 def _labels(
     card: ModelCard, graphs: Sequence[JsonGraph], degree: NDArray[np.int64]
 ) -> NDArray[np.int32]:
     """[N] positions in the model's vocabulary."""
-    if card.features is Features.ATTRIBUTES:
+    if card.features == Features.ATTRIBUTES:
         return np.zeros(len(degree), dtype=np.int32)
-    if card.label_source is LabelSource.DEGREE:
+    if card.label_source == LabelSource.DEGREE:
         position, values = vocabulary(degree)
         return positions(values, card.label_values)[position]
     given = [label for each in graphs for label in each.node_labels or ()]

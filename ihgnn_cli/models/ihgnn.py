@@ -45,13 +45,13 @@ class IHGNN(nn.Module):
         self._blocks = [IHGNNLayer(generators, width, variant) for _ in range(settings.layers)]
         self.layers = nn.ModuleList(self._blocks)
         self.aggregation: AdaptiveSum | LayerConcat
-        if variant is Variant.NO_ADAPTIVE:
+        if variant == Variant.NO_ADAPTIVE:
             self.aggregation = LayerConcat()
             width *= settings.layers + 1
         else:
             self.aggregation = AdaptiveSum(generators, settings.layers, settings.theta_init)
         self.readout: SortConcat | SumNodes
-        if variant is Variant.NO_CONCAT:
+        if variant == Variant.NO_CONCAT:
             self.readout = SumNodes(generators, width, settings)
         else:
             self.readout = SortConcat(generators, width, inputs.max_nodes, settings)

@@ -69,8 +69,8 @@ class IHGNNLayer(nn.Module):
 
     def __init__(self, generators: Generators, width: int, variant: Variant) -> None:
         super().__init__()
-        self.separate = variant is not Variant.NO_SEPARATION
-        self.integrate = variant is not Variant.NO_INTEGRATION
+        self.separate = variant != Variant.NO_SEPARATION
+        self.integrate = variant != Variant.NO_INTEGRATION
         blocks = 2 * self.separate + self.integrate
         self.weight = linear_weight(generators, blocks * width, width)
         self.tail = NormedTail(generators, width)

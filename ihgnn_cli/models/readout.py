@@ -34,7 +34,7 @@ class SortConcat(nn.Module):
         super().__init__()
         self.weight = linear_weight(generators, max_nodes * width, settings.hidden)
         self.key = settings.sort_key
-        self.descending = settings.sort_order is SortOrder.DESCENDING
+        self.descending = settings.sort_order == SortOrder.DESCENDING
         self.relu = settings.readout_relu
         self._reached = 0
 
@@ -44,7 +44,7 @@ class SortConcat(nn.Module):
 
     def sort_key(self, h: Tensor, last_layer: Tensor) -> Tensor:
         """[S, R] what the nodes of each row are sorted by, ascending."""
-        key = (h if self.key is SortKey.AGGREGATED else last_layer)[..., -1]
+        key = (h if self.key == SortKey.AGGREGATED else last_layer)[..., -1]
         return -key if self.descending else key
 
     def forward(

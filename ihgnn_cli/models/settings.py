@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.settings import Settings
 
 
 class Variant(StrEnum):
@@ -22,7 +23,7 @@ class Variant(StrEnum):
 
     def node_limit(self, max_nodes: int) -> int | None:
         """Nodes of a graph that count, given m; `None` where all are summed."""
-        return None if self is Variant.NO_CONCAT else max_nodes
+        return None if self == Variant.NO_CONCAT else max_nodes
 
 
 class SortKey(StrEnum):
@@ -55,14 +56,14 @@ class ThetaInit(StrEnum):
 
 
 @dataclass(frozen=True)
-class ModelSettings:
+class ModelSettings(Settings):
     """What every model has; each adds its own fields, and has its own defaults.
 
     A field is an int, a float, a bool, a text or a StrEnum: its name is its key in a
     configuration file, too.
 
     Raises:
-        InputError: a value is out of its range.
+        InputError: a value is not of its type, or out of its range.
     """
 
     layers: int = 3
@@ -74,6 +75,7 @@ class ModelSettings:
     dropout: float = 0.5
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         for name, least in (("layers", 0), ("width", 1), ("hidden", 1)):
             self.require(name, least)
         if not 0 <= self.dropout < 1:

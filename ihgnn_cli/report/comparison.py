@@ -123,7 +123,7 @@ def _csv_rows(comparison: Comparison, budget: str) -> Iterator[list[object]]:
             *((_flag(paper.out_of_memory), _flag(paper.taken_over)) if paper else ("", "")),
             _digits(cell.difference),
             *((_digits(test.difference), test.t, test.p, test.p_holm) if test else [""] * 4),
-            *(_flag(entry.place is Place.BEST), _flag(entry.place is Place.SECOND)),
+            *(_flag(entry.place == Place.BEST), _flag(entry.place == Place.SECOND)),
             *((len(cell.folds), cell.runs, cell.epochs, cell.graphs) if run else [""] * 4),
             *(_digits(cell.majority_share), budget, cell.refused or ""),
             (test.untested or "") if test else "",

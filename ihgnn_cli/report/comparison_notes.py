@@ -36,7 +36,7 @@ def findings(comparison: Comparison) -> tuple[str, ...]:
     ]
     if full:
         ahead = sum(
-            each.place is Place.BEST and each.cell.model == REFERENCE
+            each.place == Place.BEST and each.cell.model == REFERENCE
             for _, here in full
             for each in here
         )

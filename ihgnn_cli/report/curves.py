@@ -44,7 +44,7 @@ class Spread(StrEnum):
 
     def told(self, over: str) -> str:
         """In words, over what: `seeds`, `folds`."""
-        if self is Spread.STD:
+        if self == Spread.STD:
             return f"mean ± standard deviation over {over} (dividing by n)"
         return f"mean, lowest and highest over {over}"
 
@@ -106,7 +106,7 @@ def make_curve(
     if empty:
         raise InputError(f"{label} has no accuracy at {empty[0]:g}. Run it there, or leave it out.")
     means = [fmean(samples) for _, samples in points]
-    if spread is Spread.STD:
+    if spread == Spread.STD:
         away = [pstdev(samples) for _, samples in points]
         low = [mean - each for mean, each in zip(means, away, strict=True)]
         high = [mean + each for mean, each in zip(means, away, strict=True)]

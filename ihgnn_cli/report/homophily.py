@@ -79,7 +79,7 @@ def _graph_rows(
 def reading_remarks(dataset: GraphDataset) -> list[str]:
     """What a user has to know about how a data set was read."""
     told = [f"In reading: {sentence}." for sentence in dataset.notes.sentences()]
-    if dataset.label_source is LabelSource.DEGREE:
+    if dataset.label_source == LabelSource.DEGREE:
         degrees = "No node labels in the data: each node's degree is its label, as in the paper."
         told.insert(0, degrees)
     return told

@@ -75,9 +75,9 @@ def _markdown_row(texts: Iterable[str]) -> str:
 
 def _markdown_box(box: Box) -> str:
     text = _in_markdown(box.text + ("*" if box.starred else ""))
-    if box.mark is Mark.BEST:
+    if box.mark == Mark.BEST:
         text = f"**{text}**"
-    elif box.mark is Mark.SECOND:
+    elif box.mark == Mark.SECOND:
         text = f"<u>{text}</u>"
     return f"{text}<br><sub>{_in_markdown(box.beside)}</sub>" if box.beside else text
 
@@ -128,9 +128,9 @@ def _latex_row(texts: Iterable[str], form: str) -> str:
 
 def _latex_box(box: Box) -> str:
     text = _in_latex(box.text) + ("$^{*}$" if box.starred else "")
-    if box.mark is Mark.BEST:
+    if box.mark == Mark.BEST:
         return rf"\textbf{{{text}}}"
-    return rf"\underline{{{text}}}" if box.mark is Mark.SECOND else text
+    return rf"\underline{{{text}}}" if box.mark == Mark.SECOND else text
 
 
 def _in_latex(text: str) -> str:
@@ -155,9 +155,9 @@ def html(table: Table) -> Iterator[str]:
 
 def _html_box(box: Box) -> str:
     text = escape(box.text) + ("*" if box.starred else "")
-    if box.mark is Mark.BEST:
+    if box.mark == Mark.BEST:
         text = f"<strong>{text}</strong>"
-    elif box.mark is Mark.SECOND:
+    elif box.mark == Mark.SECOND:
         text = f"<u>{text}</u>"
     return f"{text}<br><small>{escape(box.beside)}</small>" if box.beside else text
 

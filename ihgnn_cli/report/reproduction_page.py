@@ -91,7 +91,7 @@ def _entries(entries: Sequence[Entry]) -> Iterator[str]:
     yield "".join(column_head(name, True) for name in _NUMBERS) + column_head("remark", False)
     yield "</tr></thead>\n<tbody>"
     for entry in entries:
-        best = ' class="best"' if entry.place is Place.BEST else ""
+        best = ' class="best"' if entry.place == Place.BEST else ""
         yield f"<tr{best}>{''.join(_cells(entry))}</tr>"
     yield "</tbody>\n</table>"
 
@@ -120,8 +120,8 @@ def _cells(entry: Entry) -> Iterator[str]:
 
 def _remarks(entry: Entry) -> Iterator[str]:
     cell = entry.cell
-    if entry.place is not Place.OTHER:
-        yield "the best" if entry.place is Place.BEST else "the runner-up"
+    if entry.place != Place.OTHER:
+        yield "the best" if entry.place == Place.BEST else "the runner-up"
     if cell.refused is not None:
         yield f"not run: {cell.refused}"
     if entry.against is not None and entry.against.untested is not None:

@@ -95,5 +95,5 @@ class Agenda:
         return all(map(self._has, bundle.units))
 
     def _has(self, unit: Unit) -> bool:
-        curves = self.job.curves and unit.stage is Stage.SELECT
+        curves = self.job.curves and unit.stage == Stage.SELECT
         return self.units.has(unit, curves=curves)

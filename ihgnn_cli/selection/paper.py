@@ -98,7 +98,7 @@ def model_title(key: str) -> str:
 
 def variant_key(variant: Variant) -> str:
     """The key of IHGNN or one of its ablations."""
-    return REFERENCE if variant is Variant.FULL else f"{_ABLATION}{variant}"
+    return REFERENCE if variant == Variant.FULL else f"{_ABLATION}{variant}"
 
 
 def printed(dataset_name: str, key: str) -> PaperCell | None:

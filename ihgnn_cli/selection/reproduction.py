@@ -98,7 +98,7 @@ def model_config(key: str) -> RunConfig:
     if not colon:
         return configure(model=name)
     if name != IHGNN or variant not in set(Variant):
-        known = ", ".join(f"{IHGNN}:{each}" for each in Variant if each is not Variant.FULL)
+        known = ", ".join(f"{IHGNN}:{each}" for each in Variant if each != Variant.FULL)
         raise InputError(f"No model '{key}'. Ablations are {known}.")
     return configure(overrides={"variant": variant}, model=name)
 

@@ -123,7 +123,7 @@ class _Sitting:
 
     def __init__(self, trainer: Trainer, bundle: Bundle, partial: Path | None) -> None:
         self.job, self.units, self.device = trainer.job, bundle.units, trainer.device
-        self.final = self.units[0].stage is Stage.FINAL
+        self.final = self.units[0].stage == Stage.FINAL
         self.store = trainer.store(self.job.config(self.units[0]))
         self.path = None if partial is None else partial / f"{bundle.name}.pt"
         self.cohort = self._new_cohort()

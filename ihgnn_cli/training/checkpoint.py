@@ -225,9 +225,9 @@ def _main_shapes(weights: Mapping[str, Tensor]) -> tuple[object, ...]:
 
 
 def _expected_shapes(settings: IHGNNSettings, inputs: Inputs, members: int) -> tuple[object, ...]:
-    adaptive = settings.variant is not Variant.NO_ADAPTIVE
+    adaptive = settings.variant != Variant.NO_ADAPTIVE
     width = settings.width * (1 if adaptive else settings.layers + 1)
-    nodes = 1 if settings.variant is Variant.NO_CONCAT else inputs.max_nodes
+    nodes = 1 if settings.variant == Variant.NO_CONCAT else inputs.max_nodes
     return (
         settings.layers,
         (members, inputs.attributes + inputs.labels, settings.width),

@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass, field, fields, replace
 from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, get_type_hints
+from typing import Any
 
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.sources import is_own_name
@@ -23,13 +23,13 @@ from ihgnn_cli.files import written_whole
 from ihgnn_cli.models.registry import IHGNN, find_model
 from ihgnn_cli.models.settings import IHGNNSettings, ModelSettings
 from ihgnn_cli.models.spec import ModelSpec
+from ihgnn_cli.settings import Settings, described, field_types
 from ihgnn_cli.training.devices import AUTO
 from ihgnn_cli.training.kinds import Recipe
 
 MAX_SEED = 2**63 - 1
 SECTIONS = ("data", "model", "training")
 """Of a configuration file; a setting's name tells its section."""
-_LARGEST = 10**300  # that is safely a float, and short enough to be shown
 
 
 class UnknownModelError(InputError):
@@ -37,7 +37,7 @@ class UnknownModelError(InputError):
 
 
 @dataclass(frozen=True)
-class DataSettings:
+class DataSettings(Settings):
     """What is learned from."""
 
     dataset: str = "MUTAG"
@@ -50,7 +50,7 @@ class DataSettings:
 
 
 @dataclass(frozen=True)
-class TrainingSettings:
+class TrainingSettings(Settings):
     """How it is learned.
 
     Raises:
@@ -68,6 +68,7 @@ class TrainingSettings:
     """Adam's: this much of each parameter is added to its gradient."""
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if not (math.isfinite(self.lr) and self.lr > 0):
             raise InputError(f"lr must be a finite number above 0, not {self.lr:g}.")
         if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
@@ -83,13 +84,25 @@ class TrainingSettings:
 
 @dataclass(frozen=True)
 class RunConfig:
-    """All that decides what a training becomes."""
+    """All that decides what a training becomes.
+
+    Raises:
+        InputError: there is no such model, or the settings are those of another.
+    """
 
     data: DataSettings = field(default_factory=DataSettings)
     model: ModelSettings = field(default_factory=IHGNNSettings)
     training: TrainingSettings = field(default_factory=TrainingSettings)
     model_name: str = IHGNN
     """Whose settings `model` are."""
+
+    def __post_init__(self) -> None:
+        expected = self.spec.settings
+        if type(self.model) is not expected:
+            raise InputError(
+                f"The model {self.model_name} has settings of type {expected.__name__}, not "
+                f"{type(self.model).__name__}. Give model and model_name that belong together."
+            )
 
     @property
     def spec(self) -> ModelSpec:
@@ -240,13 +253,12 @@ def read_value(key: str, text: str, kind: type) -> object:
             return {"true": True, "false": False}[text.lower()]
         return kind(text)
     except (ValueError, KeyError):
-        words = _words(kind)
-        raise InputError(f"{key} must be {words}, not '{text}'.") from None
+        raise InputError(f"{key} must be {described(kind)}, not '{text}'.") from None
 
 
 def setting_kinds(config: RunConfig) -> dict[str, type]:
     """The types of the model's own settings, by name."""
-    return {each.name: kind for each, kind in _typed_fields(config.model)}
+    return field_types(type(config.model))
 
 
 def read_config(path: Path) -> RunConfig:
@@ -346,41 +358,10 @@ def _hint(name: str, known: list[str]) -> str:
 
 
 def _with_values(section: Any, values: Mapping[str, object], origin: str) -> Any:
-    hints = get_type_hints(type(section))
-    checked = {key: _checked(key, value, hints[key], origin) for key, value in values.items()}
     try:
-        return replace(section, **checked)
+        return replace(section, **values)
     except InputError as error:
         raise InputError(f"{_told(origin)}{error}") from error
-
-
-def _checked(key: str, value: object, kind: type, origin: str) -> object:
-    """The value as its setting's type."""
-    if issubclass(kind, StrEnum):
-        try:
-            return kind(value)  # type: ignore[arg-type]
-        except ValueError:
-            raise InputError(
-                f"{_told(origin)}{key} is one of {', '.join(kind)}, not {value!r}."
-            ) from None
-    if isinstance(value, int) and abs(value) > _LARGEST:
-        raise InputError(f"{_told(origin)}{key} is too large a number.")
-    if kind is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if type(value) is not kind:
-        raise InputError(f"{_told(origin)}{key} must be {_words(kind)}, not {value!r}.")
-    return value
-
-
-def _words(kind: type) -> str:
-    if issubclass(kind, StrEnum):
-        return f"one of {', '.join(kind)}"
-    return {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}[kind]
-
-
-def _typed_fields(section: Any) -> list[tuple[Any, type]]:
-    hints = get_type_hints(type(section))
-    return [(each, hints[each.name]) for each in fields(section)]
 
 
 def _told(origin: str) -> str:

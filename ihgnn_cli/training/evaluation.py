@@ -110,20 +110,20 @@ def in_words_of(card: ModelCard, dataset: GraphDataset) -> Recoded:
         InputError: labels or attributes that the model needs are not there.
     """
     labels = card.label_values, card.label_source
-    if card.features is not Features.LABELS:
+    if card.features != Features.LABELS:
         columns = 0 if dataset.node_attributes is None else dataset.node_attributes.shape[1]
         if columns != card.attributes:
             raise InputError(
                 f"The model reads {counted(card.attributes, 'node attribute')}, and "
                 f"{dataset.name} has {columns}. Give data of the same kind."
             )
-    if card.features is Features.ATTRIBUTES:  # labels are not looked at
+    if card.features == Features.ATTRIBUTES:  # labels are not looked at
         labels = dataset.label_values, dataset.label_source
     return recoded(dataset, *labels, card.class_values)
 
 
 def _graphs(card: ModelCard, dataset: GraphDataset, part: Part, own: bool) -> NDArray[np.int64]:
-    if part is Part.ALL:
+    if part == Part.ALL:
         return np.arange(len(dataset))
     if not own:
         raise InputError(
@@ -154,8 +154,8 @@ def _seen(
     if own:
         trained = np.isin(graphs, card.split.train).sum()
         return int(trained), int(np.isin(graphs, card.split.validation).sum())
-    if card.label_source is LabelSource.DEGREE:
+    if card.label_source == LabelSource.DEGREE:
         dataset = dataset.with_degree_labels()
-    attributes = card.features is not Features.LABELS
+    attributes = card.features != Features.LABELS
     digests = graph_digests(dataset, graphs, attributes=attributes)
     return sum(each in card.seen for each in digests), None

@@ -29,7 +29,7 @@ def load_data(
     """
     source = locate(config.data.dataset, data_root=data_root, offline=offline, progress=progress)
     dataset = read(source, progress)
-    if config.data.features is not Features.LABELS and dataset.node_attributes is None:
+    if config.data.features != Features.LABELS and dataset.node_attributes is None:
         raise InputError(f"{dataset.name} has no node attributes. Use --features labels.")
     if len(np.unique(dataset.graph_class)) < 2:
         raise InputError(
@@ -37,9 +37,9 @@ def load_data(
             "Give data with two classes or more."
         )
     given = config.data.dataset
-    if source.origin is Origin.PATH:
+    if source.origin == Origin.PATH:
         given = str(source.path)
-    elif source.origin is Origin.SYNTHETIC:  # fields in one order: the same data is the same run
+    elif source.origin == Origin.SYNTHETIC:  # fields in one order: the same data is the same run
         given = source.name
     return replace(config, data=replace(config.data, dataset=given)), dataset
 

@@ -135,7 +135,7 @@ def _ihgnn_parameters(settings: IHGNNSettings, inputs: Inputs) -> int:
     width, hidden, layers = settings.width, settings.hidden, settings.layers
     seen = {Variant.NO_INTEGRATION: 2, Variant.NO_SEPARATION: 1}.get(settings.variant, 3)
     blocks = layers * (seen * width + width) * width
-    read = width * (layers + 1 if settings.variant is Variant.NO_ADAPTIVE else 1)
-    read *= 1 if settings.variant is Variant.NO_CONCAT else inputs.max_nodes
+    read = width * (layers + 1 if settings.variant == Variant.NO_ADAPTIVE else 1)
+    read *= 1 if settings.variant == Variant.NO_CONCAT else inputs.max_nodes
     first = (inputs.features + width) * width
     return first + blocks + (read + inputs.classes) * hidden

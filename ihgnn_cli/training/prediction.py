@@ -113,7 +113,7 @@ def _answered(classifier: "Classifier", batch: GraphBatch) -> list[Prediction]:
     limit = classifier.node_limit
     larger = [limit is not None and size > limit for size in np.diff(dataset.node_ptr).tolist()]
     unknown = np.zeros(len(dataset), dtype=np.int64)
-    if card.features is not Features.ATTRIBUTES:
+    if card.features != Features.ATTRIBUTES:
         unknown = np.add.reduceat(dataset.node_label == UNKNOWN, dataset.node_ptr[:-1], dtype=int)
     return [
         Prediction(

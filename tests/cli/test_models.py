@@ -17,8 +17,9 @@ def _fails(*_: Any) -> None:
 def test_a_model_of_somebody_else_that_cannot_be_made_does_not_hide_the_others(
     package: str, raises: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    ihgnn = find_model("ihgnn")
     broken = replace(find_model("gin"), make=_fails, package=package)
-    monkeypatch.setattr("ihgnn_cli.training.config.find_model", lambda _: broken)
+    monkeypatch.setattr("ihgnn_cli.training.config.find_model", {"gin": broken, "ihgnn": ihgnn}.get)
     if raises:
         with pytest.raises(ValueError, match="attributes"):
             models._parameters(broken)

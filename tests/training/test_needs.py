@@ -1,5 +1,6 @@
 """What a training takes: parameters as they are, and a refusal before the memory is full."""
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -80,7 +81,7 @@ def quadratic(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Registered]:
         )
         monkeypatch.setattr(Map, "MODEL", replace(spec, **changes), raising=False)
         monkeypatch.setitem(registry._OWN, "pairs", "pairs_of_a_test")
-        monkeypatch.setattr(registry, "import_module", lambda _: Map)
+        monkeypatch.setitem(sys.modules, "pairs_of_a_test", Map)
         return made
 
     return register

@@ -30,6 +30,7 @@ from ihgnn_cli.selection.tuning.space import SearchSpace
 from ihgnn_cli.selection.tuning.storage import Address, speaking
 from ihgnn_cli.selection.tuning.trainer import Task
 from ihgnn_cli.selection.workers import Places
+from ihgnn_cli.settings import Settings
 from ihgnn_cli.training.config import RunConfig, comparable
 from ihgnn_cli.training.needs import model_bytes, require_room
 
@@ -45,7 +46,7 @@ _LEARNING_CPU, _LEARNING_CUDA = 5, 16
 
 
 @dataclass(frozen=True, eq=False)
-class Search:
+class Search(Settings):
     """All that decides what a search is about."""
 
     config: RunConfig
@@ -100,7 +101,7 @@ class Search:
         classes = self.dataset.graph_class.copy()
         classes[self.split.test] = 0
         blinded = replace(self.dataset, graph_class=classes)
-        return Task(blinded, splits, self.interval, self.pruner is not PrunerName.NONE)
+        return Task(blinded, splits, self.interval, self.pruner != PrunerName.NONE)
 
 
 def prepare(

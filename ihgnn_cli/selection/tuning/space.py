@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.selection.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
+from ihgnn_cli.settings import described
 from ihgnn_cli.training.config import RunConfig, setting_kinds
 
 if TYPE_CHECKING:
@@ -253,7 +254,7 @@ def _from_file(path: Path, kinds: Kinds) -> dict[str, Part]:
         except (ValueError, TypeError, KeyError) as error:
             raise InputError(
                 f"{path}: [{name}] needs low and high (and perhaps log = true), or values = "
-                f"[...], each {_kind_in_words(kinds[name])}."
+                f"[...], each {described(kinds[name])}."
             ) from error
     return found
 
@@ -355,13 +356,7 @@ def _shown(value: Value) -> str:
 def _form(name: str, kind: type) -> str:
     """What a text for a setting looks like, in words."""
     if kind not in (int, float):
-        return f"a list, each {_kind_in_words(kind)}"
+        return f"a list, each {described(kind)}"
     examples = {"lr": ("0.0001:0.01", "0.01,0.001"), "dropout": ("0:0.7", "0,0.5")}
     ends, values = examples.get(name, ("8:64", "32,64"))
     return f"a range as {ends} or a list as {values}"
-
-
-def _kind_in_words(kind: type) -> str:
-    if issubclass(kind, StrEnum):
-        return f"one of {', '.join(kind)}"
-    return {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}[kind]

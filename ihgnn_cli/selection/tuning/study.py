@@ -72,7 +72,7 @@ def find_study(where: Address, name: str) -> "Study":
 def _introduce(study: "Study", search: Search) -> None:
     """Let a new study begin with the configuration's own values, and say what it is about."""
     defaults = search.space.defaults(search.config)
-    if defaults is not None and search.sampler is not SamplerName.GRID:
+    if defaults is not None and search.sampler != SamplerName.GRID:
         study.enqueue_trial(defaults, skip_if_exists=True)
     study.set_user_attr(_IDENTITY, search.identity)
 

@@ -1,0 +1,75 @@
+"""Dataclasses whose values are checked, and turned into their declared type, on creation.
+
+A choice can be given as its text (`variant="no-concat"`) or as the enum member, a number as any
+number that means the same. Everything else is refused, so that no spelling silently builds
+something other than what was asked for.
+"""
+
+from dataclasses import dataclass, fields
+from enum import StrEnum
+from functools import cache
+from types import NoneType
+from typing import Any, get_args, get_type_hints
+
+from ihgnn_cli.errors import InputError
+
+_LARGEST = 10**300  # safely a float, and short enough to be shown
+_WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Base class of all settings: fields of type int, float, bool, str or a StrEnum are checked.
+
+    A subclass with ranges of its own checks them in `__post_init__`, after calling this one.
+
+    Raises:
+        InputError: a value is not of its field's type.
+    """
+
+    def __post_init__(self) -> None:
+        for name, kind in field_types(type(self)).items():
+            object.__setattr__(self, name, checked(name, getattr(self, name), kind))
+
+
+@cache
+def field_types(settings: type[Any]) -> dict[str, type]:
+    """The declared types of a dataclass, by field."""
+    hints = get_type_hints(settings)
+    return {each.name: hints[each.name] for each in fields(settings)}
+
+
+def checked(name: str, value: Any, kind: type) -> Any:
+    """The value as the type of its setting.
+
+    Raises:
+        InputError: it is not one.
+    """
+    if NoneType in get_args(kind):
+        if value is None:
+            return None
+        kind = next(each for each in get_args(kind) if each is not NoneType)
+    if hasattr(value, "item") and not getattr(value, "shape", ()):
+        value = value.item()  # a number of NumPy or torch
+    if isinstance(kind, type) and issubclass(kind, StrEnum):
+        try:
+            return kind(value)
+        except ValueError:
+            choices = ", ".join(kind)
+            raise InputError(f"{name} is one of {choices}, not {value!r}.") from None
+    if kind not in _WORDS:
+        return value
+    if isinstance(value, int) and abs(value) > _LARGEST:
+        raise InputError(f"{name} is too large a number.")
+    if kind is float and type(value) is int:
+        return float(value)
+    if type(value) is not kind:
+        raise InputError(f"{name} must be {described(kind)}, not {value!r}.")
+    return value
+
+
+def described(kind: type) -> str:
+    """A setting's type in words."""
+    if issubclass(kind, StrEnum):
+        return f"one of {', '.join(kind)}"
+    return _WORDS[kind]
