@@ -193,7 +193,7 @@ def crossval(
     from ihgnn_cli.selection.grid import listed_settings, own_grid
     from ihgnn_cli.selection.plan import PAPER_RUNS, Protocol
     from ihgnn_cli.selection.work import Job
-    from ihgnn_cli.training.config import configure
+    from ihgnn_cli.training.config import configure, recipe_grid
     from ihgnn_cli.training.loading import load_data
 
     if plot is not None:
@@ -215,7 +215,8 @@ def crossval(
         "layers": _listed("--layers", layers, int, "3,4"),
         **listed_settings(chosen, settings or ()),
     }
-    given_lists = {name: values for name, values in lists.items() if values is not None}
+    given_lists = recipe_grid(recipe)
+    given_lists.update({name: values for name, values in lists.items() if values is not None})
     protocol = Protocol(chosen, own_grid(chosen, given_lists), PAPER_RUNS if runs is None else runs)
     executor = _executor(cluster, chosen.training.device, processes)
     chosen, data = load_data(

@@ -27,7 +27,7 @@ from ihgnn_cli.cli.options import (
     RecipeName,
     run_name,
 )
-from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, Variant
+from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, Variant, WeightInit
 
 if TYPE_CHECKING:
     from ihgnn_cli.training.config import RunConfig
@@ -122,8 +122,16 @@ def train(
     theta_init: Annotated[
         ThetaInit | None,
         typer.Option(
-            help="Where the weights of the layers start: mean, 1/(K+1), the default; glorot "
-            "(the authors' code); ones.",
+            help="Initial theta, the weights of the layers: mean (1/(K+1); default), glorot "
+            "(the authors' code) or ones.",
+            rich_help_panel=MODEL_PANEL,
+        ),
+    ] = None,
+    weight_init: Annotated[
+        WeightInit | None,
+        typer.Option(
+            help="Initial weights of all linear maps: torch (default) or glorot, with biases 0 "
+            "(the authors' code).",
             rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
@@ -197,6 +205,7 @@ def train(
         "sort_order": sort_order,
         "readout_relu": readout_relu,
         "theta_init": theta_init,
+        "weight_init": weight_init,
         "lr": lr,
         "batch_size": batch_size,
         "weight_decay": weight_decay,

@@ -25,7 +25,7 @@ class AdaptiveSum(nn.Module):
         super().__init__()
         count = layers + 1
         if init == ThetaInit.GLOROT:
-            self.theta = uniform(generators, (count,), math.sqrt(6 / (count + 1)))
+            self.theta = uniform(generators, (count,), math.sqrt(3 / count))
         else:
             start = 1.0 if init == ThetaInit.ONES else 1 / count
             self.theta = nn.Parameter(torch.full((len(generators), count), start))

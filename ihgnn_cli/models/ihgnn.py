@@ -18,10 +18,11 @@ from ihgnn_cli.models.mlp import (
     linear_bias,
     linear_weight,
     remember,
+    start_glorot,
     transposed,
 )
 from ihgnn_cli.models.readout import SortConcat, SumNodes
-from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
+from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant, WeightInit
 
 
 class IHGNN(nn.Module):
@@ -60,6 +61,8 @@ class IHGNN(nn.Module):
         self.hidden_bias = linear_bias(generators, fan_in, settings.hidden)
         self.weight = linear_weight(generators, settings.hidden, inputs.classes)
         self.bias = linear_bias(generators, settings.hidden, inputs.classes)
+        if settings.weight_init == WeightInit.GLOROT:
+            start_glorot(self, generators)
 
     def embed(self, batch: Batch, tape: Tape | None = None) -> tuple[Tensor, Tensor]:
         """[S, R, ·] the aggregated node embeddings H, and those of the last layer."""

@@ -42,6 +42,18 @@ def uniform(generators: Generators, shape: tuple[int, ...], bound: float) -> nn.
     return nn.Parameter((torch.stack(drawn) * 2 - 1) * bound)
 
 
+@torch.no_grad()
+def start_glorot(model: nn.Module, generators: Generators) -> None:
+    """Draw all weights [S, rows, columns] Glorot-uniformly, and set all biases to 0."""
+    for name, parameter in model.named_parameters():
+        if name.endswith("weight"):
+            _, *shape = parameter.shape
+            bound = math.sqrt(6 / max(1, sum(shape)))
+            parameter.copy_(uniform(generators, tuple(shape), bound))
+        elif name.endswith("bias"):
+            parameter.zero_()
+
+
 def transposed(matrix: Tensor) -> Tensor:
     """[S, b, a] from [S, a, b]."""
     return matrix.transpose(1, 2)

@@ -45,7 +45,7 @@ class SortOrder(StrEnum):
 
 
 class ThetaInit(StrEnum):
-    """Where the K + 1 weights of the layers start."""
+    """The initial values of theta, the K + 1 weights of the layers."""
 
     MEAN = "mean"
     """1 / (K + 1): the aggregate starts as the mean of the layers."""
@@ -53,6 +53,15 @@ class ThetaInit(StrEnum):
     """Glorot-uniform (the authors' code)."""
     ONES = "ones"
     """The aggregate starts as the sum of the layers."""
+
+
+class WeightInit(StrEnum):
+    """The initial weights and biases of every linear map."""
+
+    TORCH = "torch"
+    """As torch.nn.Linear: both uniform within 1/√(inputs)."""
+    GLOROT = "glorot"
+    """Weights Glorot-uniform, biases 0 (the authors' code)."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +119,7 @@ class IHGNNSettings(ModelSettings):
     readout_relu: bool = False
     """A ReLU on the concatenated nodes (the authors' code has one)."""
     theta_init: ThetaInit = ThetaInit.MEAN
+    weight_init: WeightInit = WeightInit.TORCH
 
 
 @dataclass(frozen=True)

@@ -32,6 +32,10 @@ SECTIONS = ("data", "model", "training")
 """Of a configuration file; a setting's name tells its section."""
 
 
+# Settings that were added after the first run folders were written, with their defaults.
+_ADDED = {"weight_decay": 0.0, "weight_init": "torch"}
+
+
 class UnknownModelError(InputError):
     """A file is of a model that is not here."""
 
@@ -154,9 +158,12 @@ class RunConfig:
 
 
 def comparable(plain: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Sections as files of before `weight_decay` have them, where it is not used."""
+    """Sections without the settings of `_ADDED` that have their default.
+
+    So that run folders written before these settings existed are still recognised.
+    """
     return {
-        name: {key: value for key, value in section.items() if key != "weight_decay" or value}
+        name: {key: value for key, value in section.items() if _ADDED.get(key) != value}
         for name, section in plain.items()
     }
 
@@ -204,13 +211,13 @@ def configure(
         values = _flat(sections, str(file), config)
         config = config.with_values(_found_beside(values, file.parent), str(file))
     if recipe is not None:
-        text = (files("ihgnn_cli") / "recipes" / f"{recipe}.toml").read_text(encoding="utf-8")
         if config.model_name != IHGNN:
             raise InputError(
                 f"The recipe {recipe} is of {IHGNN}, not of {config.model_name}. Leave out one of "
                 "the two."
             )
-        config = config.with_values(_flat(tomllib.loads(text), recipe, config), recipe)
+        sections = {name: part for name, part in _recipe(recipe).items() if name != "grid"}
+        config = config.with_values(_flat(sections, recipe, config), recipe)
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     for key in given:
         if key not in config.names():
@@ -221,6 +228,12 @@ def configure(
                 f"Leave out {option} or --model."
             )
     return config.with_values(given)
+
+
+def recipe_grid(recipe: Recipe | None) -> dict[str, tuple[Any, ...]]:
+    """The values that compete in a cross-validation with a recipe, by setting."""
+    grid = _recipe(recipe).get("grid", {}) if recipe else {}
+    return {key: tuple(values) for key, values in grid.items()}
 
 
 def parse_setting(config: RunConfig, text: str) -> tuple[str, object]:
@@ -290,6 +303,11 @@ def write_config(config: RunConfig, path: Path) -> None:
         ) from error
     with written_whole(path) as temporary:
         temporary.write_bytes(text)
+
+
+def _recipe(recipe: Recipe) -> dict[str, Any]:
+    text = (files("ihgnn_cli") / "recipes" / f"{recipe}.toml").read_text(encoding="utf-8")
+    return tomllib.loads(text)
 
 
 def _sections(path: Path) -> dict[str, object]:

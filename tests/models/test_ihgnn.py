@@ -1,5 +1,6 @@
 """IHGNN against its equations on dense matrices, against torch-geometric, and its invariants."""
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from copy import deepcopy
 from dataclasses import fields, is_dataclass, replace
@@ -33,6 +34,7 @@ from ihgnn_cli.models.settings import (
     SortOrder,
     ThetaInit,
     Variant,
+    WeightInit,
 )
 from ihgnn_cli.training.seeds import generator
 from ihgnn_cli.training.stack import Epoch, Member, Stack, predict
@@ -600,6 +602,36 @@ def test_theta_starts_at_the_mean_or_the_sum_of_the_layers(
     made = IHGNNSettings(layers=3, theta_init=ThetaInit(init))
     theta = IHGNN(made, Inputs(2, 0, 2, 4), [torch.Generator()]).state_dict()["aggregation.theta"]
     assert theta.tolist() == [[low, low, high, high]]
+
+
+def test_glorot_draws_all_weights_within_the_bound_of_their_map_and_sets_biases_to_0() -> None:
+    """As in the authors' code: √(6 / (inputs + outputs)), and √(3 / (K + 1)) for theta."""
+    made = IHGNNSettings(layers=3, theta_init=ThetaInit.GLOROT, weight_init=WeightInit.GLOROT)
+    drawn = [torch.Generator().manual_seed(seed) for seed in range(200)]
+    weights = IHGNN(made, Inputs(7, 0, 2, 28), drawn).state_dict()
+    bounds = {
+        "input.weight": 6 / (7 + 32),
+        "input.tail.weight": 6 / (32 + 32),
+        "layers.0.weight": 6 / (96 + 32),
+        "layers.2.tail.weight": 6 / (32 + 32),
+        "readout.weight": 6 / (28 * 32 + 128),
+        "weight": 6 / (128 + 2),
+        "aggregation.theta": 3 / 4,
+    }
+    for name, square in bounds.items():
+        assert weights[name].abs().max() <= math.sqrt(square)
+        assert weights[name].std() == pytest.approx(math.sqrt(square / 3), rel=0.05), name
+    biases = [value for name, value in weights.items() if name.endswith("bias")]
+    assert len(biases) == 6
+    assert not any(bias.any() for bias in biases)
+
+
+def test_a_member_starts_with_glorot_as_it_would_alone() -> None:
+    made = IHGNNSettings(**SMALL, theta_init=ThetaInit.GLOROT, weight_init=WeightInit.GLOROT)
+    drawn = [[torch.Generator().manual_seed(seed) for seed in seeds] for seeds in ([1, 2], [2])]
+    both, alone = (IHGNN(made, Inputs(3, 0, 2, 4), each).state_dict() for each in drawn)
+    for name, value in alone.items():
+        torch.testing.assert_close(both[name][1:], value, rtol=0, atol=0)
 
 
 @pytest.mark.parametrize("relu", [False, True])
