@@ -19,7 +19,9 @@ from ihgnn_cli.models.settings import (
     SortOrder,
     ThetaInit,
     Variant,
+    WeightInit,
 )
+from ihgnn_cli.selection.grid import own_grid
 from ihgnn_cli.training.config import (
     DataSettings,
     RunConfig,
@@ -29,6 +31,7 @@ from ihgnn_cli.training.config import (
     from_plain,
     parse_setting,
     read_config,
+    recipe_grid,
     setting_kinds,
     write_config,
 )
@@ -73,8 +76,28 @@ def test_the_authors_recipe_is_their_code_where_it_differs() -> None:
             sort_order=SortOrder.DESCENDING,
             readout_relu=True,
             theta_init=ThetaInit.GLOROT,
+            weight_init=WeightInit.GLOROT,
         )
     )
+
+
+def test_the_grid_of_the_authors_recipe_is_that_of_their_script() -> None:
+    grid = own_grid(configure(Recipe.AUTHORS), recipe_grid(Recipe.AUTHORS))
+    assert len(grid) == 18
+    assert {each.layers for each in grid} == {2, 4}
+    assert {each.lr for each in grid} == {0.01, 0.001, 0.0001}
+    assert {each.batch_size for each in grid} == {32, 64, 128}
+    assert recipe_grid(Recipe.PAPER) == recipe_grid(None) == {}
+
+
+@pytest.mark.parametrize(("key", "default", "other"), [("weight_init", "torch", "glorot")])
+def test_a_setting_added_later_does_not_change_what_older_folders_are_recognised_by(
+    key: str, default: str, other: str
+) -> None:
+    assert RunConfig().as_plain()["model"][key] == default
+    assert key not in comparable(RunConfig().as_plain())["model"]
+    changed = RunConfig().with_values({key: other})
+    assert comparable(changed.as_plain())["model"][key] == other
 
 
 def test_the_recipe_wins_over_the_file_and_options_over_both(path: Path) -> None:
