@@ -2,8 +2,9 @@
 
 The numbers below were computed in double precision with the modules of the authors' published code
 (https://github.com/yeweiysh/IHGNN; torch.sparse in place of their sparse-matrix library) on graphs
-of MUTAG, with weights from the formulas of `matrix` and `vector`. That code concatenates the layers (the ablation no-adaptive); for the full model the
-concatenation was replaced by the sum weighted with theta, as in the code that goes with the paper.
+of MUTAG, with weights from the formulas of `matrix` and `vector`. That code concatenates the layers
+(the ablation no-adaptive); for the full model the concatenation was replaced by the sum weighted
+with theta, as in the code that goes with the paper.
 """
 
 import math

@@ -90,16 +90,6 @@ def test_the_grid_of_the_authors_recipe_is_that_of_their_script() -> None:
     assert recipe_grid(Recipe.PAPER) == recipe_grid(None) == {}
 
 
-@pytest.mark.parametrize(("key", "default", "other"), [("weight_init", "torch", "glorot")])
-def test_a_setting_added_later_does_not_change_what_older_folders_are_recognised_by(
-    key: str, default: str, other: str
-) -> None:
-    assert RunConfig().as_plain()["model"][key] == default
-    assert key not in comparable(RunConfig().as_plain())["model"]
-    changed = RunConfig().with_values({key: other})
-    assert comparable(changed.as_plain())["model"][key] == other
-
-
 def test_the_recipe_wins_over_the_file_and_options_over_both(path: Path) -> None:
     path.write_text("[model]\nlayers = 7\nwidth = 8\n[training]\nlr = 0.5\n")
     config = configure(Recipe.AUTHORS, path, {"width": 9, "seed": 3})
@@ -644,9 +634,15 @@ def test_weight_decay_is_a_finite_number_from_0(path: Path, value: str) -> None:
     assert told.startswith(": weight_decay must be a finite number from 0, not ")
 
 
-def test_files_of_before_weight_decay_compare_with_those_that_do_not_use_it() -> None:
+@pytest.mark.parametrize(
+    ("section", "key", "default", "other"),
+    [("training", "weight_decay", 0.0, 0.1), ("model", "weight_init", "torch", "glorot")],
+)
+def test_files_of_before_a_setting_compare_with_those_that_do_not_use_it(
+    section: str, key: str, default: object, other: object
+) -> None:
     plain = RunConfig().as_plain()
-    assert plain["training"].pop("weight_decay") == 0.0
-    assert comparable(RunConfig().as_plain()) == comparable(plain) == plain
-    used = comparable(configure(overrides={"weight_decay": 0.1}).as_plain())
-    assert used["training"]["weight_decay"] == 0.1
+    assert plain[section].pop(key) == default
+    assert comparable(RunConfig().as_plain()) == comparable(plain)
+    used = comparable(configure(overrides={key: other}).as_plain())
+    assert used[section][key] == other
