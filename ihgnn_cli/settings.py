@@ -7,7 +7,6 @@ something other than what was asked for.
 
 from dataclasses import dataclass, fields
 from enum import StrEnum
-from functools import cache
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
@@ -32,8 +31,7 @@ class Settings:
             object.__setattr__(self, name, checked(name, getattr(self, name), kind))
 
 
-@cache
-def field_types(settings: type[Any]) -> dict[str, type]:
+def field_types(settings: type[Any]) -> dict[str, Any]:
     """The declared types of a dataclass, by field."""
     hints = get_type_hints(settings)
     return {each.name: hints[each.name] for each in fields(settings)}
