@@ -11,9 +11,10 @@ of links, ||A - S S^T||_F, and that of entropy, the mean of the entropies of the
 
 A GNN is some layers of GraphSAGE with means (section 4), h_v' = W_1 h_v + W_2 mean of h_u + b, each
 followed by l2 normalization of rows. All but the last are then followed by ReLU and batch
-normalization, as in the authors' code. The outputs of all layers are concatenated. On a pooled graph the mean has the weights of A' and is
-A' h / max(1, A' 1), as in torch-geometric's DenseSAGEConv. The readout is from the authors' code
-(RexYing/diffpool): the largest value of each column of Z, before each pooling and after the last.
+normalization, as in the authors' code. The outputs of all layers are concatenated. On a pooled
+graph the mean has the weights of A' and is A' h / max(1, A' 1), as in torch-geometric's
+DenseSAGEConv. The readout is from the authors' code (RexYing/diffpool): the largest value of each
+column of Z, before each pooling and after the last.
 
 The first pooling never makes an n by n matrix. Of one product S^T [Z, A S, S] all that is needed
 are blocks, with A S over edges, since
