@@ -158,8 +158,8 @@ MODEL = ModelSpec(
     ),
     note=(
         "Centrality encoding, spatial encoding, [VNode]; without edge encoding, since only node "
-        "labels are used. Weights start as in the authors' code. Constant learning rate without "
-        "warm-up, no FLAG: rates well above the grid's may not train."
+        "labels are used. Weights start as in the authors' code. Constant learning rate "
+        "without warm-up, no FLAG."
     ),
     by_size=True,
 )

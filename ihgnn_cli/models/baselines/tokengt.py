@@ -249,9 +249,9 @@ MODEL = ModelSpec(
     ),
     note=(
         "Laplacian eigenvectors as node identifiers, signs flipped at random in training; one "
-        "token an undirected edge. Weights start as in the authors' code. Signs and bases come from a canonical order of the nodes, so "
-        "that answers do not depend on their numbers; where that order cannot be found (some "
-        "regular graphs, or too much work), they do."
+        "token an undirected edge. Weights start as in the authors' code. Signs and bases come "
+        "from a canonical order of the nodes, so that answers do not depend on their numbers; "
+        "where that order cannot be found (some regular graphs, or too much work), they do."
     ),
     by_size=True,
 )
