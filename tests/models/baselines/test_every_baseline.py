@@ -186,3 +186,22 @@ def test_the_grid_holds_settings_that_the_model_takes(name):
     assert 1 <= combinations <= 36
     assert spec.grid_source
     assert spec.reference
+
+
+@pytest.mark.parametrize(
+    ("name", "theirs"),
+    [
+        ("ppgn", {"lr": (5e-5, 1e-4, 1e-3), "width": (400, 256), "batch_size": (5,)}),
+        ("pgcn", {"operator": ("adjacency", "laplacian"), "layers": (2, 4, 6, 8), "lr": (1e-4,)}),
+        ("dgcnn", {"lr": (1e-4, 1e-5), "batch_size": (1, 50)}),
+        ("gnnml", {"design": ("mutag", "proteins", "enzymes"), "lr": (0.001,)}),
+        ("kgnn", {"width": (32, 64), "lr": (0.001,)}),
+        ("diffpool", {"width": (20,), "batch_size": (20,), "lr": (0.001,)}),
+        ("graphormer", {"layers": (12,), "width": (80,), "heads": (8,), "lr": (2e-4,)}),
+        ("tokengt", {"identifiers": (16,), "lr": (2e-4,)}),
+    ],
+)
+def test_the_grid_has_the_values_of_the_authors_code(name, theirs):
+    grid = find_model(name).grid
+    for key, values in theirs.items():
+        assert set(values) <= set(grid[key])
