@@ -185,7 +185,10 @@ def _checkpoint(content: Mapping[str, Any], origin: str) -> Checkpoint:
             raise ValueError("a weight is larger than its memory")
     # A model of these settings is only built if the weights are there to fill it.
     if not _belong_together(config, card.inputs, members, weights):
-        raise ValueError("weights, configuration and card do not belong together")
+        told = "weights, configuration and card do not belong together"
+        if not isinstance(config.model, IHGNNSettings):
+            told += f", or an earlier version of ihgnn built {config.model_name} differently"
+        raise ValueError(told)
     if not isinstance(progress, dict):
         raise TypeError("progress is no dictionary")
     epoch = None if content["epoch"] is None else _epoch(content["epoch"])

@@ -100,7 +100,8 @@ def test_its_checkpoint_is_evaluated_and_predicts_but_is_not_exported(
 def test_a_model_is_cross_validated_over_lists_of_its_own_settings(ihgnn, tmp_path) -> None:
     result = ihgnn(
         *("crossval", "--model", "pgcn", "--lr", "0.01", "--batch-size", "64", "--layers", "1"),
-        *("--set", "width=4", "--set", "readout=funnel,restricted-funnel", "--folds", "2"),
+        *("--set", "width=4", "--set", "operator=adjacency", "--folds", "2"),
+        *("--set", "readout=funnel,restricted-funnel"),
         *("--runs", "1", "--epochs", "2", "--workers", "1", "--device", "cpu", "--json", "-q"),
     )
     assert result.returncode == 0, result.stderr

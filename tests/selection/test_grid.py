@@ -113,7 +113,7 @@ def test_other_settings_are_applied_to_model_and_training() -> None:
     after = each.applied(config)
     assert after.model.readout is Readout.RESTRICTED  # type: ignore[attr-defined]
     assert after.training.weight_decay == 5e-4
-    assert (after.model.layers, after.model.width) == (5, 60)
+    assert (after.model.layers, after.model.width) == (8, 50)
     assert after.data == config.data
 
 

@@ -18,6 +18,7 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.baselines.gnnml import Design, GNNMLSettings
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.models.settings import IHGNNSettings, ThetaInit, Variant
 from ihgnn_cli.training.checkpoint import (
@@ -674,6 +675,28 @@ def test_weights_of_another_model_have_to_be_all_there_and_fit(
 ) -> None:
     change(gin["weights"])
     assert " is damaged (" in refused_content(path, gin)
+
+
+def test_a_diffpool_with_normalized_last_layers_is_refused_as_an_earlier_one(path: Path) -> None:
+    """As it was built before: batch normalization after the last layer of each stack, too."""
+    save_checkpoint(made_of("diffpool"), path)
+    content = torch.load(path, weights_only=True)
+    weights = content["weights"]
+    last = {key.replace("norms.0", "norms.1"): each for key, each in weights.items()}
+    weights.update({key: each for key, each in last.items() if "norms.1" in key})
+    told = refused_content(path, content)
+    assert "or an earlier version of ihgnn built diffpool differently). Train again" in told
+
+
+def test_a_gnnml_without_a_design_is_that_of_mutag_as_before(path: Path) -> None:
+    save_checkpoint(made_of("gnnml", learn_supports=True), path)
+    content = torch.load(path, weights_only=True)
+    del content["config"]["model"]["design"]
+    torch.save(content, path)
+    settings = load_checkpoint(path).config.model
+    assert isinstance(settings, GNNMLSettings)
+    assert settings.design is Design.MUTAG
+    assert settings.learn_supports
 
 
 def test_settings_of_one_model_do_not_pass_for_another_s(path: Path, gin: dict[str, Any]) -> None:

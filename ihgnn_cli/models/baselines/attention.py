@@ -5,6 +5,9 @@ from torch import Tensor, nn
 
 from ihgnn_cli.errors import InputError
 
+SMALL = 0.02
+"""Standard deviation of the authors' initial embeddings, in Graphormer and in TokenGT."""
+
 
 class EncoderLayer(nn.Module):
     """Attention of all tokens to all, then an MLP on each, both on what LayerNorm makes of them.
@@ -66,6 +69,18 @@ class EncoderLayer(nn.Module):
     def _split(self, h: Tensor) -> Tensor:
         """[B, heads, T, d] of [B, T, width]."""
         return h.view(*h.shape[:2], self.heads, -1).transpose(1, 2)
+
+
+def start_normal(module: nn.Module, std: float) -> None:
+    """Draw the weights of all linear maps from N(0, std²) and set their biases to 0.
+
+    This is how the authors of Graphormer and TokenGT start their transformers.
+    """
+    for each in module.modules():
+        if isinstance(each, nn.Linear):
+            nn.init.normal_(each.weight, std=std)
+            if each.bias is not None:
+                nn.init.zeros_(each.bias)
 
 
 def require_heads(width: int, heads: int) -> None:

@@ -10,10 +10,11 @@ and again with X' and A', which is dense. Two penalties are added to the loss at
 of links, ||A - S S^T||_F, and that of entropy, the mean of the entropies of the rows of S.
 
 A GNN is some layers of GraphSAGE with means (section 4), h_v' = W_1 h_v + W_2 mean of h_u + b, each
-followed by l2 normalization of rows, ReLU and batch normalization; its output are those of all its
-layers side by side. On a pooled graph the mean has the weights of A' and is
-A' h / max(1, A' 1), as in torch-geometric's DenseSAGEConv. The readout is from the authors' code
-(RexYing/diffpool): the largest value of each column of Z, before each pooling and after the last.
+followed by l2 normalization of rows. All but the last are then followed by ReLU and batch
+normalization, as in the authors' code. The outputs of all layers are concatenated. On a pooled
+graph the mean has the weights of A' and is A' h / max(1, A' 1), as in torch-geometric's
+DenseSAGEConv. The readout is from the authors' code (RexYing/diffpool): the largest value of each
+column of Z, before each pooling and after the last.
 
 The first pooling never makes an n by n matrix. Of one product S^T [Z, A S, S] all that is needed
 are blocks, with A S over edges, since
@@ -134,21 +135,23 @@ class _Pooled:
 
 
 class Sage(nn.Module):
-    """Layers of GraphSAGE; all their outputs side by side."""
+    """Layers of GraphSAGE, the last without ReLU and `Norm`; all their outputs concatenated."""
 
     def __init__(self, before: int, settings: DiffPoolSettings) -> None:
         super().__init__()
         width = settings.width
         befores = [before] + [width] * (settings.layers - 1)
         self.layers = nn.ModuleList(nn.Linear(2 * each, width) for each in befores)
-        self.norms = nn.ModuleList(Norm(width) for _ in befores)
+        self.norms = nn.ModuleList(Norm(width) for _ in befores[1:])
+        """Of all layers but the last."""
 
     def forward(self, h: Tensor, level: _Graph | _Pooled) -> Tensor:
         """[rows, layers * width]."""
         found = []
-        for layer, norm in zip(self.layers, self.norms, strict=True):
+        for at, layer in enumerate(self.layers):
             h = F.normalize(layer(torch.cat([h, level.mean(h)], dim=1)), dim=1)
-            h = norm(h.relu())
+            if at < len(self.norms):
+                h = self.norms[at](h.relu())
             found.append(h)
         return torch.cat(found, dim=1)
 
@@ -246,7 +249,8 @@ MODEL = ModelSpec(
         "and 64 are from others who have run it."
     ),
     note=(
-        "GraphSAGE with means; the first pooling goes over edges and clusters are at most "
+        "GraphSAGE with means, no ReLU and no batch normalization after the last layer of a stack, "
+        "as in the authors' code; the first pooling goes over edges and clusters are at most "
         "most_clusters, so that no matrix is quadratic in the largest graph. The link penalty is "
         "divided by the number of nodes."
     ),

@@ -14,7 +14,13 @@ s of k nodes starts from the last h of its nodes and its isomorphism type,
 and the means over all nodes, all pairs and all triples, side by side, go through an MLP of three
 layers with dropout behind its first.
 
-As in the authors' code, and other than in the paper's equation: means over neighbours instead of
+"Local" has two meanings in the authors' code (chrsmrrs/k-gnn). Its `malkin` neighbours are those
+described above: the new node is adjacent to the node that it replaces. Its `local` neighbours share
+all nodes but one, too, but the new node may be adjacent to any node of the set. Here neighbours are
+`malkin` for pairs and for triples, as in the authors' script for PROTEINS. Their script for MUTAG
+has `malkin` pairs, `local` connected triples, and a sum over nodes instead of a mean.
+
+As in that code, and other than in the paper's equation: means over neighbours instead of
 sums (a triple of a complete graph of 21 nodes has 54 neighbours), triples that are connected only,
 and triples that start from nodes, not from pairs. Other than in that code: all connected triples,
 not only those a < b < c with edges a-b and b-c, which depend on the order of nodes; and the
@@ -179,7 +185,10 @@ MODEL = ModelSpec(
         "and widths 32 and 64."
     ),
     note=(
-        "The 1-2-3-GNN on sets in its local variant, with means over neighbours and connected "
-        "triples as in the authors' code; all connected triples, whatever the order of nodes."
+        "The 1-2-3-GNN on sets, local: neighbouring sets differ in two nodes that are adjacent, "
+        "which the authors' code calls malkin and has for PROTEINS. Its script for MUTAG has this "
+        "for pairs only: of triples, the new node may be adjacent to any node of the set (local). "
+        "Means over neighbours and over sets, and connected triples, as in that code; all "
+        "connected triples, whatever the order of nodes."
     ),
 )

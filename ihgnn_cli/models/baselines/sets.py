@@ -1,7 +1,8 @@
 """Sets of two or three nodes of a graph, and sums over the sets beside each.
 
 Two sets are neighbours if they differ in one node and the two nodes that differ are adjacent: the
-local neighbourhood of Morris et al. 2019. Sets that share all nodes but one are a group (a pair of
+local neighbourhood of Morris et al. 2019, which their code calls `malkin` (`kgnn` has the details).
+Sets that share all nodes but one are a group (a pair of
 nodes is in 2 groups, a triple in 3), and neighbours are always in one group. In a group whose
 nodes are nearly all adjacent it is cheaper to sum all of it, once for all its sets, and to take
 away what is no neighbour. With F the sets' rows, the sum over neighbours is

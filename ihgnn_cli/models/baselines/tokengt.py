@@ -11,6 +11,10 @@ Laplacian I - D^(-1/2) A D^(-1/2) with the least eigenvalues, zeros where the gr
 t are learned type identifiers. The tokens and a learned [graph] token go through the layers of
 `attention.EncoderLayer`; the last vector of [graph], after a LayerNorm, is the graph's.
 
+Weights start as in the authors' code: all linear maps and all learned tokens are drawn from
+N(0, 0.02²), and biases are 0. (That code first draws the maps to tokens from N(0, 0.02² / L) and
+then draws them again with the rest of the encoder.) The head has torch's initialization.
+
 Signs of eigenvectors are arbitrary: in training each is flipped at random at every step. So are
 bases of eigenspaces of several dimensions, which the paper leaves to the solver. Here the signs
 and bases are a function of the graph: the nodes are put into a canonical order (`canonical`, which
@@ -33,7 +37,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ihgnn_cli.models.baselines.attention import EncoderLayer, require_heads
+from ihgnn_cli.models.baselines.attention import SMALL, EncoderLayer, require_heads, start_normal
 from ihgnn_cli.models.baselines.canonical import canonical_order
 from ihgnn_cli.models.baselines.pieces import DECOMPOSITION, Classifier
 from ihgnn_cli.models.graphs import Derived, Graphs
@@ -49,7 +53,6 @@ _SAME_EIGENVALUE = 1e-6
 # The share of the largest projection that a node has to have: not a fraction of small numbers,
 # which projections often are, so that rounding would decide.
 _LARGE_SHARE = 0.3718
-_SMALL = 0.02  # the authors' scale of what is looked up
 
 
 @dataclass(frozen=True)
@@ -86,11 +89,13 @@ class TokenGT(nn.Module):
         self.types = nn.Parameter(torch.empty(2, width))
         self.graph_token = nn.Parameter(torch.empty(width))
         for looked_up in (self.types, self.graph_token):
-            nn.init.normal_(looked_up, std=_SMALL)
+            nn.init.normal_(looked_up, std=SMALL)
         self.layers = nn.ModuleList(
             EncoderLayer(width, settings.heads, dropout=settings.dropout)
             for _ in range(settings.layers)
         )
+        for mapped in (self.encoder, self.identify, self.layers):
+            start_normal(mapped, SMALL)
         self.norm = nn.LayerNorm(width)
         self.classifier = Classifier(width, settings, inputs)
 
@@ -244,9 +249,9 @@ MODEL = ModelSpec(
     ),
     note=(
         "Laplacian eigenvectors as node identifiers, signs flipped at random in training; one "
-        "token an undirected edge. Signs and bases come from a canonical order of the nodes, so "
-        "that answers do not depend on their numbers; where that order cannot be found (some "
-        "regular graphs, or too much work), they do."
+        "token an undirected edge. Weights start as in the authors' code. Signs and bases come "
+        "from a canonical order of the nodes, so that answers do not depend on their numbers; "
+        "where that order cannot be found (some regular graphs, or too much work), they do."
     ),
     by_size=True,
 )

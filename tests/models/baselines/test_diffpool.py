@@ -34,12 +34,14 @@ def _adjacency(graph):
 def _sage(module, a, h):
     found = []
     weight = a.sum(1, keepdim=True).clamp(min=1)
-    for layer, norm in zip(module.layers, module.norms, strict=True):
+    for at, layer in enumerate(module.layers):
         of_node, of_mean = layer.weight.split(h.shape[1], dim=1)
         h = h @ of_node.T + (a @ h / weight) @ of_mean.T + layer.bias
-        h = (h / h.square().sum(1, keepdim=True).sqrt()).clamp(min=0)
-        h = (h - norm.running_mean) / (norm.running_var + norm.eps).sqrt()
-        h = h * norm.weight + norm.bias
+        h = h / h.square().sum(1, keepdim=True).sqrt()
+        if at < len(module.layers) - 1:  # the last layer is neither rectified nor normalized
+            norm = module.norms[at]
+            h = (h.clamp(min=0) - norm.running_mean) / (norm.running_var + norm.eps).sqrt()
+            h = h * norm.weight + norm.bias
         found.append(h)
     return torch.cat(found, dim=1)
 
@@ -81,6 +83,21 @@ def test_logits_and_penalties_are_those_of_the_equations():
         penalties.append(penalty)
     together = model(graphs_of(dataset))[1]
     torch.testing.assert_close(together, torch.stack(penalties).mean(), rtol=1e-5, atol=1e-5)
+
+
+@torch.no_grad()
+@pytest.mark.parametrize("layers", [1, 3])
+def test_the_last_layer_of_a_stack_has_no_relu_and_no_batch_normalization(layers):
+    dataset = dataset_of([PATH, KITE])
+    model = _with_statistics(model_of("diffpool", dataset, layers=layers, width=4), dataset)
+    for stack in (*model.embeds, *(pool.sage for pool in model.pools)):
+        assert len(stack.layers) == layers
+        assert len(stack.norms) == layers - 1
+    seen = []
+    model.embeds[0].register_forward_hook(lambda *call: seen.append(call[2][:, -4:]))
+    model(graphs_of(dataset))
+    assert (seen[0] < 0).any()
+    torch.testing.assert_close(seen[0].norm(dim=1), torch.ones(len(seen[0])))
 
 
 @torch.no_grad()

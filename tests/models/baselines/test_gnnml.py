@@ -14,6 +14,7 @@ from graph_makers import (
     TWO_TRIANGLES,
     accuracy_after_training,
     dataset_of,
+    graphs_of,
     logits_of,
     model_of,
     relabelled,
@@ -22,7 +23,7 @@ from hard_pairs import ROOK, SHRIKHANDE, triangles_or_hexagons
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines import gnnml
-from ihgnn_cli.models.baselines.gnnml import GNNMLSettings, Kind, graph_supports
+from ihgnn_cli.models.baselines.gnnml import Design, GNNMLSettings, Kind, graph_supports
 
 ONE_EDGE = torch.tensor([[1, 0], [0, 1]])
 
@@ -123,8 +124,11 @@ def _layer3(layer, h, supports):
         supports = np.moveaxis(np.maximum(_through(made.out, both), 0), -1, 0)
     weights = _array(layer.conv.weight).reshape(len(supports), -1, h.shape[1])
     summed = sum(c @ h @ w.T for c, w in zip(supports, weights, strict=True))
+    summed = np.maximum(summed + _array(layer.bias), 0)
+    if layer.left is None:
+        return summed
     product = np.tanh(_through(layer.left, h)) * np.tanh(_through(layer.right, h))
-    return np.hstack([np.maximum(summed + _array(layer.bias), 0), product])
+    return np.hstack([summed, product])
 
 
 def _layer1(layer, h, adjacency):
@@ -133,17 +137,27 @@ def _layer1(layer, h, adjacency):
     return np.hstack([np.maximum(_through(layer.own, h), 0), np.maximum(summed, 0), product])
 
 
+def _normalized(norm, rows):
+    rows = (rows - _array(norm.running_mean)) / np.sqrt(_array(norm.running_var) + norm.eps)
+    return rows * _array(norm.weight) + _array(norm.bias)
+
+
 def _reference(model, graph):
     h = np.eye(3)[list(graph[0])]
     chosen = model.settings
-    for layer, norm in zip(model.layers, model.norms, strict=True):
+    for at, layer in enumerate(model.layers):
         if chosen.kind == Kind.GNNML1:
             h = _layer1(layer, h, _adjacency(graph))
         else:
             spectrum = {"bands": chosen.bands, "sharpness": chosen.sharpness, "hops": chosen.hops}
             h = _layer3(layer, h, _dense(graph, **spectrum))
-        h = (h - _array(norm.running_mean)) / np.sqrt(_array(norm.running_var) + norm.eps)
-        h = h * _array(norm.weight) + _array(norm.bias)
+        if chosen.design == Design.MUTAG:
+            h = _normalized(model.norms[at], h)
+    if chosen.design == Design.PROTEINS:
+        return _through(model.classifier, np.hstack([h.mean(0), h.max(0)]))
+    if chosen.design == Design.ENZYMES:
+        read = _normalized(model.read_norm, np.hstack([h.sum(0), h.max(0)]))
+        return _through(model.classifier, read)
     hidden = np.maximum(_through(model.classifier.first, h.mean(0)), 0)
     return _through(model.classifier.second, hidden)
 
@@ -152,9 +166,13 @@ def _reference(model, graph):
     "chosen",
     [
         {},
-        {"learn_supports": False, "bands": 2},
-        {"hops": 2, "sharpness": 1.0},
+        {"learn_supports": True},
+        {"bands": 2},
+        {"hops": 2, "sharpness": 1.0, "learn_supports": True},
         {"kind": Kind.GNNML1},
+        {"design": Design.PROTEINS},
+        {"design": Design.ENZYMES},
+        {"design": Design.ENZYMES, "kind": Kind.GNNML1},
     ],
 )
 def test_logits_are_those_of_a_computation_by_hand(chosen):
@@ -162,11 +180,41 @@ def test_logits_are_those_of_a_computation_by_hand(chosen):
     dataset = dataset_of(graphs)
     model = model_of("gnnml", dataset, layers=2, width=4, **chosen)
     with torch.no_grad():  # so that the statistics and the biases count
-        for each in [*model.norms.buffers(), *model.parameters()]:
+        for each in [*model.buffers(), *model.parameters()]:
             if each.is_floating_point():
                 each.add_(0.1 * torch.rand_like(each))
     expected = np.stack([_reference(model, each) for each in graphs])
     np.testing.assert_allclose(logits_of(model, dataset), expected, rtol=1e-5, atol=1e-5)
+
+
+def test_defaults_and_grid_have_what_the_authors_scripts_have():
+    assert GNNMLSettings() == GNNMLSettings(
+        layers=3, width=24, hidden=32, dropout=0.0, learn_supports=False, design=Design.MUTAG
+    )
+    scripts = [("mutag", 3, 24, 0.0), ("proteins", 2, 64, 0.1), ("enzymes", 4, 64, 0.1)]
+    for chosen in scripts:
+        for name, value in zip(("design", "layers", "width", "dropout"), chosen, strict=True):
+            assert value in gnnml.MODEL.grid[name]
+    assert "learn_supports" not in gnnml.MODEL.grid
+
+
+@pytest.mark.parametrize("design", [Design.PROTEINS, Design.ENZYMES])
+def test_layers_of_the_other_designs_have_neither_products_nor_normalization(design):
+    model = model_of("gnnml", dataset_of([KITE]), design=design, width=4)
+    assert len(model.norms) == 0
+    assert all(layer.left is None and layer.right is None for layer in model.layers)
+    assert model.classifier.in_features == 2 * 4
+
+
+def test_dropout_is_on_the_inputs_of_layers():
+    dataset = dataset_of([KITE])
+    model = model_of("gnnml", dataset, design=Design.PROTEINS, dropout=0.5).train()
+    torch.manual_seed(0)
+    seen = []
+    for layer in model.layers:
+        layer.register_forward_pre_hook(lambda _, given: seen.append(given[0]))
+    model(graphs_of(dataset))
+    assert {*seen[0].flatten().tolist()} == {0, 2}  # of labels: left out, or scaled by 1 / (1 - p)
 
 
 @pytest.mark.parametrize("learned", [False, True])
@@ -201,3 +249,8 @@ def test_it_learns_what_is_beyond_1_wl():
 def test_settings_out_of_range_are_refused(wrong):
     with pytest.raises(InputError, match=next(iter(wrong))):
         GNNMLSettings(**wrong)
+
+
+def test_an_unknown_design_is_refused():
+    with pytest.raises(InputError, match="design must be mutag, proteins, enzymes, not cora"):
+        GNNMLSettings(design="cora")

@@ -69,6 +69,14 @@ def test_members_with_all_others_as_neighbors_are_marked():
     assert marked == {(0, 1, 2): [1, 1, 1], (0, 2, 3): [0, 1, 0], (1, 2, 3): [0, 1, 0]}
 
 
+def test_a_new_node_has_to_be_adjacent_to_the_one_that_it_replaces():
+    """What the authors' code calls malkin; by its "local", {0, 1} would be beside {0, 2}, too."""
+    path = ([0] * 3, [(0, 1), (0, 2)])
+    sets = sets_of(graphs_of(dataset_of([path, SINGLE])), 2)
+    assert _members(sets, 2) == [(0, 1), (0, 2), (1, 2)]
+    assert sets.neighbor_mean(torch.eye(3)).tolist() == [[0, 0, 1], [0, 0, 1], [0.5, 0.5, 0]]
+
+
 @pytest.mark.parametrize("k", [2, 3])
 @pytest.mark.parametrize(
     "graphs",

@@ -99,6 +99,18 @@ def test_the_forward_pass_is_the_equations_written_out(both_directions):
     torch.testing.assert_close(logits_of(model, dataset), expected, rtol=1e-5, atol=1e-5)
 
 
+def test_weights_start_as_in_the_authors_code():
+    """0.02 in the layers, too: their code draws them again without the root of the layers."""
+    model = model_of("tokengt", dataset_of([KITE]), layers=9, width=64)
+    linears = [each for each in model.layers.modules() if isinstance(each, torch.nn.Linear)]
+    assert len(linears) == 9 * 5
+    for linear in (model.identify, *linears):
+        assert float(linear.weight.detach().std()) == pytest.approx(0.02, rel=0.1)
+    for table in (model.encoder.weight, model.types, model.graph_token):
+        assert float(table.detach().std()) == pytest.approx(0.02, rel=0.3)
+    assert not any(each.bias.any() for each in (model.encoder, *linears))
+
+
 def test_a_step_in_runs_gives_what_it_gives_at_once(monkeypatch):
     dataset = dataset_of(ALL)
     model = model_of("tokengt", dataset)

@@ -422,11 +422,11 @@ def test_another_model_is_searched_in_the_ranges_of_its_own_paper() -> None:
 
 def test_learning_rates_of_a_model_s_own_paper_are_the_ends_of_a_range() -> None:
     pgcn = configure(model="pgcn")
-    assert default_space(pgcn, grid=False)["lr"] == Range(5e-4, 1e-3, log=True)
-    assert default_space(pgcn, grid=True)["lr"] == Choice((1e-3, 5e-4))
+    assert default_space(pgcn, grid=False)["lr"] == Range(1e-4, 5e-4, log=True)
+    assert default_space(pgcn, grid=True)["lr"] == Choice((5e-4, 1e-4))
     space, config = make_space(pgcn, {}, grid=False)
     # What its paper has one value of is settled.
-    assert set(space.parts) == {"lr", "layers", "width", "readout"}
+    assert set(space.parts) == {"lr", "layers", "operator", "readout"}
     assert config.training.weight_decay == 5e-4
     assert config.model.dropout == 0.5
 
@@ -495,9 +495,9 @@ def test_the_largest_and_the_smallest_of_another_model() -> None:
     )
     corners = space.corners(config)
     assert len(corners) == 4  # two readouts, two operators
-    assert {(each.model.layers, each.model.width) for each in corners} == {(5, 60)}
+    assert {(each.model.layers, each.model.width) for each in corners} == {(8, 50)}
     (least,) = space.smallest(config)
-    assert (least.model.layers, least.model.width) == (2, 30)
+    assert (least.model.layers, least.model.width) == (2, 50)
 
 
 def test_the_defaults_of_another_model_are_a_point_where_they_lie_inside() -> None:
