@@ -85,8 +85,8 @@ class ACMLayer(nn.Module):
         """[n, after] of h [n, before]."""
         # Filters act on nodes and weights on columns: weights first, as features can be many.
         channels = torch.matmul(h, self.weight)
-        channels = self.filtered(channels.relu() if self.order is Order.ACMII else channels, hops)
-        channels = channels.relu() if self.order is Order.ACM else channels
+        channels = self.filtered(channels.relu() if self.order == Order.ACMII else channels, hops)
+        channels = channels.relu() if self.order == Order.ACM else channels
         scores = torch.einsum("cnw,cw->nc", channels, self.score).sigmoid()
         share = (scores @ self.mix / self.temperature).softmax(1)
         return _CHANNELS * torch.einsum("nc,cnw->nw", share, channels)
@@ -126,7 +126,7 @@ def _numbers(settings: ACMSettings, load: Load) -> float:
     # Rows of a layer's width: the three channels (ACMII: before and after the filter), what mixes
     # them, and of all but the first layer the ReLU and the dropout before it. What the first layer
     # keeps of the features is left out: a load does not say how many there are.
-    channels = _CHANNELS * (2 if settings.order is Order.ACMII else 1) + 1
+    channels = _CHANNELS * (2 if settings.order == Order.ACMII else 1) + 1
     rows = channels * settings.layers + 2.5 * (settings.layers - 1)
     return load.nodes * settings.width * rows + 3 * (load.edges + load.graphs * settings.hidden)
 

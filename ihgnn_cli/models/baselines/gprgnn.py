@@ -62,7 +62,7 @@ class GPRGNNSettings(ModelSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.require("alpha", -1 if self.init is GammaInit.NPPR else 0, 1)
+        self.require("alpha", -1 if self.init == GammaInit.NPPR else 0, 1)
         if not 0 <= self.walk_dropout < 1:
             rate = f"{self.walk_dropout:g}"
             raise InputError(f"walk_dropout must be at least 0 and below 1, not {rate}.")
