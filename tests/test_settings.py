@@ -10,8 +10,12 @@ import numpy as np
 import pytest
 
 import ihgnn_cli
+from ihgnn_cli.data.features import node_features
+from ihgnn_cli.data.sources import locate, read
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.homophily.kinds import Measure
+from ihgnn_cli.homophily.measures import graph_homophily
 from ihgnn_cli.models.baselines.gin import GINSettings
 from ihgnn_cli.models.registry import find_model, model_names
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs
@@ -138,3 +142,13 @@ def test_choices_are_compared_by_value() -> None:
 def test_all_settings_are_checked() -> None:
     assert all(issubclass(each, Settings) for each in CLASSES)
     assert {each.name for each in fields(IHGNNSettings)} >= {"layers", "variant"}
+
+
+def test_functions_take_choices_as_text_and_refuse_others() -> None:
+    data = read(locate("MUTAG", offline=True))
+    edge = graph_homophily(data, "edge")  # type: ignore[arg-type]
+    np.testing.assert_array_equal(edge, graph_homophily(data, Measure.EDGE))
+    with pytest.raises(InputError, match="measure is one of node, edge, adjusted, not 'edgy'"):
+        graph_homophily(data, "edgy")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="features is one of"):
+        node_features(data, "colours")  # type: ignore[arg-type]

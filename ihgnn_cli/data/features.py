@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.settings import checked
 
 
 class Features(StrEnum):
@@ -25,7 +26,7 @@ def node_features(dataset: GraphDataset, kind: Features = Features.LABELS) -> ND
     Raises:
         InputError: attributes are asked for, and the data set has none.
     """
-    kind = Features(kind)
+    kind = checked("features", kind, Features)
     blocks = []
     if kind != Features.LABELS:
         if dataset.node_attributes is None:

@@ -14,6 +14,7 @@ from ihgnn_cli.data.build import Coded, ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, vocabulary
 from ihgnn_cli.data.features import Features, node_features, one_hot
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.settings import checked
 
 
 class FeatureColumns(StrEnum):
@@ -118,7 +119,9 @@ def to_pyg(dataset: GraphDataset, features: Features | None = None) -> PygGraphs
     has: labels, attributes or both, and no `x` where the labels are only degrees. `edge_attr`
     holds edge attributes and then one-hot edge labels. `from_pyg` gives the same data set back.
     """
-    features = _own_features(dataset) if features is None else Features(features)
+    features = (
+        _own_features(dataset) if features is None else checked("features", features, Features)
+    )
     x = None if features is None else torch.tensor(node_features(dataset, features))
     edge_index = torch.tensor(dataset.edge_index())
     edge_attr = _edge_attr(dataset)
@@ -244,6 +247,7 @@ def _understood(
     joint: bool,
 ) -> tuple[NDArray[np.float32] | None, Coded | None]:
     """Attributes and labels in a feature matrix; `joint`: several labels a row make one."""
+    columns = checked("columns", columns, FeatureColumns)
     if table is None or not table.shape[1]:
         return None, None
     if columns == FeatureColumns.ATTRIBUTES or attribute_columns >= table.shape[1]:

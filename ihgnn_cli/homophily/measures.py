@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.homophily.kinds import Measure
+from ihgnn_cli.settings import checked
 
 Number = TypeVar("Number", np.int64, np.float64)
 
@@ -54,7 +55,12 @@ def node_homophily(dataset: GraphDataset) -> NDArray[np.float64]:
 
 
 def graph_homophily(dataset: GraphDataset, measure: Measure = Measure.NODE) -> NDArray[np.float64]:
-    """[G] the homophily of each graph; beta (equation 2) for the default measure."""
+    """[G] the homophily of each graph; beta (equation 2) for the default measure.
+
+    Raises:
+        InputError: there is no such measure.
+    """
+    measure = checked("measure", measure, Measure)
     if measure == Measure.NODE:
         beta: NDArray[np.float64] = _per_graph(dataset, node_homophily(dataset))
         beta /= np.diff(dataset.node_ptr)

@@ -13,6 +13,7 @@ from ihgnn_cli.data.recode import UNKNOWN, Recoded, recoded, some_values
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.measures import graph_homophily
 from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.settings import checked
 from ihgnn_cli.training.kinds import Part
 from ihgnn_cli.training.metrics import (
     HomophilyBin,
@@ -67,7 +68,7 @@ def evaluate(
     """
     card = classifier.card
     own = dataset.fingerprint == card.fingerprint
-    part = part or (Part.TEST if own else Part.ALL)
+    part = checked("part", part or (Part.TEST if own else Part.ALL), Part)
     graphs = _graphs(card, dataset, part, own)
     words = in_words_of(card, dataset)
     _refuse_unknown_classes(card, words, dataset, graphs)
