@@ -50,7 +50,7 @@ def load_task(name: str) -> Task:
 
 def task_on(dataset: "GraphDataset") -> Task:
     """The task on these graphs."""
-    from ihgnn_cli.data.folds import draw_folds
+    from ihgnn_cli.data.splits import draw_folds
     from ihgnn_cli.models.settings import IHGNNSettings, Inputs
 
     classes = len(dataset.class_values)
@@ -66,7 +66,7 @@ def stack(task: Task, members: int = 1) -> "Stack":
     """So many models of ours, one after the other on each fold."""
     import torch
 
-    from ihgnn_cli.data.batches import GraphStore
+    from ihgnn_cli.data.batching import GraphStore
     from ihgnn_cli.data.features import Features
     from ihgnn_cli.models.ihgnn import IHGNN
     from ihgnn_cli.training.seeds import generator

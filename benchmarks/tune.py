@@ -88,8 +88,8 @@ def sequential(name: str, epochs: str, folder: str) -> dict[str, Any]:
 
     import optuna
 
-    from ihgnn_cli.data.batches import GraphStore
-    from ihgnn_cli.data.split_choice import choose
+    from ihgnn_cli.data.batching import GraphStore
+    from ihgnn_cli.data.splits import load_split
     from ihgnn_cli.models.card import inputs_of
     from ihgnn_cli.selection.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
     from ihgnn_cli.training.cohort import new_cohort
@@ -100,7 +100,7 @@ def sequential(name: str, epochs: str, folder: str) -> dict[str, Any]:
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     config, data = load_data(configure(overrides={"dataset": name, "epochs": int(epochs)}))
-    split = choose(config.data.split, data, config.training.seed)
+    split = load_split(config.data.split, data, config.training.seed)
     with (Path(folder) / "trials.csv").open(encoding="utf-8", newline="") as stream:
         rows = list(csv.DictReader(stream))
     device = resolve_device("cpu")

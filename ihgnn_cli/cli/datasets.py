@@ -7,7 +7,7 @@ import typer
 from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, complete_dataset
 
 if TYPE_CHECKING:
-    from ihgnn_cli.data.listing import Listed
+    from ihgnn_cli.data.sources.listing import Listed
 
 app = typer.Typer(
     help="List data sets; check files; fetch data sets before going offline.",
@@ -35,8 +35,8 @@ def list_datasets(
     from dataclasses import asdict
 
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.listing import list_downloadable, list_local
-    from ihgnn_cli.data.synthetic_text import EXAMPLE
+    from ihgnn_cli.data.sources.listing import list_downloadable, list_local
+    from ihgnn_cli.data.sources.synthetic_spec import EXAMPLE
     from ihgnn_cli.paths import data_root as resolved
 
     root = resolved(data_root)
@@ -166,8 +166,8 @@ def fetch(
 ) -> None:
     """Download data sets into the data root, where later commands find them offline."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.download import check_whole
     from ihgnn_cli.data.sources import Origin, locate_by_name
+    from ihgnn_cli.data.sources.download import check_whole
     from ihgnn_cli.errors import IhgnnError
 
     fetched: list[dict[str, object]] = []

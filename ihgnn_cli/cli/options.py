@@ -13,8 +13,8 @@ if TYPE_CHECKING:
 
 def complete_dataset(incomplete: str) -> list[str]:
     """Names that the shell may offer for a data set."""
-    from ihgnn_cli.data.catalogue import catalogue
-    from ihgnn_cli.data.synthetic_spec import PREFIX
+    from ihgnn_cli.data.sources.catalogue import catalogue
+    from ihgnn_cli.data.sources.synthetic_spec import PREFIX
     from ihgnn_cli.paths import data_root
 
     root = data_root()

@@ -127,8 +127,8 @@ def _batches(
 ) -> "Iterator[Iterator[GraphBatch]]":
     """The graphs that were asked for: a stream of lines, or a data set as a whole."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.jsonl import SUFFIX
-    from ihgnn_cli.data.lines import lines_as_they_come
+    from ihgnn_cli.data.readers.jsonl import SUFFIX
+    from ihgnn_cli.data.readers.lines import lines_as_they_come
     from ihgnn_cli.data.sources import Origin, read
     from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_lines
     from ihgnn_cli.training.prediction import batches_of

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ihgnn_cli.cli import console, reproduce_display
-from ihgnn_cli.data.listing import list_local
 from ihgnn_cli.data.sources import locate
+from ihgnn_cli.data.sources.listing import list_local
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.paths import data_root as default_data_root

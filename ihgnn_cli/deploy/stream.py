@@ -4,9 +4,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from ihgnn_cli.data.jsongraph import GraphError, JsonGraph, check_graph, parse_graph
-from ihgnn_cli.data.lines import MAX_LINE
-from ihgnn_cli.data.text import NOT_TEXT, SAVE_AS_TEXT
+from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph, check_graph, parse_graph
+from ihgnn_cli.data.readers.lines import MAX_LINE
+from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.errors import DataError, Problem
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.encoding import check_fits, encoded
@@ -24,7 +24,7 @@ Arrival = tuple[Origin, bytes | Mapping[str, Any]]
 
 
 def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | None]:
-    """The graphs of lines (see `data.lines`); blank ones are none, and are not counted."""
+    """The graphs of lines (see `data.readers.lines`); blank ones are none, and are not counted."""
     number = 0
     line = 0
     for content in lines:

@@ -13,7 +13,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from ihgnn_cli.data.batch import Batch
+from ihgnn_cli.data.batching import Batch
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.graphs import Graphs, member_graphs
 from ihgnn_cli.models.mlp import Generators

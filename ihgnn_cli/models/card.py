@@ -9,9 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value
+from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, graph_digests
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.identity import graph_digests
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.models.settings import Inputs
 

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, offsets, vocabulary
-from ihgnn_cli.data.edges import symmetric
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.jsongraph import GraphError, JsonGraph
+from ihgnn_cli.data.readers.edges import symmetric
+from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph
 from ihgnn_cli.data.recode import UNKNOWN, positions
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.words import counted

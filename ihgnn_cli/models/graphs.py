@@ -10,7 +10,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor
 
-from ihgnn_cli.data.batch import Batch
+from ihgnn_cli.data.batching import Batch
 
 Derived = tuple[Tensor, ...]
 """What a model computes of one graph, once and for all."""

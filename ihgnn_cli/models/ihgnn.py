@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batch import Batch
+from ihgnn_cli.data.batching import Batch
 from ihgnn_cli.models.aggregation import AdaptiveSum, LayerConcat
 from ihgnn_cli.models.layer import IHGNNLayer, InputLayer
 from ihgnn_cli.models.mlp import (

@@ -9,8 +9,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from ihgnn_cli.data.batch import Batch, Layout
-from ihgnn_cli.data.blocks import Block
+from ihgnn_cli.data.batching import Batch, ReadoutLayout
+from ihgnn_cli.data.batching.blocks import Block
 
 
 def neighbor_sum(h: Tensor, batch: Batch) -> Tensor:
@@ -57,7 +57,7 @@ def graph_sum_back(gradient: Tensor, batch: Batch) -> Tensor:
     return to_h.view(*batch.size.shape, -1) * batch.size.unsqueeze(-1)
 
 
-def sorted_slots(key: Tensor, layout: Layout) -> Tensor:
+def sorted_slots(key: Tensor, layout: ReadoutLayout) -> Tensor:
     """[n] the place of each node in the readout when each graph's nodes ascend in `key` [S, R]."""
     # One sort by graph and then by key: a float's bits, turned so that they compare as integers.
     bits = (key.float().reshape(-1).index_select(0, layout.row) + 0.0).view(torch.int32)
@@ -70,19 +70,19 @@ def sorted_slots(key: Tensor, layout: Layout) -> Tensor:
     return layout.slot.index_select(0, begin.index_select(0, layout.node) + layout.within)
 
 
-def placed(h: Tensor, slot: Tensor, layout: Layout) -> Tensor:
+def placed(h: Tensor, slot: Tensor, layout: ReadoutLayout) -> Tensor:
     """[slots + 1, d] the nodes in their places, other places 0; nodes beyond m in the last."""
     places = h.new_zeros(h.shape[0] * layout.slots + 1, h.shape[-1])
     rows = h.reshape(-1, h.shape[-1]).index_select(0, layout.node_row)
     return places.index_copy_(0, slot, rows)
 
 
-def placed_back(gradient: Tensor, slot: Tensor, layout: Layout) -> Tensor:
+def placed_back(gradient: Tensor, slot: Tensor, layout: ReadoutLayout) -> Tensor:
     """[S * R, d] the gradient to the rows: the sum over each row's nodes."""
     return _bag_sums(gradient, slot, layout.node_ptr)
 
 
-def by_block(places: Tensor, layout: Layout, members: int) -> Iterator[tuple[Block, Tensor]]:
+def by_block(places: Tensor, layout: ReadoutLayout, members: int) -> Iterator[tuple[Block, Tensor]]:
     """Each block of ranks with its part of the places: [S, graphs, ranks * d]."""
     start = 0
     for block in layout.blocks:

@@ -11,7 +11,7 @@ heterophily) and also show both together (integration, for homophily).
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batch import Batch
+from ihgnn_cli.data.batching import Batch
 from ihgnn_cli.models.kernels import (
     label_lookup,
     label_lookup_back,

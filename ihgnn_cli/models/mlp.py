@@ -14,7 +14,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batch import Batch
+from ihgnn_cli.data.batching import Batch
 
 EPS = 1e-5
 MOMENTUM = 0.1

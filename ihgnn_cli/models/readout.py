@@ -8,7 +8,7 @@ m · width entries, of which the classifier makes its hidden layer.
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batch import Batch
+from ihgnn_cli.data.batching import Batch
 from ihgnn_cli.models.kernels import (
     by_block,
     graph_sum,

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.folds import PROTOCOL_FOLDS, Fold, draw_folds, read_fold_file
+from ihgnn_cli.data.splits import PROTOCOL_FOLDS, Fold, draw_folds, read_fold_file
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.paths import expanded

@@ -12,7 +12,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.folds import Fold, fold_file, write_fold_file
+from ihgnn_cli.data.splits import Fold, fold_file, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import cannot_write, clock_of, exclusive, remove_parts, written_whole
 from ihgnn_cli.jsonable import jsonable

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from ihgnn_cli.data.folds import Fold
+from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.selection.grid import Configuration
 from ihgnn_cli.selection.units import Stage, Unit

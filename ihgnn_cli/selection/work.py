@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import torch
 
-from ihgnn_cli.data.batches import GraphStore
+from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.folds import Fold
-from ihgnn_cli.data.splits import Split
+from ihgnn_cli.data.splits import Fold, Split
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.models.card import inputs_of

@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ihgnn_cli.data.batches import GraphStore
+from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.models.settings import Inputs
 from ihgnn_cli.training.checkpoint import build
 from ihgnn_cli.training.config import RunConfig

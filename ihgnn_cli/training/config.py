@@ -17,7 +17,7 @@ from typing import Any
 
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.sources import is_own_name
-from ihgnn_cli.data.split_choice import HOLDOUT, file_readings, is_drawn
+from ihgnn_cli.data.splits import HOLDOUT, file_readings, is_drawn
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.models.registry import IHGNN, find_model
@@ -48,7 +48,7 @@ class DataSettings(Settings):
     """A name or a path."""
     features: Features = Features.LABELS
     split: str = HOLDOUT
-    """`holdout`, `fold:N`, or a file of splits: see `data.split_choice.choose`."""
+    """`holdout`, `fold:N`, or a file of splits: see `data.splits.load_split`."""
     split_from: str = ""
     """For the record: the file that the split of a run folder was taken from."""
 

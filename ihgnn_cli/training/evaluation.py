@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.dataset import GraphDataset, LabelSource
+from ihgnn_cli.data.dataset import GraphDataset, LabelSource, graph_digests
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.identity import graph_digests
 from ihgnn_cli.data.recode import UNKNOWN, Recoded, recoded, some_values
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.measures import graph_homophily

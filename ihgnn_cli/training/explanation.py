@@ -7,7 +7,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ihgnn_cli.data.batches import GraphStore
+from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset, Value
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.errors import InputError

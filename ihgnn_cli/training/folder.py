@@ -14,8 +14,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ihgnn_cli.data.folds import Fold, write_fold_file
-from ihgnn_cli.data.splits import Split
+from ihgnn_cli.data.splits import Fold, Split, write_fold_file
 from ihgnn_cli.errors import InputError, InUseError
 from ihgnn_cli.files import cannot_write, written_whole
 from ihgnn_cli.jsonable import jsonable

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from ihgnn_cli.data.batches import GraphStore
+from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.sources import Origin, locate, read

@@ -14,8 +14,7 @@ from typing import Any
 import torch
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.split_choice import choose, is_drawn
-from ihgnn_cli.data.splits import Split
+from ihgnn_cli.data.splits import Split, is_drawn, load_split
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import locked, remove_parts
 from ihgnn_cli.models.card import ModelCard, Snapshot, describe
@@ -91,7 +90,7 @@ def prepare(
     config, dataset = load_data(config, data_root=data_root, offline=offline, progress=progress)
     text = config.data.split if folder is None else str(folder / folders.SPLITS)
     require_room(config, dataset, device)
-    split = choose(text, dataset, config.training.seed)
+    split = load_split(text, dataset, config.training.seed)
     config = replace(config, training=replace(config.training, device=str(device)))
     card = describe(config.data.dataset, dataset, config.data.features, split)
     return Prepared(config, dataset, card, device)

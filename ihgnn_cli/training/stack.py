@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
-from ihgnn_cli.data.batches import Batch, GraphStore, Positions
+from ihgnn_cli.data.batching import Batch, GraphStore, Positions
 from ihgnn_cli.data.dataset import offsets
 from ihgnn_cli.training.seeds import generator
 

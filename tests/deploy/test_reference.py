@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny_models import ALL, AUTHORS, CPU, PATH, SMALL, dataset, torch_logits, untrained
 
-from ihgnn_cli.data.batches import GraphStore
+from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.models.settings import Variant
 

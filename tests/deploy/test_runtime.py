@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.jsonl_write import write_jsonl
+from ihgnn_cli.data.readers.jsonl import write_jsonl
 from ihgnn_cli.deploy import Prediction, load
 from ihgnn_cli.deploy.stream import collected, of_objects
 from ihgnn_cli.errors import DataError, InputError, Problem

@@ -14,7 +14,7 @@ import pytest
 from refusals import assert_refused
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.jsonl_write import write_jsonl
+from ihgnn_cli.data.readers.jsonl import write_jsonl
 
 ON_CPU = ("--device", "cpu")
 TIMEOUT = 120

@@ -14,7 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
-from ihgnn_cli.data.batches import GraphStore
+from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.sources import locate, read
 from ihgnn_cli.models.ihgnn import IHGNN

@@ -10,9 +10,8 @@ import pytest
 
 from ihgnn_cli.data import Features, GraphDataset, load_dataset
 from ihgnn_cli.data.dataset import LabelSource
-from ihgnn_cli.data.jsongraph import GraphError, JsonGraph, check_graph, parse_graph
-from ihgnn_cli.data.jsonl import read_jsonl
-from ihgnn_cli.data.jsonl_write import write_jsonl
+from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph, check_graph, parse_graph
+from ihgnn_cli.data.readers.jsonl import read_jsonl, write_jsonl
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.models.card import ModelCard, describe

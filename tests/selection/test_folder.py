@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ihgnn_cli.data.folds import draw_folds, fold_file, read_fold_file
+from ihgnn_cli.data.splits import draw_folds, fold_file, read_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import exclusive
 from ihgnn_cli.selection import folder as folders

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 import torch
 
-from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.folds import draw_folds
+from ihgnn_cli.data.readers.build import ListedGraphs, build
+from ihgnn_cli.data.splits import draw_folds
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
 from ihgnn_cli.selection.executor import Executor
 from ihgnn_cli.selection.grid import Configuration

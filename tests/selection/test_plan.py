@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ihgnn_cli.data.folds import Fold, draw_folds
+from ihgnn_cli.data.splits import Fold, draw_folds
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.selection.grid import Configuration, grid
 from ihgnn_cli.selection.plan import Bundle, Protocol, bundles, final_units, selection_units

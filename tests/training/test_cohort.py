@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batches import Batch, GraphStore
+from ihgnn_cli.data.batching import Batch, GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.models.card import inputs_of

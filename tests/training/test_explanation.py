@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batches import GraphStore
+from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.data.splits import holdout

@@ -16,8 +16,7 @@ from typing import Any
 import torch
 from optuna.trial import TrialState
 
-from ihgnn_cli.data.folds import Fold, write_fold_file
-from ihgnn_cli.data.split_choice import is_drawn
+from ihgnn_cli.data.splits import Fold, is_drawn, write_fold_file
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import cannot_write, written_whole
 from ihgnn_cli.jsonable import jsonable

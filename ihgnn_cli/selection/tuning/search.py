@@ -14,9 +14,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.folds import inner_folds
-from ihgnn_cli.data.split_choice import choose
-from ihgnn_cli.data.splits import Split
+from ihgnn_cli.data.splits import Split, inner_folds, load_split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import exclusive
 from ihgnn_cli.jsonable import jsonable
@@ -122,7 +120,7 @@ def prepare(
     seed, epochs = config.training.seed, config.training.epochs
     if interval is not None and not 1 <= interval <= epochs:
         raise InputError(f"--report-every must be from 1 to {epochs} (epochs), not {interval}.")
-    split = choose(config.data.split, dataset, seed)
+    split = load_split(config.data.split, dataset, seed)
     return Search(
         config,
         space,

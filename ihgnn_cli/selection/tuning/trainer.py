@@ -13,7 +13,7 @@ from multiprocessing.connection import Connection
 
 import torch
 
-from ihgnn_cli.data.batches import GraphStore, Positions
+from ihgnn_cli.data.batching import GraphStore, Positions
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.selection.processes import tell

@@ -10,7 +10,7 @@ import torch
 from optuna.trial import TrialState
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.split_choice import choose
+from ihgnn_cli.data.splits import load_split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.selection.tuning.folder import (
     BEST,
@@ -72,7 +72,7 @@ def test_a_search_begins_in_a_new_folder_and_finds_it_again(tmp_path: Path) -> N
 def test_the_split_of_the_final_run_lies_in_the_folder(tmp_path: Path) -> None:
     search = make_search(split="fold:3")
     begin(search, tmp_path)
-    found = choose(str(tmp_path / SPLITS), search.dataset, 0)
+    found = load_split(str(tmp_path / SPLITS), search.dataset, 0)
     assert found.digest == search.split.digest
 
 
@@ -145,7 +145,7 @@ def test_a_folder_that_is_just_being_begun_is_no_other(tmp_path: Path, left: lis
         (tmp_path / name).touch()
     begin(search, tmp_path)
     assert json.loads((tmp_path / JOB).read_text())["identity"] == search.identity
-    assert choose(str(tmp_path / SPLITS), search.dataset, 0).digest == search.split.digest
+    assert load_split(str(tmp_path / SPLITS), search.dataset, 0).digest == search.split.digest
 
 
 @pytest.mark.parametrize("content", ["", "[]", "{}", "nonsense", "[" * 100_000, "\x00"])
@@ -172,7 +172,7 @@ def test_a_split_that_is_drawn_is_drawn_again_from_its_name(tmp_path: Path) -> N
     begin(search, tmp_path)
     again = configure(file=write_best(search.config, tmp_path))
     assert again == search.config
-    found = choose(again.data.split, search.dataset, again.training.seed)
+    found = load_split(again.data.split, search.dataset, again.training.seed)
     assert found.digest == search.split.digest
 
 
@@ -188,7 +188,7 @@ def test_a_split_of_a_file_goes_with_the_folder(tmp_path: Path) -> None:
     again = configure(file=tmp_path / "moved" / BEST)
     assert again.data.split == str(tmp_path / "moved" / SPLITS)
     assert again.data.split_from == str(given)
-    assert choose(again.data.split, search.dataset, 0).digest == search.split.digest
+    assert load_split(again.data.split, search.dataset, 0).digest == search.split.digest
     assert (again.model, again.training) == (search.config.model, search.config.training)
 
 

@@ -11,9 +11,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import GraphDataset, load_dataset
-from ihgnn_cli.data.folds import inner_folds
-from ihgnn_cli.data.split_choice import choose
-from ihgnn_cli.data.splits import Split
+from ihgnn_cli.data.splits import Split, inner_folds, load_split
 from ihgnn_cli.selection.tuning.trainer import (
     DIVERGED,
     OUT_OF_MEMORY,
@@ -38,7 +36,7 @@ CPU = torch.device("cpu")
 @cache
 def data() -> tuple[GraphDataset, Split]:
     dataset = load_dataset("MUTAG")
-    return dataset, choose("holdout", dataset, 0)
+    return dataset, load_split("holdout", dataset, 0)
 
 
 def make_task(*, inner: int = 1, interval: int = 1) -> Task:

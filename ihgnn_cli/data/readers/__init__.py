@@ -1,0 +1,1 @@
+"""Readers: raw text to a `GraphDataset`, or every reason why not."""

@@ -1,0 +1,89 @@
+"""The last step of every reader: listed edges and columns become a `GraphDataset`."""
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, offsets, vocabulary
+from ihgnn_cli.data.readers.edges import SimpleEdges, count_conflicts, simplify
+
+Coded = tuple[NDArray[np.int32], tuple[Value, ...]]
+"""Positions in a vocabulary, and the vocabulary."""
+
+
+@dataclass(frozen=True)
+class ListedGraphs:
+    """Graphs as a file lists them: checked, but edges in any order, repeated or one-directional."""
+
+    name: str
+    sizes: NDArray[np.integer]
+    """[G] nodes of each graph; a graph's nodes stand together, numbered through the data set."""
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    classes: Coded
+    node_labels: Coded | None = None
+    node_attributes: NDArray[np.float32] | None = None
+    edge_labels: Coded | None = None
+    edge_attributes: NDArray[np.float32] | None = None
+    undirected: bool = False
+    """Each edge is listed once by definition of the format."""
+    reordered_nodes: int = 0
+    keep_edge_values: bool = False
+    """The vocabulary of edge labels is known beforehand, and stays whole."""
+
+
+def build(listed: ListedGraphs) -> GraphDataset:
+    """Make the graphs simple and undirected; without node labels, the degree is the label."""
+    columns = [
+        column
+        for column in (listed.edge_labels and listed.edge_labels[0], listed.edge_attributes)
+        if column is not None
+    ]
+    simple = simplify(
+        listed.source,
+        listed.target,
+        int(listed.sizes.sum()),
+        keep_lines=bool(columns),
+        undirected=listed.undirected,
+    )
+    conflicts = 0
+    if columns and simple.notes.duplicate_edges:
+        conflicts = count_conflicts(simple, listed.source, listed.target, np.column_stack(columns))
+    labels = listed.node_labels or vocabulary(np.diff(simple.neighbor_ptr))
+    edge_ids, edge_values = _of_edges(listed, simple)
+    return GraphDataset(
+        name=listed.name,
+        node_ptr=offsets(listed.sizes),
+        neighbor_ptr=simple.neighbor_ptr,
+        neighbors=simple.neighbors,
+        node_label=labels[0],
+        label_values=labels[1],
+        label_source=LabelSource.LABELS if listed.node_labels else LabelSource.DEGREE,
+        graph_class=listed.classes[0],
+        class_values=listed.classes[1],
+        node_attributes=listed.node_attributes,
+        edge_label=edge_ids,
+        edge_label_values=edge_values,
+        edge_attributes=listed.edge_attributes[simple.line]
+        if listed.edge_attributes is not None and len(simple.neighbors)
+        else None,
+        notes=replace(
+            simple.notes,
+            reordered_nodes=listed.reordered_nodes,
+            conflicting_duplicates=conflicts,
+        ),
+    )
+
+
+def _of_edges(
+    listed: ListedGraphs, simple: SimpleEdges
+) -> tuple[NDArray[np.int32] | None, tuple[Value, ...]]:
+    """Labels of the edges that remain, over the values that these still have."""
+    if listed.edge_labels is None or not len(simple.neighbors):
+        return None, ()
+    positions, values = listed.edge_labels
+    if listed.keep_edge_values:
+        return positions[simple.line], values
+    edge_label, used = vocabulary(positions[simple.line])
+    return edge_label, tuple(values[int(position)] for position in used)

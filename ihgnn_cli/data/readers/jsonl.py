@@ -1,0 +1,177 @@
+"""Read and write data sets as JSON lines, one graph per line (see `json_graph`)."""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value
+from ihgnn_cli.data.readers.build import Coded, ListedGraphs, build
+from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph, parse_graph
+from ihgnn_cli.data.readers.problems import ProblemList
+from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
+from ihgnn_cli.errors import DataError
+from ihgnn_cli.files import written_whole
+from ihgnn_cli.progress import Advance, silent
+from ihgnn_cli.words import counted
+
+SUFFIX = ".jsonl"
+
+
+def read_jsonl(path: Path, advance: Advance = silent) -> GraphDataset:
+    """Read a file of graphs as a data set; every graph needs a class.
+
+    Raises:
+        DataError: with every problem that was found, each with its line.
+    """
+    problems = ProblemList(path.name)
+    collected = _Collected()
+    with path.open("rb") as stream:
+        for number, raw in enumerate(stream, start=1):
+            advance(len(raw))
+            content = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+            if not content.strip():
+                continue
+            if b"\0" in content:
+                problems.add(number, NOT_TEXT, SAVE_AS_TEXT)
+                break
+            try:
+                collected.add(parse_graph(content))
+            except GraphError as error:
+                problems.add(number, error.message, error.remedy)
+    if not collected.sizes and not problems:
+        problems.add(None, "no graphs in it.", "Write one JSON object a line.")
+    if problems:
+        raise DataError(problems.all())
+    return build(collected.listed(path.stem))
+
+
+def write_jsonl(dataset: GraphDataset, path: Path | str) -> None:
+    """Write the file, whole or not at all."""
+    with (
+        written_whole(Path(path)) as temporary,
+        temporary.open("w", encoding="utf-8", newline="\n") as stream,
+    ):
+        for entry in _entries(dataset):
+            stream.write(json.dumps(entry, ensure_ascii=False) + "\n")
+
+
+@dataclass
+class _Collected:
+    """Columns that grow graph by graph."""
+
+    num_nodes: int = 0
+    sizes: list[int] = field(default_factory=list)
+    edges: list[tuple[int, int]] = field(default_factory=list)
+    edge_counts: list[int] = field(default_factory=list)
+    classes: list[Value] = field(default_factory=list)
+    node_labels: list[Value] = field(default_factory=list)
+    node_attributes: list[list[float]] = field(default_factory=list)
+    edge_labels: list[Value] = field(default_factory=list)
+    edge_attributes: list[list[float]] = field(default_factory=list)
+    shape: dict[str, object] = field(default_factory=dict)
+
+    def add(self, graph: JsonGraph) -> None:
+        if graph.graph_class is None:
+            raise GraphError("no class.", 'Add "class": an integer or a string.')
+        self._same("class", type(graph.graph_class).__name__)
+        self._same("node_labels", _kind(graph.node_labels))
+        self._same("edge_labels", _kind(graph.edge_labels), bool(graph.edges))
+        self._same("node_attributes", _width(graph.node_attributes))
+        self._same("edge_attributes", _width(graph.edge_attributes), bool(graph.edges))
+        self.num_nodes += graph.num_nodes
+        if self.num_nodes > np.iinfo(np.int32).max:
+            raise GraphError("more than 2**31 nodes up to here.", "Split the data set.")
+        self.sizes.append(graph.num_nodes)
+        self.edge_counts.append(len(graph.edges))
+        self.edges += graph.edges
+        self.classes.append(graph.graph_class)
+        self.node_labels += graph.node_labels or []
+        self.node_attributes += graph.node_attributes or []
+        self.edge_labels += graph.edge_labels or []
+        self.edge_attributes += graph.edge_attributes or []
+
+    def _same(self, key: str, shape: object, present: bool = True) -> None:
+        """Refuse what differs from the graphs before; graphs without edges say nothing of edges."""
+        if present and self.shape.setdefault(key, shape) != shape:
+            raise GraphError(
+                f"{key}: {_told(shape)} here, {_told(self.shape[key])} in graphs before.",
+                "Use the same throughout the file.",
+            )
+
+    def listed(self, name: str) -> ListedGraphs:
+        starts = np.cumsum([0, *self.sizes[:-1]])
+        pairs = np.array(self.edges, dtype=np.int64).reshape(-1, 2)
+        pairs += np.repeat(starts, self.edge_counts)[:, None]
+        return ListedGraphs(
+            name=name,
+            sizes=np.array(self.sizes, dtype=np.int64),
+            source=pairs[:, 0].astype(np.int32),
+            target=pairs[:, 1].astype(np.int32),
+            classes=_coded(self.classes),
+            node_labels=_coded(self.node_labels) if self.node_labels else None,
+            node_attributes=_matrix(self.node_attributes),
+            edge_labels=_coded(self.edge_labels) if self.edge_labels else None,
+            edge_attributes=_matrix(self.edge_attributes),
+            undirected=True,
+        )
+
+
+def _coded(values: Sequence[Value]) -> Coded:
+    distinct = sorted(set(values), key=lambda value: (isinstance(value, str), value))
+    position = {value: index for index, value in enumerate(distinct)}
+    return np.array([position[value] for value in values], dtype=np.int32), tuple(distinct)
+
+
+def _matrix(rows: list[list[float]]) -> NDArray[np.float32] | None:
+    return np.array(rows, dtype=np.float32) if rows else None
+
+
+def _kind(values: list[Value] | None) -> str:
+    return "nothing" if values is None else type(values[0]).__name__ if values else "str"
+
+
+def _width(rows: list[list[float]] | None) -> int:
+    return len(rows[0]) if rows else 0
+
+
+def _told(shape: object) -> str:
+    words = {"int": "integers", "str": "strings"}
+    return counted(shape, "number") if isinstance(shape, int) else words.get(str(shape), str(shape))
+
+
+def _entries(dataset: GraphDataset) -> Iterator[dict[str, object]]:
+    source, target = dataset.edge_index()
+    # An edge is written once, unless its label or attributes depend on the direction.
+    mirror = np.lexsort((source, target))
+    differs = np.zeros(len(source), dtype=bool)
+    for column in (dataset.edge_label, dataset.edge_attributes):
+        if column is not None:
+            unequal = column != column[mirror]
+            differs |= unequal.any(axis=tuple(range(1, unequal.ndim)))
+    for graph in range(len(dataset)):
+        nodes = slice(*dataset.node_ptr[graph : graph + 2].tolist())
+        span = slice(*dataset.edge_ptr[graph : graph + 2].tolist())
+        once = np.flatnonzero((source[span] < target[span]) | differs[span]) + span.start
+        pairs = np.stack([source[once], target[once]], axis=1) - nodes.start
+        entry: dict[str, object] = {}
+        if dataset.label_source == LabelSource.LABELS:
+            entry["node_labels"] = _decoded(dataset.node_label[nodes], dataset.label_values)
+        else:
+            entry["num_nodes"] = nodes.stop - nodes.start
+        entry["edges"] = pairs.tolist()
+        entry["class"] = dataset.class_values[dataset.graph_class[graph]]
+        if dataset.node_attributes is not None:
+            entry["node_attributes"] = dataset.node_attributes[nodes].tolist()
+        if dataset.edge_label is not None:
+            entry["edge_labels"] = _decoded(dataset.edge_label[once], dataset.edge_label_values)
+        if dataset.edge_attributes is not None:
+            entry["edge_attributes"] = dataset.edge_attributes[once].tolist()
+        yield entry
+
+
+def _decoded(positions: Iterable[int], values: tuple[Value, ...]) -> list[Value]:
+    return [values[position] for position in positions]

@@ -1,0 +1,171 @@
+"""Which data sets there are, and where: bundled, in the data root, or to be downloaded."""
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from ihgnn_cli.data.dataset import LabelSource
+from ihgnn_cli.data.readers import jsonl
+from ihgnn_cli.data.readers.problems import ProblemList
+from ihgnn_cli.data.readers.text import Table, count_fields, read_integers
+from ihgnn_cli.data.readers.tu_files import TUFiles, is_tu_folder, open_tu
+from ihgnn_cli.data.sources.catalogue import CatalogueEntry, catalogue
+from ihgnn_cli.data.sources.source import (
+    BUNDLED,
+    Origin,
+    Source,
+    bundled_folder,
+    find_in_root,
+    read,
+)
+from ihgnn_cli.errors import DataError, IhgnnError, InputError, Problem
+
+
+@dataclass(frozen=True)
+class Listed:
+    """A data set and what is known of it without reading its edges."""
+
+    name: str
+    where: Origin
+    path: Path | None
+    """`None` for one that would have to be downloaded."""
+    size_bytes: int | None
+    graphs: int | None
+    classes: int | None
+    has_node_labels: bool | None
+    """If not, the degree will be the label."""
+    node_labels: int | None
+    """How many, where the files are here to be counted."""
+    node_attributes: int | None
+    problem: str | None = None
+    """Why a local data set cannot be read."""
+    shadowed: bool = False
+    """Another data set of the same name comes first."""
+
+
+def list_local(root: Path) -> list[Listed]:
+    """The bundled data sets, and what the data root holds.
+
+    Raises:
+        InputError: the data root cannot be read.
+    """
+    found = [_describe(Source(name, Origin.BUNDLED, bundled_folder(name))) for name in BUNDLED]
+    try:
+        paths = sorted(root.iterdir(), key=lambda each: each.name.lower()) if root.is_dir() else []
+    except OSError as error:
+        raise InputError(f"Cannot read {root}: {error.strerror or error}.") from error
+    for path in paths:
+        name = path.name if path.is_dir() else path.stem
+        if _is_dataset(path):
+            each = _describe(Source(name, Origin.DATA_ROOT, path))
+            used = name not in BUNDLED and find_in_root(root, name) == path
+            found.append(replace(each, shadowed=not used))
+    return found
+
+
+def list_downloadable(but: set[str]) -> list[Listed]:
+    """The catalogue without the data sets that are here already."""
+    return [_of_catalogue(entry) for name, entry in catalogue().items() if name not in but]
+
+
+def _of_catalogue(entry: CatalogueEntry) -> Listed:
+    return Listed(
+        name=entry.name,
+        where=Origin.DOWNLOAD,
+        path=None,
+        size_bytes=None,
+        graphs=entry.graphs,
+        classes=entry.classes,
+        has_node_labels=entry.node_labels,
+        node_labels=None,
+        node_attributes=entry.node_attributes,
+    )
+
+
+def _is_dataset(path: Path) -> bool:
+    if path.name.startswith("."):
+        return False
+    try:
+        if path.is_dir():
+            return is_tu_folder(path)
+        return path.is_file() and path.suffix in (".zip", jsonl.SUFFIX)
+    except OSError:
+        return False
+
+
+def _describe(source: Source) -> Listed:
+    try:
+        if source.path.suffix == jsonl.SUFFIX:
+            return _of_jsonl(source)
+        return _of_tu(source, open_tu(source.path))
+    except DataError as error:
+        return _unreadable(source, error.problems[0].message)
+    except (IhgnnError, OSError) as error:
+        return _unreadable(source, str(error))
+
+
+def _unreadable(source: Source, reason: str) -> Listed:
+    return Listed(
+        source.name, source.origin, source.path, None, None, None, None, None, None, reason
+    )
+
+
+def _of_jsonl(source: Source) -> Listed:
+    dataset = read(source)
+    attributes = dataset.node_attributes
+    labelled = dataset.label_source == LabelSource.LABELS
+    return Listed(
+        name=source.name,
+        where=source.origin,
+        path=source.path,
+        size_bytes=source.path.stat().st_size,
+        graphs=len(dataset),
+        classes=len(dataset.class_values),
+        has_node_labels=labelled,
+        node_labels=len(dataset.label_values) if labelled else 0,
+        node_attributes=0 if attributes is None else attributes.shape[1],
+    )
+
+
+def _of_tu(source: Source, files: TUFiles) -> Listed:
+    """Counts from the small files alone: COLLAB's edges would take seconds."""
+    classes = _integers(files, "graph_labels")
+    labels = _integers(files, "node_labels") if "node_labels" in files else None
+    return Listed(
+        name=source.name,
+        where=source.origin,
+        path=source.path,
+        size_bytes=source.path.stat().st_size
+        if source.path.is_file()
+        else sum(files.parts.values()),
+        graphs=len(classes),
+        classes=_distinct(classes),
+        has_node_labels=labels is not None,
+        node_labels=0 if labels is None else _distinct(labels),
+        node_attributes=_columns(files, "node_attributes"),
+    )
+
+
+def _integers(files: TUFiles, part: str) -> Table:
+    if part not in files:
+        message = f"{files.file_name(part)} is missing."
+        raise DataError([Problem(files.file_name(part), None, message, "Add it.")])
+    problems = ProblemList(files.file_name(part))
+    with files.open(part) as stream:
+        table = read_integers(stream, problems)
+    if problems:
+        raise DataError(problems.all())
+    return table
+
+
+def _distinct(table: Table) -> int:
+    one_column = table.shape[1] == 1
+    return len(np.unique(table[:, 0]) if one_column else np.unique(table, axis=0))
+
+
+def _columns(files: TUFiles, part: str) -> int:
+    if part not in files:
+        return 0
+    with files.open(part) as stream:
+        return count_fields(stream.readline()) or 0

@@ -1,0 +1,237 @@
+"""Folds: drawn from a seed, read from a file, written to one.
+
+A file of folds has the form of the published ones (Errica et al., ICLR 2020), graphs counted from
+0 in the data set's order:
+
+    [{"test": [...], "model_selection": [{"train": [...], "validation": [...]}, ...]}, ...]
+"""
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ihgnn_cli.data.splits.split import Split, compact_json
+from ihgnn_cli.data.splits.stratify import by_class, random_bits, stratified
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.files import written_whole
+from ihgnn_cli.words import counted
+
+PROTOCOL_FOLDS = 10
+INNER_VALIDATION_SHARE = 0.1  # of the graphs that a fold does not test (Errica et al.)
+
+_FORM = '{"test": [...], "model_selection": [{"train": [...], "validation": [...]}]}'
+
+
+@dataclass(frozen=True, eq=False)
+class Fold:
+    """One fold: a test part, and one or several ways to split the rest into train and validation.
+
+    Raises:
+        InputError: there is no split, or two of them do not test the same graphs.
+    """
+
+    splits: tuple[Split, ...]
+
+    def __post_init__(self) -> None:
+        if not self.splits:
+            raise InputError("A fold has no splits. Give at least one.")
+        for number, split in enumerate(self.splits):
+            if not np.array_equal(split.test, self.test):
+                raise InputError(
+                    f"Split {number} of a fold tests other graphs than split 0. "
+                    "Give all splits of a fold the same test part."
+                )
+
+    @property
+    def test(self) -> NDArray[np.int64]:
+        """The graphs that the fold tests, whichever of its splits trains."""
+        return self.splits[0].test
+
+    def as_entry(self) -> dict[str, Any]:
+        """The fold as an entry of a file of folds."""
+        selection = [each for split in self.splits for each in split.as_fold()["model_selection"]]
+        return {"test": self.test.tolist(), "model_selection": selection}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the splits in their order; that of a single split is the split's own."""
+        return hashlib.sha256(compact_json(self.as_entry()).encode()).hexdigest()
+
+
+def draw_folds(
+    graph_class: NDArray[np.integer], seed: int, folds: int = PROTOCOL_FOLDS, inner: int = 1
+) -> list[Fold]:
+    """The folds of the protocol: each graph is tested once, and a tenth of the rest validates.
+
+    With two or more `inner` splits the rest is cut into as many parts instead, and each part
+    validates in one split; the test parts stay the same. Stratified: between two test parts, and
+    between two of these parts, sizes and the counts of each class differ by at most 1.
+
+    Raises:
+        InputError: there are fewer than two folds, no inner splits, or too few graphs for them.
+    """
+    _check_counts(len(graph_class), folds, inner)
+    random = random_bits(seed)
+    drawn = []
+    for test in _dealt(graph_class, folds, random):
+        rest = np.setdiff1d(np.arange(len(graph_class)), test)
+        validating = _validating(graph_class[rest], inner, random)
+        splits = [
+            Split(np.delete(rest, validation), rest[validation], test) for validation in validating
+        ]
+        drawn.append(Fold(tuple(splits)))
+    return drawn
+
+
+def inner_folds(
+    graph_class: NDArray[np.integer], split: Split, seed: int, inner: int
+) -> tuple[Split, ...]:
+    """A split with its graphs for training and validation dealt anew, into so many parts.
+
+    Each part validates once; test graphs stay what they are. With one part it is the split itself.
+
+    Raises:
+        InputError: there are too few graphs.
+    """
+    if inner == 1:
+        return (split,)
+    rest = np.union1d(split.train, split.validation)
+    if not 1 < inner <= len(rest):
+        raise InputError(
+            f"{counted(len(rest), 'graph')} for training and validation cannot be cut into "
+            f"{counted(inner, 'inner fold')}. Use 1 to {len(rest)}."
+        )
+    parts = _dealt(graph_class[rest], inner, random_bits(seed))
+    return tuple(Split(np.delete(rest, part), rest[part], split.test) for part in parts)
+
+
+def read_fold_file(path: Path, graphs: int) -> list[Fold]:
+    """Read a file of folds, or of one fold without the list, for a data set of so many graphs.
+
+    Raises:
+        InputError: the file cannot be read or is not in the form, a split does not hold all graphs
+            once, or a graph is in the test part of no fold or of two.
+    """
+    content = _read_json(path)
+    entries = content if isinstance(content, list) else [content]
+    if not entries:
+        raise InputError(f"{path} holds no folds. Write a list of {_FORM}.")
+    folds = []
+    for number, entry in enumerate(entries):
+        try:
+            folds.append(_parsed(entry, graphs))
+        except InputError as error:
+            raise InputError(f"{path}, fold {number} (counted from 0): {error}") from error
+    if len(folds) > 1:
+        tested = np.bincount(np.concatenate([fold.test for fold in folds]), minlength=graphs)
+        for graph in np.flatnonzero(tested != 1)[:1]:
+            found = [str(number) for number, fold in enumerate(folds) if graph in fold.test]
+            where = f"folds {' and '.join(found)}" if found else "no fold"
+            raise InputError(
+                f"{path}: graph {graph} is in the test part of {where}. Put it into exactly one."
+            )
+    return folds
+
+
+def write_fold_file(folds: Sequence[Fold], path: Path) -> None:
+    """Write a file of folds, whole or not at all."""
+    with written_whole(path) as temporary:
+        temporary.write_text(fold_file(folds), encoding="utf-8", newline="\n")
+
+
+def fold_file(folds: Sequence[Fold]) -> str:
+    """The content of a file of folds, a fold a line."""
+    lines = ",\n".join(compact_json(fold.as_entry()) for fold in folds)
+    return f"[\n{lines}\n]\n"
+
+
+def _check_counts(graphs: int, folds: int, inner: int) -> None:
+    if folds < 2:
+        raise InputError(f"Cannot make {counted(folds, 'fold')}. Use at least 2.")
+    if inner < 1:
+        raise InputError(f"Cannot make {counted(inner, 'inner split')}. Use at least 1.")
+    rest = max(2, inner)  # what a fold needs beside the graphs that it tests
+    least = max(folds, -(-rest * folds // (folds - 1)))  # rounded up, as the largest test part is
+    if graphs < least:
+        within, remedy = "", "another split"
+        if inner > 1:
+            within, remedy = f" with {inner} inner splits each", "make fewer folds or inner splits"
+        raise InputError(
+            f"{counted(graphs, 'graph')} cannot be split into {folds} folds{within}. "
+            f"Give at least {least} graphs, or {remedy}."
+        )
+
+
+def _validating(
+    graph_class: NDArray[np.integer], inner: int, random: np.random.PCG64
+) -> list[NDArray[np.int64]]:
+    """The positions that validate, split by split."""
+    if inner > 1:
+        return _dealt(graph_class, inner, random)
+    graphs = len(graph_class)
+    size = max(1, round(INNER_VALIDATION_SHARE * graphs))
+    return stratified(graph_class, (graphs - size, size), random)[1:]
+
+
+def _dealt(
+    graph_class: NDArray[np.integer], parts: int, random: np.random.PCG64
+) -> list[NDArray[np.int64]]:
+    """All positions in so many parts, dealt like cards, class after class."""
+    order = by_class(graph_class, random)
+    return [order[part::parts] for part in range(parts)]
+
+
+def _parsed(entry: object, graphs: int) -> Fold:
+    selection = _member(entry, "model_selection")
+    if not selection:
+        raise InputError(f"model_selection is empty. Write {_FORM}.")
+    test = _positions(entry, "test")
+    splits = []
+    for number, each in enumerate(selection):
+        try:
+            split = Split(_positions(each, "train"), _positions(each, "validation"), test)
+            split.check(graphs)
+        except InputError as error:
+            if len(selection) == 1:
+                raise
+            raise InputError(f"split {number}: {error}") from error
+        splits.append(split)
+    return Fold(tuple(splits))
+
+
+def _positions(entry: object, key: str) -> NDArray[np.int64]:
+    values = _member(entry, key)
+    for value in values:
+        if type(value) is not int:  # True is an int, too
+            shown = json.dumps(value)[:40]
+            raise InputError(f"{key} holds {shown}. Write whole numbers, graphs counted from 0.")
+    return np.array(values)
+
+
+def _member(entry: object, key: str) -> list[Any]:
+    if not isinstance(entry, dict):
+        raise InputError(f"{json.dumps(entry)[:40]} stands where an object belongs. Write {_FORM}.")
+    if not isinstance(entry.get(key), list):
+        raise InputError(f"{key} is {'not a list' if key in entry else 'missing'}. Write {_FORM}.")
+    return list(entry[key])
+
+
+def _read_json(path: Path) -> object:
+    try:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder. Give a JSON file of folds.")
+        content = path.read_bytes()
+    except OSError as error:
+        reason = error.strerror or error
+        raise InputError(f"Cannot read {path}: {reason}. Give a JSON file of folds.") from error
+    try:
+        return json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is not JSON ({error}). Write a list of {_FORM}.") from error

@@ -1,0 +1,83 @@
+"""The texts that name a split: `holdout`, `fold:3`, `FILE`, `FILE:3` and `FILE:3:0`."""
+
+import os
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TypeVar
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.splits.folds import PROTOCOL_FOLDS, draw_folds, read_fold_file
+from ihgnn_cli.data.splits.split import Split, holdout
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.paths import expanded
+
+HOLDOUT = "holdout"
+
+_FOLD = re.compile(r"fold:([0-9]{1,9})")
+_NUMBERED = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
+_Item = TypeVar("_Item")
+
+
+def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
+    """The split that a text names.
+
+    Folds and splits are counted from 0; `fold:3` is one of `draw_folds`. `FILE:3:0` is a split of
+    a fold that has several, `FILE:3` the only one of a fold, `FILE` the only one of a file. A file
+    whose own name ends like `:3` is found, and `./holdout` is a file of that name.
+
+    Raises:
+        InputError: the text is none of these, or there is no such fold or split.
+    """
+    if text == HOLDOUT:
+        return holdout(dataset.graph_class, seed)
+    if match := _FOLD.fullmatch(text):
+        drawn = draw_folds(dataset.graph_class, seed)
+        return _numbered(drawn, int(match[1]), "fold", "The protocol").splits[0]
+    for name, numbers in file_readings(text):
+        path = expanded(Path(name))
+        if os.path.exists(path):  # noqa: PTH110  # names too long for a path raise in Path.exists
+            return _from_file(path, numbers, dataset)
+    raise InputError(
+        f"No split '{text}', and no file of that name. Give {HOLDOUT}, fold:N (N from 0 to "
+        f"{PROTOCOL_FOLDS - 1}), or a file of folds as FILE, FILE:N or FILE:N:I."
+    )
+
+
+def is_drawn(text: str) -> bool:
+    """Whether a text for `load_split` names a split that the seed decides, and not a file."""
+    return text == HOLDOUT or _FOLD.fullmatch(text) is not None
+
+
+def file_readings(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
+    """The name of a file and the numbers after it, as a text can be read: longest name first."""
+    numbers: tuple[int, ...] = ()
+    while text:
+        yield text, numbers
+        match = _NUMBERED.fullmatch(text) if len(numbers) < 2 else None
+        if match is None:
+            return
+        text, numbers = match[1], (int(match[2]), *numbers)
+
+
+def _from_file(path: Path, numbers: tuple[int, ...], dataset: GraphDataset) -> Split:
+    folds = read_fold_file(path, len(dataset))
+    if not numbers and len(folds) > 1:
+        raise InputError(
+            f"{path} holds {len(folds)} folds. Append :0 to :{len(folds) - 1} to choose one."
+        )
+    number, inner = [*numbers, 0, 0][:2]
+    splits = _numbered(folds, number, "fold", str(path)).splits
+    if len(numbers) < 2 and len(splits) > 1:
+        raise InputError(
+            f"Fold {number} of {path} holds {len(splits)} splits into train and validation. "
+            f"Give {path}:{number}:I with I from 0 to {len(splits) - 1} to choose one."
+        )
+    return _numbered(splits, inner, "split", f"Fold {number} of {path}")
+
+
+def _numbered(items: Sequence[_Item], number: int, noun: str, owner: str) -> _Item:
+    if number >= len(items):
+        there = f"{noun}s are 0 to {len(items) - 1}" if len(items) > 1 else f"only {noun} is 0"
+        raise InputError(f"{owner} has no {noun} {number}. Its {there}.")
+    return items[number]

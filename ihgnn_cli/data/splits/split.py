@@ -1,0 +1,127 @@
+"""Which graphs train, which validate and which test; a hold-out draws them from a seed."""
+
+import hashlib
+import json
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import combinations
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ihgnn_cli.data.splits.stratify import random_bits, stratified
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.words import counted
+
+_OTHER_DATA_SET = "The split may belong to another data set."
+
+
+@dataclass(frozen=True, eq=False)
+class Split:
+    """Positions of graphs, three parts without a graph in common, each ascending and read-only.
+
+    Raises:
+        InputError: a part is empty, is no list of positions, or shares a graph with another.
+    """
+
+    train: NDArray[np.int64]
+    validation: NDArray[np.int64]
+    test: NDArray[np.int64]
+
+    def __post_init__(self) -> None:
+        for name, part in self._parts().items():
+            object.__setattr__(self, name, _ascending(name, part))
+        for (one, first), (other, second) in combinations(self._parts().items(), 2):
+            shared = np.intersect1d(first, second)
+            if shared.size:
+                raise InputError(f"Graph {shared[0]} is in {one} and in {other}. Keep it in one.")
+
+    def check(self, graphs: int) -> None:
+        """Make sure that the parts hold the graphs 0 to `graphs` - 1, and all of them.
+
+        Raises:
+            InputError: they do not; names a graph.
+        """
+        for name, part in self._parts().items():
+            if part[-1] >= graphs:
+                raise InputError(
+                    f"Graph {part[-1]} is in {name}, and the data set's graphs are 0 to "
+                    f"{graphs - 1}. {_OTHER_DATA_SET}"
+                )
+        missing = np.setdiff1d(np.arange(graphs), np.concatenate(list(self._parts().values())))
+        if missing.size:
+            raise InputError(
+                f"Graph {missing[0]} is in no part ({len(missing)} of {counted(graphs, 'graph')} "
+                f"are in none). {_OTHER_DATA_SET}"
+            )
+
+    def as_fold(self) -> dict[str, Any]:
+        """The split as an entry of a file of folds."""
+        inner = {"train": self.train.tolist(), "validation": self.validation.tolist()}
+        return {"test": self.test.tolist(), "model_selection": [inner]}
+
+    @cached_property
+    def digest(self) -> str:
+        """SHA-256 of the parts: the same graphs in each, however they were ordered."""
+        return hashlib.sha256(compact_json(self.as_fold()).encode()).hexdigest()
+
+    def _parts(self) -> dict[str, NDArray[np.int64]]:
+        return {"train": self.train, "validation": self.validation, "test": self.test}
+
+
+def holdout(
+    graph_class: NDArray[np.integer],
+    seed: int,
+    *,
+    validation_share: float = 0.1,
+    test_share: float = 0.1,
+) -> Split:
+    """One split of all graphs, stratified: a class's count in a part is its share to within 1.
+
+    Raises:
+        InputError: there are fewer than three graphs, or none is left to train on.
+    """
+    graphs = len(graph_class)
+    if graphs < 3:
+        raise InputError(
+            f"{counted(graphs, 'graph')} cannot be split into train, validation and test. "
+            "Give at least 3 graphs."
+        )
+    validation = _part_size("validation", validation_share, graphs)
+    test = _part_size("test", test_share, graphs)
+    train = graphs - validation - test
+    if train < 1:
+        raise InputError(
+            f"{validation} to validate and {test} to test leave none of {graphs} graphs to train "
+            "on. Use smaller shares."
+        )
+    return Split(*stratified(graph_class, (train, validation, test), random_bits(seed)))
+
+
+def compact_json(content: object) -> str:
+    """JSON on one line and without spaces: what is hashed, and a fold in a file of folds."""
+    return json.dumps(content, separators=(",", ":"))
+
+
+def _part_size(name: str, share: float, graphs: int) -> int:
+    if not 0 < share < 1:
+        raise InputError(f"The share {share:g} of {name} is not between 0 and 1. Use 0.1, say.")
+    return max(1, round(share * graphs))
+
+
+def _ascending(name: str, part: NDArray[np.int64]) -> NDArray[np.int64]:
+    given = np.asarray(part)
+    if not given.size:
+        raise InputError(f"{name} is empty. Put at least one graph into each part.")
+    whole = given.dtype.kind in "iu" and np.can_cast(given.dtype, np.int64)
+    if given.ndim != 1 or not whole:
+        raise InputError(f"{name} is no list of 64-bit integers. Give the positions of graphs.")
+    positions = np.sort(given.astype(np.int64))
+    if positions[0] < 0:
+        raise InputError(f"Graph {positions[0]} is in {name}. Graphs are counted from 0.")
+    repeated = positions[1:][positions[1:] == positions[:-1]]
+    if repeated.size:
+        raise InputError(f"Graph {repeated[0]} stands twice in {name}. Keep it once.")
+    positions.flags.writeable = False
+    return positions
