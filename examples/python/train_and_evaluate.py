@@ -8,11 +8,11 @@ import tempfile
 from pathlib import Path
 
 from ihgnn_cli.data import load_dataset
+from ihgnn_cli.inference.evaluation import evaluate
 from ihgnn_cli.training import run
 from ihgnn_cli.training.classifier import load_torch
 from ihgnn_cli.training.config import configure
 from ihgnn_cli.training.devices import resolve_device
-from ihgnn_cli.training.evaluation import evaluate
 
 
 def main() -> None:

@@ -98,7 +98,7 @@ def _graphs(
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.sources import locate, read
     from ihgnn_cli.errors import InputError
-    from ihgnn_cli.training.evaluation import in_words_of
+    from ihgnn_cli.inference.vocabulary import encode_dataset
 
     name = given or card.dataset
     if not name:
@@ -108,7 +108,7 @@ def _graphs(
         )
     progress = console.ProgressDisplay()
     source = locate(name, data_root=data_root, offline=offline, progress=progress)
-    return in_words_of(card, read(source, progress)).dataset
+    return encode_dataset(card, read(source, progress)).dataset
 
 
 def _threads_words(threads: int | None) -> str:

@@ -8,17 +8,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ihgnn_cli.cli.options import AsJson, DataRoot, Device, Offline, OtherData, complete_model
-from ihgnn_cli.training.kinds import Part
+from ihgnn_cli.inference.kinds import Part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ihgnn_cli.data.dataset import GraphDataset
     from ihgnn_cli.data.sources import Source
+    from ihgnn_cli.inference.evaluation import Evaluation
+    from ihgnn_cli.inference.explanation import GraphExplanation
+    from ihgnn_cli.inference.prediction import Classifier
     from ihgnn_cli.models.card import ModelCard
-    from ihgnn_cli.training.classifier import Classifier
-    from ihgnn_cli.training.evaluation import Evaluation
-    from ihgnn_cli.training.explanation import GraphExplanation
 
 _BAR_WIDTH = 30
 _SHOWN_POSITIONS = 10
@@ -82,8 +82,8 @@ def evaluate(
     from ihgnn_cli.deploy.onnx_model import SUFFIX
     from ihgnn_cli.deploy.runtime import load
     from ihgnn_cli.errors import InputError
+    from ihgnn_cli.inference import evaluation
     from ihgnn_cli.report.evaluation import draw_accuracy_by_homophily, write_predictions
-    from ihgnn_cli.training import evaluation
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.devices import AUTO
 
@@ -302,8 +302,8 @@ def _model_title(classifier: "Classifier") -> str:
 
 
 def _theta(classifier: "Classifier") -> "list[float] | None":
+    from ihgnn_cli.inference.explanation import layer_weights
     from ihgnn_cli.training.classifier import TorchClassifier
-    from ihgnn_cli.training.explanation import layer_weights
 
     return layer_weights(classifier) if isinstance(classifier, TorchClassifier) else None
 
@@ -324,8 +324,8 @@ def _show_theta(theta: "Sequence[float] | None") -> None:
 def _explain(
     classifier: "Classifier", graphs: "GraphDataset", found: "Evaluation", graph: int
 ) -> "GraphExplanation | None":
+    from ihgnn_cli.inference.explanation import explain_graph
     from ihgnn_cli.training.classifier import TorchClassifier
-    from ihgnn_cli.training.explanation import explain_graph
 
     if not isinstance(classifier, TorchClassifier):
         return None

@@ -22,9 +22,9 @@ if TYPE_CHECKING:
     from ihgnn_cli.data.sources import Source
     from ihgnn_cli.deploy import Prediction
     from ihgnn_cli.errors import Problem
+    from ihgnn_cli.inference.prediction import GraphBatch, Report
     from ihgnn_cli.models.card import ModelCard
     from ihgnn_cli.report.predictions import Write
-    from ihgnn_cli.training.prediction import GraphBatch, Report
 
 STANDARD = "-"
 _STANDARD_INPUT = "standard input"
@@ -80,8 +80,8 @@ def predict(
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.sources import locate, refuse_overwriting
     from ihgnn_cli.deploy import load
+    from ihgnn_cli.inference.prediction import predictions
     from ihgnn_cli.training.devices import AUTO
-    from ihgnn_cli.training.prediction import predictions
 
     source = None
     if graphs != STANDARD:
@@ -131,7 +131,7 @@ def _batches(
     from ihgnn_cli.data.readers.lines import lines_as_they_come
     from ihgnn_cli.data.sources import Origin, read
     from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_lines
-    from ihgnn_cli.training.prediction import batches_of
+    from ihgnn_cli.inference.prediction import batches_of
 
     size = BATCH_SIZE if batch_size is None else batch_size
     progress = console.ProgressDisplay()

@@ -7,8 +7,8 @@ from rich.cells import cell_len
 
 from ihgnn_cli.cli import console
 from ihgnn_cli.data.dataset import Value
+from ihgnn_cli.inference.prediction import Prediction
 from ihgnn_cli.report.predictions import id_text
-from ihgnn_cli.training.prediction import Prediction
 from ihgnn_cli.words import counted
 
 _GRAPH_WIDTH = 6

@@ -9,8 +9,8 @@ from ihgnn_cli.data.dataset import GraphDataset, LabelSource, offsets
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.inference.vocabulary import encode_dataset
 from ihgnn_cli.training.checkpoint import Checkpoint
-from ihgnn_cli.training.evaluation import in_words_of
 
 _MIXED = 32
 _CLOSEST = 8
@@ -85,15 +85,15 @@ def cases_of(checkpoint: Checkpoint, dataset: GraphDataset, nodes: int | None = 
             made["degree above all seen"] = stars
     cases = []
     for name, listed in made.items():
-        first, *others = (in_words_of(card, graphs).dataset for graphs in listed)
+        first, *others = (encode_dataset(card, graphs).dataset for graphs in listed)
         cases.append(Case(name, first, others=tuple(others)))
-    words = in_words_of(card, mixed).dataset
-    cases.append(Case("nodes permuted", words, in_words_of(card, _permuted(mixed)).dataset))
+    words = encode_dataset(card, mixed).dataset
+    cases.append(Case("nodes permuted", words, encode_dataset(card, _permuted(mixed)).dataset))
     if card.inputs.labels and not degrees:
         label = words.node_label.copy()
         label[::_UNKNOWN_STEP] = UNKNOWN
         cases.append(Case("unknown labels", replace(words, node_label=label)))
-    words = in_words_of(card, dataset).dataset
+    words = encode_dataset(card, dataset).dataset
     gaps = Reference(checkpoint).key_gaps(words, order)
     closest = order[np.argsort(gaps, kind="stable")][: min(_CLOSEST, np.isfinite(gaps).sum())]
     if len(closest):

@@ -7,23 +7,20 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ihgnn_cli.deploy.onnx_model import SUFFIX, load_onnx
 from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_objects
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.inference.prediction import Classifier, Prediction, predictions
 from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.training.prediction import Prediction, predictions
-
-if TYPE_CHECKING:
-    from ihgnn_cli.training.classifier import Classifier
 
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
     """A model that is ready to answer."""
 
-    classifier: "Classifier"
+    classifier: Classifier
 
     @property
     def card(self) -> ModelCard:

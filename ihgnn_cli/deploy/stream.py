@@ -8,9 +8,9 @@ from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph, check_graph
 from ihgnn_cli.data.readers.lines import MAX_LINE
 from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.errors import DataError, Problem
+from ihgnn_cli.inference.prediction import GraphBatch, Origin, Report
+from ihgnn_cli.inference.vocabulary import check_fits, encode_graphs
 from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.models.encoding import check_fits, encoded
-from ihgnn_cli.training.prediction import GraphBatch, Origin, Report
 
 BATCH_SIZE = 256
 """Graphs that are answered for together, unless somebody knows better."""
@@ -101,7 +101,7 @@ class _Pending:
     def batch(self) -> Iterator[GraphBatch]:
         """All of them, if there are any, and then begin anew."""
         if self.graphs:
-            made = GraphBatch(encoded(self.card, self.graphs), tuple(self.origins))
+            made = GraphBatch(encode_graphs(self.card, self.graphs), tuple(self.origins))
             self.graphs, self.origins, self.taken = [], [], 0
             yield made
 

@@ -12,8 +12,8 @@ from ihgnn_cli.deploy.cases import Case
 from ihgnn_cli.deploy.onnx_model import Answers
 from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.training.checkpoint import Checkpoint
-from ihgnn_cli.training.metrics import mean_probabilities
 from ihgnn_cli.words import counted
 
 TOLERANCE = 1e-4

@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.homophily.kinds import Measure
+from ihgnn_cli.inference.metrics import HomophilyBin
 from ihgnn_cli.report.figures import literal, new_figure, save_figure
 from ihgnn_cli.report.tables import write_rows
-from ihgnn_cli.training.metrics import HomophilyBin
 
 _STRIP = 0.1  # below the bars, in units of accuracy: room for their counts of graphs
 

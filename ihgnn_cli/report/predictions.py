@@ -9,7 +9,7 @@ from typing import TextIO
 
 from ihgnn_cli.data.dataset import Value
 from ihgnn_cli.files import written_whole
-from ihgnn_cli.training.prediction import Prediction
+from ihgnn_cli.inference.prediction import Prediction
 
 Write = Callable[[Sequence[Prediction]], None]
 """Takes the answers batch by batch."""

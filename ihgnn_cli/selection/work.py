@@ -15,6 +15,7 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Fold, Split
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.files import written_whole
+from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.selection.plan import Bundle, Protocol
 from ihgnn_cli.selection.units import Record, Stage, Tested, Unit, Validated
@@ -23,7 +24,6 @@ from ihgnn_cli.training.cohort import Cohort, new_cohort
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.devices import computing, is_full_memory
 from ihgnn_cli.training.loading import store_for
-from ihgnn_cli.training.metrics import mean_probabilities
 from ihgnn_cli.training.stack import Member, predict
 
 # A stack on its way is saved this often, and never so often that saving takes a twentieth.

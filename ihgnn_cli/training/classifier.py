@@ -1,9 +1,8 @@
-"""A trained model that answers for graphs, wherever its file came from."""
+"""Predicting with the models of a checkpoint."""
 
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Protocol
 
 import numpy as np
 import torch
@@ -11,33 +10,12 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.settings import IHGNNSettings
 from ihgnn_cli.training.checkpoint import Checkpoint, load_checkpoint
 from ihgnn_cli.training.devices import computing
-from ihgnn_cli.training.metrics import mean_probabilities
 from ihgnn_cli.training.stack import StackedModel, predict
-
-
-class Classifier(Protocol):
-    """What evaluation needs of a model: a checkpoint and an exported file both have it."""
-
-    @property
-    def card(self) -> ModelCard:
-        """What the model takes and answers."""
-
-    @property
-    def runs_on(self) -> str:
-        """The device or provider, as it really is."""
-
-    @property
-    def node_limit(self) -> int | None:
-        """Nodes of a graph that count, the first in sorted order; `None` where all do."""
-
-    def probabilities(
-        self, dataset: GraphDataset, graphs: NDArray[np.int64]
-    ) -> NDArray[np.float64]:
-        """[len(graphs), C] for graphs of a data set in the card's words."""
 
 
 @dataclass(frozen=True, eq=False)

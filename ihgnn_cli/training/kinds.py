@@ -1,4 +1,4 @@
-"""Words of the command line that need no torch."""
+"""Choices of the command line, importable without torch."""
 
 from enum import StrEnum
 
@@ -8,12 +8,3 @@ class Recipe(StrEnum):
 
     PAPER = "paper"
     AUTHORS = "authors"
-
-
-class Part(StrEnum):
-    """The graphs of a model's own data set that are evaluated."""
-
-    ALL = "all"
-    TRAIN = "train"
-    VALIDATION = "validation"
-    TEST = "test"

@@ -17,6 +17,7 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Split, is_drawn, load_split
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import locked, remove_parts
+from ihgnn_cli.inference.metrics import Metrics, mean_probabilities, measure
 from ihgnn_cli.models.card import ModelCard, Snapshot, describe
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training import folder as folders
@@ -25,7 +26,6 @@ from ihgnn_cli.training.cohort import new_cohort
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.devices import computing, is_full_memory, resolve_device
 from ihgnn_cli.training.loading import load_data, store_for
-from ihgnn_cli.training.metrics import Metrics, mean_probabilities, measure
 from ihgnn_cli.training.needs import require_room
 from ihgnn_cli.training.provenance import provenance
 from ihgnn_cli.training.stack import Epoch, Member, predict

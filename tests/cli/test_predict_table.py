@@ -3,7 +3,7 @@
 import pytest
 
 from ihgnn_cli.cli.predict_table import PredictionTable
-from ihgnn_cli.training.prediction import Prediction
+from ihgnn_cli.inference.prediction import Prediction
 
 
 def test_rows_stand_under_their_heads(capsys: pytest.CaptureFixture[str]) -> None:

@@ -41,10 +41,10 @@ from ihgnn_cli.deploy.metadata import KEY
 from ihgnn_cli.deploy.onnx_model import check_target, load_onnx
 from ihgnn_cli.deploy.verification import compare
 from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.inference.vocabulary import encode_dataset
 from ihgnn_cli.models.card import Snapshot
 from ihgnn_cli.models.settings import IHGNNSettings, Variant
 from ihgnn_cli.training.checkpoint import Checkpoint, save_checkpoint
-from ihgnn_cli.training.evaluation import in_words_of
 
 Exported = tuple[Checkpoint, Export]
 
@@ -152,7 +152,7 @@ def test_degrees_are_counted_inside(layout: Layout, tmp_path: Path) -> None:
     assert "degree above all seen" in {each.case for each in done.parity.cases}
     assert "counts the neighbours itself" in done.inputs["node_labels"]["meaning"]
     other = dataset(KITE, LARGE_STAR, STAR, labelled=False)
-    words = in_words_of(checkpoint.card, other).dataset
+    words = encode_dataset(checkpoint.card, other).dataset
     classifier = load_onnx(done.path)
     expected = torch_logits(checkpoint, words)[0]
     np.testing.assert_allclose(classifier.answers(words, np.arange(3)).logits, expected, atol=1e-5)

@@ -27,9 +27,9 @@ from tiny_models import (
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.deploy.sparse import SparseIHGNN, block_ends, neighbor_ends
+from ihgnn_cli.inference.metrics import mean_probabilities
+from ihgnn_cli.inference.vocabulary import encode_dataset
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.training.evaluation import in_words_of
-from ihgnn_cli.training.metrics import mean_probabilities
 
 PAPER: dict[str, Any] = {}
 
@@ -78,7 +78,7 @@ def test_degrees_are_counted_and_unseen_ones_are_unknown(layers: int, layout: La
     assert seen.label_values == (0, 1, 2, 4)
     checkpoint = untrained(seen, replace(SMALL, layers=layers))
     other = dataset(KITE, LARGE_STAR, STAR, labelled=False)
-    words = in_words_of(checkpoint.card, other).dataset
+    words = encode_dataset(checkpoint.card, other).dataset
     assert (words.node_label == -1).tolist() == [
         *(False, False, True, False),  # a degree between those that were seen
         *(True, False, False, False, False, False),  # and one above
@@ -137,7 +137,7 @@ def test_nodes_with_more_neighbours_than_a_block_lose_none(labelled: bool) -> No
     ]
     data = dataset(*stars, labelled=labelled)
     checkpoint = untrained(dataset(*stars[:5], labelled=labelled), max_nodes=50)
-    words = in_words_of(checkpoint.card, data).dataset
+    words = encode_dataset(checkpoint.card, data).dataset
     expected = torch_logits(checkpoint, words)[0]
     found = Eager(checkpoint, Layout.SPARSE).answers(words, np.arange(len(words))).logits
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

@@ -15,8 +15,8 @@ from ihgnn_cli.data.readers.jsonl import write_jsonl
 from ihgnn_cli.deploy import Prediction, load
 from ihgnn_cli.deploy.stream import collected, of_objects
 from ihgnn_cli.errors import DataError, InputError, Problem
+from ihgnn_cli.inference.prediction import predictions
 from ihgnn_cli.training.classifier import load_torch
-from ihgnn_cli.training.prediction import predictions
 
 NITROBENZENE = {
     "node_labels": [0, 0, 0, 0, 0, 0, 1, 2, 2],

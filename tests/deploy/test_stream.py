@@ -13,8 +13,8 @@ from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy import stream as module
 from ihgnn_cli.deploy.stream import Arrival, collected, of_lines, of_objects
 from ihgnn_cli.errors import DataError, Problem
+from ihgnn_cli.inference.prediction import Origin
 from ihgnn_cli.models.card import ModelCard, describe
-from ihgnn_cli.training.prediction import Origin
 
 GOOD = b'{"node_labels": [0, 1], "edges": [[0, 1]]}'
 

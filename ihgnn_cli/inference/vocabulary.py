@@ -1,4 +1,4 @@
-"""Graphs of JSON in the words of a model: one by one checked, together encoded."""
+"""Encodes graphs with the vocabulary of a trained model: whole data sets, or single JSON graphs."""
 
 from collections.abc import Sequence
 from itertools import chain
@@ -10,16 +10,36 @@ from ihgnn_cli.data.dataset import GraphDataset, LabelSource, offsets, vocabular
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.edges import symmetric
 from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph
-from ihgnn_cli.data.recode import UNKNOWN, positions
+from ihgnn_cli.data.recode import UNKNOWN, Recoded, positions, recoded
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.words import counted
 
 
-def check_fits(card: ModelCard, graph: JsonGraph) -> None:
-    """Make sure that a graph has what the model reads.
+def encode_dataset(card: ModelCard, dataset: GraphDataset) -> Recoded:
+    """Encode a data set: labels and classes become positions in the model's vocabulary.
 
     Raises:
-        GraphError: it has not.
+        InputError: the data lacks labels or attributes that the model needs.
+    """
+    labels = card.label_values, card.label_source
+    if card.features != Features.LABELS:
+        columns = 0 if dataset.node_attributes is None else dataset.node_attributes.shape[1]
+        if columns != card.attributes:
+            raise InputError(
+                f"The model reads {counted(card.attributes, 'node attribute')}, and "
+                f"{dataset.name} has {columns}. Give data of the same kind."
+            )
+    if card.features == Features.ATTRIBUTES:  # the model ignores labels
+        labels = dataset.label_values, dataset.label_source
+    return recoded(dataset, *labels, card.class_values)
+
+
+def check_fits(card: ModelCard, graph: JsonGraph) -> None:
+    """Check that a graph has the labels and attributes that the model reads.
+
+    Raises:
+        GraphError: something is missing.
     """
     if _reads_labels(card) and graph.node_labels is None:
         raise GraphError(
@@ -31,15 +51,14 @@ def check_fits(card: ModelCard, graph: JsonGraph) -> None:
             raise GraphError(
                 f"the model reads {counted(card.attributes, 'node attribute')}, and there are "
                 f"{columns}.",
-                "Give each node a list of as many numbers.",
+                f"Give each node a list of {counted(card.attributes, 'number')}.",
             )
 
 
-def encoded(card: ModelCard, graphs: Sequence[JsonGraph]) -> GraphDataset:
-    """Graphs that fit (see `check_fits`), as `in_words_of` gives those of a data set.
+def encode_graphs(card: ModelCard, graphs: Sequence[JsonGraph]) -> GraphDataset:
+    """Encode graphs that passed `check_fits`, as `encode_dataset` does for a data set.
 
-    Each graph stands for itself: integers in one and strings in another may be the same labels.
-    Classes are not looked at.
+    Labels match by their text, so one graph may write 1 and another "1". Classes are ignored.
     """
     sizes = np.array([each.num_nodes for each in graphs])
     starts = offsets(sizes)
@@ -63,7 +82,7 @@ def encoded(card: ModelCard, graphs: Sequence[JsonGraph]) -> GraphDataset:
 
 
 def _reads_labels(card: ModelCard) -> bool:
-    """Whether the model looks at labels that somebody has to give."""
+    """Whether the model reads labels that the caller has to give."""
     return card.features != Features.ATTRIBUTES and card.label_source == LabelSource.LABELS
 
 

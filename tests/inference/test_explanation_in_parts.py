@@ -7,8 +7,8 @@ import torch
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.splits import holdout
+from ihgnn_cli.inference import explanation
 from ihgnn_cli.models.card import describe
-from ihgnn_cli.training import explanation
 from ihgnn_cli.training.checkpoint import Checkpoint, build
 from ihgnn_cli.training.classifier import TorchClassifier
 from ihgnn_cli.training.config import configure

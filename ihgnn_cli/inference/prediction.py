@@ -1,42 +1,61 @@
-"""What a model says of graphs whose class nobody knows, batch by batch."""
+"""Predicts the classes of graphs, batch by batch."""
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, Value
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.errors import DataError, InputError, Problem
+from ihgnn_cli.inference.vocabulary import encode_dataset
 from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.training.evaluation import in_words_of
-
-if TYPE_CHECKING:  # an exported model answers without torch
-    from ihgnn_cli.training.classifier import Classifier
 
 Report = Callable[[Problem], None]
-"""Told of each graph that gets no answer."""
+"""Called for each graph that cannot be predicted."""
+
+
+class Classifier(Protocol):
+    """What prediction and evaluation need of a model, whether a checkpoint or an exported file."""
+
+    @property
+    def card(self) -> ModelCard:
+        """The model's inputs and classes."""
+
+    @property
+    def runs_on(self) -> str:
+        """The device or provider that is really used."""
+
+    @property
+    def node_limit(self) -> int | None:
+        """Nodes used per graph, the first in sorted order; `None` if the model uses all."""
+
+    def probabilities(
+        self, dataset: GraphDataset, graphs: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """[len(graphs), C] for graphs of an encoded data set."""
 
 
 @dataclass(frozen=True)
 class Prediction:
-    """The answer for one graph."""
+    """The predicted class of one graph."""
 
     graph: int
-    """Its position among those given, from 0; graphs that got no answer are counted, too."""
+    """Its position in the input, from 0; graphs that could not be predicted count too."""
     class_value: Value
-    """The most probable class; of equal ones, the first."""
+    """The most probable class; the first one in a tie."""
     probabilities: dict[Value, float]
-    """Of every class, in the model's order."""
+    """One per class, in the model's order."""
     id: object = None
-    """As it was given with the graph."""
+    """The id that came with the graph."""
     unknown_nodes: int = 0
-    """Nodes with labels that the model does not know: they count as the zero vector."""
+    """Nodes whose label the model does not know; it is encoded as the zero vector."""
     larger_than_m: bool = False
-    """It has more nodes than any graph of the model's data, and only the first m of them in sorted
-    order count; never of a model that sums them all."""
+    """Whether the graph has more than m nodes, so that only the first m in sorted order are used.
+    Always false for models that use all nodes."""
 
 
 @dataclass(frozen=True)
@@ -50,50 +69,50 @@ class Origin:
     id: object = None
 
     def problem(self, message: str, remedy: str = "") -> Problem:
-        """Something that is wrong with it."""
+        """A problem with this graph."""
         return Problem(self.file, self.line, message, remedy)
 
 
 @dataclass(frozen=True, eq=False)
 class GraphBatch:
-    """Graphs that are answered for together."""
+    """Graphs that are predicted together."""
 
     dataset: GraphDataset
-    """In the card's words."""
+    """Encoded with the model's vocabulary."""
     origins: tuple[Origin, ...]
 
     def singles(self) -> "Iterator[GraphBatch]":
-        """Its graphs one by one."""
+        """One batch per graph."""
         for place, origin in enumerate(self.origins):
             yield GraphBatch(self.dataset.select([place]), (origin,))
 
 
 def batches_of(card: ModelCard, dataset: GraphDataset, batch_size: int) -> Iterator[GraphBatch]:
-    """A whole data set in batches; its classes, if it has any, do not matter.
+    """A whole data set in batches; its classes are ignored.
 
     Raises:
-        InputError: labels or attributes that the model needs are not there.
+        InputError: the data lacks labels or attributes that the model needs.
     """
-    words = in_words_of(card, dataset).dataset
-    for start in range(0, len(words), batch_size):
-        chosen = range(start, min(start + batch_size, len(words)))
+    encoded = encode_dataset(card, dataset).dataset
+    for start in range(0, len(encoded), batch_size):
+        chosen = range(start, min(start + batch_size, len(encoded)))
         origins = tuple(Origin(number, f"{dataset.name}, graph {number}") for number in chosen)
-        yield GraphBatch(words.select(chosen), origins)
+        yield GraphBatch(encoded.select(chosen), origins)
 
 
 def predictions(
-    classifier: "Classifier", batches: Iterable[GraphBatch], report: Report | None
+    classifier: Classifier, batches: Iterable[GraphBatch], report: Report | None
 ) -> Iterator[list[Prediction]]:
-    """The answers, a list a batch, in order.
+    """The predictions in order, one list per batch.
 
-    A graph that the model refuses is reported, and the others are answered for.
+    A graph that the model refuses is reported, and the others are still predicted.
 
     Raises:
-        DataError: a graph is refused, and there is nobody to report it to.
+        DataError: a graph is refused and `report` is `None`.
     """
     for batch in batches:
         try:
-            answered = _answered(classifier, batch)
+            predicted = _predicted(classifier, batch)
         except InputError as error:
             if len(batch.origins) > 1:
                 yield from predictions(classifier, batch.singles(), report)
@@ -103,10 +122,10 @@ def predictions(
                 raise DataError([problem]) from error
             report(problem)
         else:
-            yield answered
+            yield predicted
 
 
-def _answered(classifier: "Classifier", batch: GraphBatch) -> list[Prediction]:
+def _predicted(classifier: Classifier, batch: GraphBatch) -> list[Prediction]:
     card, dataset = classifier.card, batch.dataset
     probabilities = classifier.probabilities(dataset, np.arange(len(dataset)))
     best = probabilities.argmax(axis=1).tolist()

@@ -1,20 +1,17 @@
-"""Evaluating a model: on which graphs, how good, and whether it has seen them before."""
+"""Evaluates a model on some graphs, and reports whether it has seen them before."""
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, graph_digests
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.recode import UNKNOWN, Recoded, recoded, some_values
+from ihgnn_cli.data.recode import UNKNOWN, Recoded, some_values
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.measures import graph_homophily
-from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.settings import checked
-from ihgnn_cli.training.kinds import Part
-from ihgnn_cli.training.metrics import (
+from ihgnn_cli.inference.kinds import Part
+from ihgnn_cli.inference.metrics import (
     HomophilyBin,
     HomophilySides,
     Metrics,
@@ -22,64 +19,63 @@ from ihgnn_cli.training.metrics import (
     accuracy_by_side,
     measure,
 )
+from ihgnn_cli.inference.prediction import Classifier
+from ihgnn_cli.inference.vocabulary import encode_dataset
+from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.settings import checked
 from ihgnn_cli.words import counted
-
-if TYPE_CHECKING:  # an exported model is evaluated without torch
-    from ihgnn_cli.training.classifier import Classifier
 
 
 @dataclass(frozen=True, eq=False)
 class Evaluation:
-    """How good a model is on some graphs."""
+    """The quality of a model on some graphs."""
 
     dataset: GraphDataset
-    """With labels and classes as the model knows them."""
+    """Encoded with the model's vocabulary and classes."""
     part: Part
     graphs: NDArray[np.int64]
     """The positions of those graphs in the data set."""
     probabilities: NDArray[np.float64]
     """[len(graphs), C]"""
     beta: NDArray[np.float64]
-    """[len(graphs)] node homophily by the data set's own labels."""
+    """[len(graphs)] node homophily, computed from the data set's own labels."""
     metrics: Metrics
     bins: tuple[HomophilyBin, ...]
     sides: HomophilySides
     trained_on: int
-    """Graphs among them that the model was trained on."""
+    """How many of the graphs the model was trained on."""
     selected_on: int | None
-    """Graphs that were used to choose its epoch; `None` on other data than the model's own, where
-    both kinds are found by their content and counted above."""
+    """How many of the graphs were used to choose its epoch. `None` on data other than the model's
+    own: there both kinds are recognised by their content and counted in `trained_on`."""
     unknown_nodes: int
-    """Nodes with labels that the model does not know: they count as the zero vector."""
+    """Nodes whose label the model does not know; it is encoded as the zero vector."""
     unknown_labels: str
     truncated: int
-    """Graphs larger than m: they keep their first m nodes in sorted order. None where nodes are
-    summed."""
+    """Graphs with more than m nodes, of which only the first m in sorted order are used. Always 0
+    for models that use all nodes."""
 
 
-def evaluate(
-    classifier: "Classifier", dataset: GraphDataset, part: Part | None = None
-) -> Evaluation:
+def evaluate(classifier: Classifier, dataset: GraphDataset, part: Part | None = None) -> Evaluation:
     """Evaluate on a part of the model's own data (by default its test graphs), or on other data.
 
     Raises:
-        InputError: the data has no such part, or does not fit the model.
+        InputError: the data has no such part, or the model cannot read it.
     """
     card = classifier.card
     own = dataset.fingerprint == card.fingerprint
     part = checked("part", part or (Part.TEST if own else Part.ALL), Part)
     graphs = _graphs(card, dataset, part, own)
-    words = in_words_of(card, dataset)
-    _refuse_unknown_classes(card, words, dataset, graphs)
-    probabilities = classifier.probabilities(words.dataset, graphs)
-    truth = words.dataset.graph_class[graphs].astype(np.int64)
+    encoded = encode_dataset(card, dataset)
+    _refuse_unknown_classes(card, encoded, dataset, graphs)
+    probabilities = classifier.probabilities(encoded.dataset, graphs)
+    truth = encoded.dataset.graph_class[graphs].astype(np.int64)
     beta = graph_homophily(dataset)[graphs]
     trained_on, selected_on = _seen(card, dataset, graphs, own)
     nodes = np.isin(dataset.node_graph, graphs)
-    unknown = nodes & (words.dataset.node_label == UNKNOWN)
+    unknown = nodes & (encoded.dataset.node_label == UNKNOWN)
     limit, sizes = classifier.node_limit, np.diff(dataset.node_ptr)[graphs]
     return Evaluation(
-        dataset=words.dataset,
+        dataset=encoded.dataset,
         part=part,
         graphs=graphs,
         probabilities=probabilities,
@@ -90,36 +86,17 @@ def evaluate(
         trained_on=trained_on,
         selected_on=selected_on,
         unknown_nodes=int(np.count_nonzero(unknown)),
-        unknown_labels=some_values(words.unknown_labels),
+        unknown_labels=some_values(encoded.unknown_labels),
         truncated=0 if limit is None else int(np.count_nonzero(sizes > limit)),
     )
 
 
 def part_of(card: ModelCard, dataset: GraphDataset, graph: int) -> Part | None:
-    """The part of the model's own data that a graph belongs to; `None` on other data."""
+    """The part of the model's own data set that contains a graph; `None` for other data."""
     if dataset.fingerprint != card.fingerprint:
         return None
     parts = (Part.TRAIN, Part.VALIDATION, Part.TEST)
     return next(part for part in parts if graph in getattr(card.split, part))
-
-
-def in_words_of(card: ModelCard, dataset: GraphDataset) -> Recoded:
-    """The data set with labels and classes as the model knows them.
-
-    Raises:
-        InputError: labels or attributes that the model needs are not there.
-    """
-    labels = card.label_values, card.label_source
-    if card.features != Features.LABELS:
-        columns = 0 if dataset.node_attributes is None else dataset.node_attributes.shape[1]
-        if columns != card.attributes:
-            raise InputError(
-                f"The model reads {counted(card.attributes, 'node attribute')}, and "
-                f"{dataset.name} has {columns}. Give data of the same kind."
-            )
-    if card.features == Features.ATTRIBUTES:  # labels are not looked at
-        labels = dataset.label_values, dataset.label_source
-    return recoded(dataset, *labels, card.class_values)
 
 
 def _graphs(card: ModelCard, dataset: GraphDataset, part: Part, own: bool) -> NDArray[np.int64]:
@@ -127,7 +104,7 @@ def _graphs(card: ModelCard, dataset: GraphDataset, part: Part, own: bool) -> ND
         return np.arange(len(dataset))
     if not own:
         raise InputError(
-            f"{dataset.name} is not the data that the model was trained on ({card.dataset_name}, "
+            f"{dataset.name} is not the data set the model was trained on ({card.dataset_name}, "
             f"or its content has changed), so it has no {part} part. Use --split all."
         )
     chosen: NDArray[np.int64] = getattr(card.split, part)
@@ -135,9 +112,9 @@ def _graphs(card: ModelCard, dataset: GraphDataset, part: Part, own: bool) -> ND
 
 
 def _refuse_unknown_classes(
-    card: ModelCard, words: Recoded, dataset: GraphDataset, graphs: NDArray[np.int64]
+    card: ModelCard, encoded: Recoded, dataset: GraphDataset, graphs: NDArray[np.int64]
 ) -> None:
-    unknown = np.intersect1d(words.unlabelled, graphs)
+    unknown = np.intersect1d(encoded.unlabelled, graphs)
     if unknown.size:
         values = sorted({str(dataset.class_values[dataset.graph_class[each]]) for each in unknown})
         raise InputError(
@@ -150,7 +127,7 @@ def _refuse_unknown_classes(
 def _seen(
     card: ModelCard, dataset: GraphDataset, graphs: NDArray[np.int64], own: bool
 ) -> tuple[int, int | None]:
-    """How many of the graphs training has used, and how many the choice of the epoch."""
+    """How many of the graphs were used for training, and how many to choose the epoch."""
     if own:
         trained = np.isin(graphs, card.split.train).sum()
         return int(trained), int(np.isin(graphs, card.split.validation).sum())

@@ -10,8 +10,8 @@ from ihgnn_cli.data import Features, GraphDataset, load_dataset
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import DataError, InputError, Problem
+from ihgnn_cli.inference.prediction import GraphBatch, Origin, batches_of, predictions
 from ihgnn_cli.models.card import ModelCard, describe
-from ihgnn_cli.training.prediction import GraphBatch, Origin, batches_of, predictions
 
 
 @dataclass(frozen=True)

@@ -12,13 +12,13 @@ from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.data.splits import holdout
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.inference import explanation
+from ihgnn_cli.inference.explanation import explain_graph, layer_weights
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.training import explanation
 from ihgnn_cli.training.checkpoint import Checkpoint, build
 from ihgnn_cli.training.classifier import TorchClassifier
 from ihgnn_cli.training.config import configure
-from ihgnn_cli.training.explanation import explain_graph, layer_weights
 
 CPU = torch.device("cpu")
 MUTAG = load_dataset("MUTAG")

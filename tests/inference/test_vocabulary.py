@@ -14,9 +14,8 @@ from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph, check_graph
 from ihgnn_cli.data.readers.jsonl import read_jsonl, write_jsonl
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.data.splits import Split
+from ihgnn_cli.inference.vocabulary import check_fits, encode_dataset, encode_graphs
 from ihgnn_cli.models.card import ModelCard, describe
-from ihgnn_cli.models.encoding import check_fits, encoded
-from ihgnn_cli.training.evaluation import in_words_of
 
 SPLIT = Split([0], [1], [2])
 GRAPHS = (
@@ -68,8 +67,8 @@ def test_mutag_is_what_its_reader_gives(tmp_path: Path, degrees: bool) -> None:
     card = replace(describe("MUTAG", own, Features.LABELS, SPLIT), label_values=known)
     write_jsonl(mutag, tmp_path / "mutag.jsonl")
     lines = (tmp_path / "mutag.jsonl").read_bytes().splitlines()
-    found = encoded(card, [parse_graph(line) for line in lines])
-    same(found, in_words_of(card, mutag).dataset)
+    found = encode_graphs(card, [parse_graph(line) for line in lines])
+    same(found, encode_dataset(card, mutag).dataset)
     assert (found.node_label == UNKNOWN).any()
 
 
@@ -83,22 +82,22 @@ def test_attributes_go_along(data: GraphDataset, features: Features) -> None:
         )
         for each in GRAPHS
     ]
-    found = encoded(card, graphs)
+    found = encode_graphs(card, graphs)
     assert found.node_attributes is not None
     np.testing.assert_array_equal(found.node_attributes, data.node_attributes)
     if features is Features.BOTH:
-        same(found, in_words_of(card, data).dataset)
+        same(found, encode_dataset(card, data).dataset)
 
 
 def test_edges_are_made_simple_and_undirected(data: GraphDataset) -> None:
     edges = [[1, 0], [0, 1], [2, 2], [1, 2], [1, 2]]
-    found = encoded(card_of(data), [graph(node_labels=["a", "a", "a"], edges=edges)])
+    found = encode_graphs(card_of(data), [graph(node_labels=["a", "a", "a"], edges=edges)])
     assert found.edge_index().tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
 
 
 def test_each_graph_may_write_labels_in_its_way_and_needs_no_class(data: GraphDataset) -> None:
     card = replace(card_of(data), label_values=(7, 8))
-    found = encoded(
+    found = encode_graphs(
         card,
         [graph(node_labels=[7, 8, 9], edges=[]), graph(node_labels=["7", "8", "x"], edges=[])],
     )
@@ -110,7 +109,7 @@ def test_a_model_of_degrees_counts_them(data: GraphDataset) -> None:
     card = replace(card_of(data), label_source=LabelSource.DEGREE, label_values=(0, 2))
     star = graph(num_nodes=4, edges=[[0, 1], [0, 2]])  # degrees 2, 1, 1, 0
     check_fits(card, star)
-    assert encoded(card, [star]).node_label.tolist() == [1, UNKNOWN, UNKNOWN, 0]
+    assert encode_graphs(card, [star]).node_label.tolist() == [1, UNKNOWN, UNKNOWN, 0]
 
 
 def test_a_graph_without_what_the_model_reads_is_refused(data: GraphDataset) -> None:

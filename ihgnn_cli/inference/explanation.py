@@ -1,94 +1,99 @@
-"""Why a model answers as it does: the weights of its layers, and the nodes that mattered."""
+"""Explains predictions: the weights of the layers, and how much each node matters."""
 
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
-from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset, Value
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.readout import SortConcat
+from ihgnn_cli.inference.evaluation import part_of
+from ihgnn_cli.inference.kinds import Part
+from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.models.registry import IHGNN
-from ihgnn_cli.training.classifier import TorchClassifier
-from ihgnn_cli.training.evaluation import part_of
-from ihgnn_cli.training.kinds import Part
-from ihgnn_cli.training.metrics import mean_probabilities
 from ihgnn_cli.words import counted
 
-# Nodes and adjacent pairs of the copies of a graph that a model answers for at once: copies and
-# what is derived from them would not fit in memory for a graph of thousands of nodes.
+if TYPE_CHECKING:
+    from torch import Tensor
+
+    from ihgnn_cli.models.readout import SortConcat
+    from ihgnn_cli.training.classifier import TorchClassifier
+
+# Nodes and adjacent pairs in one batch of copies of a graph. All copies of a graph with thousands
+# of nodes would not fit in memory.
 _COPIED_AT_ONCE = 2**17
 
 
 @dataclass(frozen=True)
 class Position:
-    """A node's place in the readout, and what it did to the answer."""
+    """A node's place in the readout, and its effect on the prediction."""
 
     position: int | None
-    """In sorted order, counted from 0; `None` where the nodes are summed or beyond m."""
+    """In sorted order, from 0; `None` if the model has no sorted order, or beyond m."""
     node: int
-    """In the graph, counted from 0."""
+    """Its position in the graph, from 0."""
     label: Value
     degree: int
     change: float
-    """The log-odds of the predicted class, minus those with the node left out."""
+    """Log-odds of the predicted class with the node, minus those without it."""
 
 
 @dataclass(frozen=True)
 class GraphExplanation:
-    """The nodes of a graph by how far each moved the prediction, the farthest first."""
+    """The nodes of a graph, sorted by the size of their effect on the prediction."""
 
     graph: int
     part: Part | None
-    """Of the model's own data to which it belongs; `None` on other data."""
+    """The part of the model's own data set that contains the graph; `None` for other data."""
     predicted: Value
     truth: Value
     probability: float
-    """Of the predicted class."""
+    """The probability of the predicted class."""
     positions: tuple[Position, ...]
 
 
-def layer_weights(classifier: TorchClassifier) -> list[float] | None:
-    """[K + 1] theta, the mean over members; `None` for a variant or model without."""
+def layer_weights(classifier: "TorchClassifier") -> list[float] | None:
+    """[K + 1] theta, averaged over members; `None` for a model without it."""
     if classifier.checkpoint.config.model_name != IHGNN:
         return None
     theta = classifier.checkpoint.weights.get("aggregation.theta")
     return None if theta is None else theta.double().mean(0).tolist()
 
 
-@torch.no_grad()
 def explain_graph(
-    classifier: TorchClassifier, original: GraphDataset, words: GraphDataset, graph: int
+    classifier: "TorchClassifier", original: GraphDataset, encoded: GraphDataset, graph: int
 ) -> GraphExplanation:
-    """Leave out one node after the other, and see what changes.
+    """Leave out each node in turn, and measure how the prediction changes.
 
-    Of IHGNN, the node's row in the readout is set to zero, and the sorted positions of the other
-    nodes stay as they are; of other models, the node's features are. Of several members, the mean
-    probability counts, and positions are those of the first.
+    For IHGNN, the node's row in the readout is set to zero, and the other nodes keep their sorted
+    positions. For other models, the node's features are set to zero. Probabilities are averaged
+    over members, and positions are those of the first member.
 
     Args:
         classifier: the model.
-        original: the data set, for the labels that its author wrote.
-        words: the same in the words of the model.
+        original: the data set with its own labels.
+        encoded: the same data set, encoded with the model's vocabulary.
         graph: a position in the data set.
 
     Raises:
         InputError: there is no such graph.
     """
+    import torch
+
     if not 0 <= graph < len(original):
         raise InputError(
             f"No graph {graph} in {original.name}. Its graphs are 0 to {len(original) - 1} "
             f"({counted(len(original), 'graph')})."
         )
     card = classifier.card
+    position: list[int | None]
     if classifier.checkpoint.config.model_name == IHGNN:
-        position, probabilities = _without_each_row(classifier, words, graph)
+        with torch.no_grad():
+            position, probabilities = _without_each_row(classifier, encoded, graph)
     else:
-        probabilities = _without_each_feature(classifier, words, graph)
+        probabilities = _without_each_feature(classifier, encoded, graph)
         position = [None] * (len(probabilities) - 1)
     predicted = int(probabilities[0].argmax())
     other = np.delete(probabilities, predicted, axis=1).sum(axis=1)  # not 1 - p, which rounds
@@ -118,12 +123,17 @@ def explain_graph(
 
 
 def _without_each_row(
-    classifier: TorchClassifier, words: GraphDataset, graph: int
+    classifier: "TorchClassifier", encoded: GraphDataset, graph: int
 ) -> tuple[list[int | None], NDArray[np.float64]]:
-    """The sorted position of each node, and [1 + n, C] answers with all rows and without each."""
+    """Each node's sorted position, and [1 + n, C] probabilities with all rows and without each."""
+    import torch
+
+    from ihgnn_cli.data.batching import GraphStore
+    from ihgnn_cli.models.readout import SortConcat
+
     card = classifier.card
     model = classifier.checkpoint.ihgnn(classifier.device)
-    store = GraphStore(words, card.features, card.max_nodes, None, classifier.device)
+    store = GraphStore(encoded, card.features, card.max_nodes, None, classifier.device)
     members = classifier.checkpoint.members
     batch = store.batch([np.array([graph])] * members)
     h, last_layer = model.embed(batch)
@@ -146,26 +156,26 @@ def _without_each_row(
 
 
 def _without_each_feature(
-    classifier: TorchClassifier, words: GraphDataset, graph: int
+    classifier: "TorchClassifier", encoded: GraphDataset, graph: int
 ) -> NDArray[np.float64]:
-    """[1 + n, C] answers for the graph, and for copies in which one node has no features."""
-    nodes, pairs = (int(np.diff(each)[graph]) for each in (words.node_ptr, words.edge_ptr))
+    """[1 + n, C] probabilities of the graph, and of copies in which one node has no features."""
+    nodes, pairs = (int(np.diff(each)[graph]) for each in (encoded.node_ptr, encoded.edge_ptr))
     left_out = np.arange(-1, nodes)  # first none
     step = max(1, _COPIED_AT_ONCE // (nodes + pairs))
     return np.concatenate(
         [
-            _without_features(classifier, words, graph, left_out[start : start + step])
+            _without_features(classifier, encoded, graph, left_out[start : start + step])
             for start in range(0, len(left_out), step)
         ]
     )
 
 
 def _without_features(
-    classifier: TorchClassifier, words: GraphDataset, graph: int, left_out: NDArray[np.int64]
+    classifier: "TorchClassifier", encoded: GraphDataset, graph: int, left_out: NDArray[np.int64]
 ) -> NDArray[np.float64]:
-    """[copies, C] answers for copies of the graph, each without the features of one node, or -1."""
-    nodes = int(np.diff(words.node_ptr)[graph])
-    copies = words.select([graph] * len(left_out))
+    """[copies, C] probabilities of copies, each without the features of one node (-1: of none)."""
+    nodes = int(np.diff(encoded.node_ptr)[graph])
+    copies = encoded.select([graph] * len(left_out))
     bare = (np.arange(len(left_out)) * nodes + left_out)[left_out >= 0]
     label = copies.node_label.copy()
     label[bare] = UNKNOWN
@@ -177,8 +187,10 @@ def _without_features(
     return classifier.probabilities(without, np.arange(len(left_out)))
 
 
-def _read_sorted(readout: SortConcat, h: Tensor, rank: Tensor) -> Tensor:
-    """[S, 1 + n, hidden] the readout with all nodes, and with each left out, without the bias."""
+def _read_sorted(readout: "SortConcat", h: "Tensor", rank: "Tensor") -> "Tensor":
+    """[S, 1 + n, hidden] the readout with all nodes and with each left out, before the bias."""
+    import torch
+
     members, _, width = h.shape
     matrix = readout.weight.view(members, -1, width, readout.weight.shape[-1])
     last = matrix.shape[1] - 1

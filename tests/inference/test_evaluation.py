@@ -16,14 +16,14 @@ from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.build import ListedGraphs, build
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.inference.evaluation import evaluate
+from ihgnn_cli.inference.kinds import Part
 from ihgnn_cli.models.card import ModelCard, describe
 from ihgnn_cli.models.settings import IHGNNSettings
 from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.checkpoint import build as build_model
 from ihgnn_cli.training.classifier import TorchClassifier
 from ihgnn_cli.training.config import RunConfig
-from ihgnn_cli.training.evaluation import evaluate
-from ihgnn_cli.training.kinds import Part
 from ihgnn_cli.training.stack import predict
 
 SPLIT = Split(np.arange(6), np.array([6, 7]), np.array([8, 9]))
@@ -119,7 +119,7 @@ def test_other_data_has_no_parts(part: Part) -> None:
     with pytest.raises(InputError) as caught:
         evaluate(Sure(card_of()), other, part)
     assert str(caught.value) == (
-        "OTHER is not the data that the model was trained on (PATHS, or its content has "
+        "OTHER is not the data set the model was trained on (PATHS, or its content has "
         f"changed), so it has no {part} part. Use --split all."
     )
 

@@ -1,0 +1,1 @@
+"""Using trained models: encoding graphs, predicting, measuring and explaining; no torch needed."""
