@@ -30,6 +30,10 @@ class DownloadError(IhgnnError):
     """A data set could not be fetched from the network."""
 
 
+class NotOnServerError(DownloadError):
+    """The server has no data set of that name."""
+
+
 def retold(error: IhgnnError, text: str) -> IhgnnError:
     """An error with the same exit code and another text."""
     return InputError(text) if isinstance(error, InputError) else IhgnnError(text)

@@ -30,11 +30,12 @@ def clean_environment(
     user = tmp_path_factory.mktemp("user")
     monkeypatch.setenv("IHGNN_CACHE", str(user / "cache"))
     monkeypatch.setenv("IHGNN_DATA", str(user / "data-root"))
-    monkeypatch.setenv("IHGNN_MIRROR", "http://127.0.0.1:9")  # the discard port: refused at once
+    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # the discard port: refused at once
     monkeypatch.setenv("NO_PROXY", "127.0.0.1")
     monkeypatch.setenv("PYTHONUTF8", "1")  # the same output on every system
     for name in (
         "IHGNN_DEBUG",
+        "IHGNN_MIRROR",
         "GITHUB_ACTIONS",
         "FORCE_COLOR",
         "PY_COLORS",

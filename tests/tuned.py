@@ -9,15 +9,18 @@ TINY = (*SMALL, "--epochs", "4", "--workers", "1", "--device", "cpu")
 SLOW = (*TINY[:-6], "--epochs", "150", "--workers", "1", "--device", "cpu", "--pruner", "none")
 
 
-def finished(folder: Path) -> int:
-    """The trials that are done, as the study's own file says."""
+def states(folder: Path) -> dict[str, int]:
+    """How many trials are in which state, as the study's own file says."""
     try:
         with sqlite3.connect(f"file:{folder / 'study.db'}?mode=ro", uri=True) as study:
-            return study.execute("select count(*) from trials where state = 'COMPLETE'").fetchone()[
-                0
-            ]
+            return dict(study.execute("select state, count(*) from trials group by state"))
     except sqlite3.Error:
-        return 0
+        return {}
+
+
+def finished(folder: Path) -> int:
+    """The trials that are done."""
+    return states(folder).get("COMPLETE", 0)
 
 
 def rows(folder: Path) -> list[dict[str, str]]:

@@ -2,14 +2,13 @@
 
 import logging
 import os
-import signal
 import sys
 from pathlib import Path
 from typing import Annotated, NoReturn
 
 import typer
 
-from ihgnn_cli import __version__
+from ihgnn_cli import __version__, signals
 from ihgnn_cli.cli import (
     bench_export,
     crossval,
@@ -77,11 +76,7 @@ def main() -> NoReturn:
         else:
             # A terminal that cannot show a character shows a question mark, and the run goes on.
             stream.reconfigure(errors="replace")
-    # A polite kill cleans up as Ctrl-C does: temporary files go, finished ones stay.
-    for name in ("SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)  # Windows has no SIGHUP; nohup ignores it
-        if number is not None and signal.getsignal(number) is signal.SIG_DFL:
-            signal.signal(number, lambda number, _: sys.exit(128 + number))
+    signals.install()  # a polite kill cleans up as Ctrl-C does
     logging.getLogger("ihgnn_cli").addHandler(_NoteHandler(logging.WARNING))
     sys.exit(_run())
 

@@ -313,5 +313,5 @@ def _finish(
         with crossval_display.progress(quiet) as show:
             return jobs.finish(job, folder, executor, stack, show, command=command)
     except (KeyboardInterrupt, SystemExit):
-        console.note("Finished units are kept: the same command goes on with the rest.")
+        console.note("Finished units are kept: the same command continues with the rest.")
         raise

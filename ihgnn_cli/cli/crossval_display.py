@@ -24,7 +24,7 @@ def progress(quiet: bool) -> "Iterator[Callable[[Progress, Step], None]]":
 
     def warn_of_dead(step: "Step") -> None:
         if step.dead:
-            console.warn("A worker was killed from outside. The others do its work.")
+            console.warn("A worker was killed from outside. Its work is done again.")
 
     if quiet:
         yield lambda _progress, step: warn_of_dead(step)

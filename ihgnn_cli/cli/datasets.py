@@ -172,6 +172,7 @@ def fetch(
 
     fetched: list[dict[str, object]] = []
     failed: list[dict[str, str]] = []
+    code = 0
     for name in names:
         try:
             source = locate_by_name(
@@ -181,6 +182,7 @@ def fetch(
                 check_whole(source.path, name)
         except IhgnnError as error:
             failed.append({"name": name, "error": str(error)})
+            code = max(code, error.exit_code)
             console.error(str(error))
             continue
         place = None if source.origin == Origin.SYNTHETIC else source.path
@@ -190,4 +192,4 @@ def fetch(
     if as_json:
         console.show_json({"datasets": fetched, "failed": failed})
     if failed:
-        raise typer.Exit(IhgnnError.exit_code)
+        raise typer.Exit(code)

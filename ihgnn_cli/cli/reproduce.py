@@ -124,7 +124,7 @@ def reproduce(
     try:
         made = reproduce_work.run(request, quiet=quiet)
     except (KeyboardInterrupt, SystemExit):
-        console.note("Finished units are kept: the same command goes on with the rest.")
+        console.note("Finished units are kept: the same command continues with the rest.")
         raise
     if as_json:
         console.show_json(made.as_plain())

@@ -70,7 +70,7 @@ def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[Sight], None]]"
 
 def _warn(sight: "Sight") -> None:
     if sight.dead:
-        console.warn("A worker was killed from outside. Its trials are tried again.")
+        console.warn("A worker was killed from outside. Its trials are trained again.")
     if sight.lost:
         console.note(f"{counted(sight.lost, 'trial')} of a dead process: tried again.")
     if sight.smaller:

@@ -12,7 +12,7 @@ from ihgnn_cli.selection.tuning.final import earlier_runs, run_folder, train_bes
 from ihgnn_cli.selection.tuning.rows import importances, trial_rows
 from ihgnn_cli.selection.tuning.search import Conducted, Search, conduct
 from ihgnn_cli.selection.tuning.slots import Slot
-from ihgnn_cli.selection.tuning.storage import Address
+from ihgnn_cli.selection.tuning.storage import Address, speaking
 from ihgnn_cli.selection.tuning.study import open_study, slots_now
 from ihgnn_cli.selection.workers import Places
 
@@ -69,7 +69,7 @@ class TuneWork:
             self._write(slots)
             if not silent:
                 tune_display.show_best(slots)
-            console.note("Finished trials are kept: the same command goes on with the rest.")
+            console.note("Finished trials are kept: the same command continues with the rest.")
             raise
         if not done.finished:
             console.note("The time is over: what was not begun is left for the next command.")
@@ -104,7 +104,7 @@ class TuneWork:
                     command=self.command,
                 )
         except (KeyboardInterrupt, SystemExit):
-            console.note("All trials are kept: the same command goes on with the last training.")
+            console.note("All trials are kept: the same command continues with the last training.")
             raise
         result["final"] = {
             "folder": target.name,
@@ -126,4 +126,6 @@ class TuneWork:
     def _draw(self, slots: tuple[Slot, ...], result: dict[str, Any]) -> None:
         rows = [TrialRow(**each) for each in trial_rows(slots)]
         log = [name for name, part in result["search"]["space"].items() if part.get("log")]
-        tune_display.draw(rows, importances(self.study, slots), result, self.folder, log)
+        with speaking(self.where):
+            mattered = importances(self.study, slots)
+        tune_display.draw(rows, mattered, result, self.folder, log)

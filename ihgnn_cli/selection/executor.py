@@ -18,7 +18,7 @@ class Step:
     settled: int = 0
     """Model-epochs that need not be run any more: trained, taken over, or cut short."""
     dead: int = 0
-    """Workers that were killed from outside; the others do their work."""
+    """Workers that were killed from outside; their work is done again."""
 
 
 NOTHING = Step()

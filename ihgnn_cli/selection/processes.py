@@ -1,4 +1,4 @@
-"""The life of worker processes on this machine: started, pinned, and gone with their parent."""
+"""Worker processes on this machine: started, pinned, replaced, and gone with their parent."""
 
 import os
 import signal
@@ -6,48 +6,142 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass
 from multiprocessing import connection, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
+from typing import cast
 
 import torch
 
 from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.signals import held, safe_point
 
 # What a worker that was asked to stop may take to clean up.
-GRACE_SECONDS = 5.0
+_GRACE_SECONDS = 5.0
+# What a worker that has closed its channel may take to end, on a busy machine.
+_END_SECONDS = 30.0
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
 
 Life = Callable[[str, Connection], None]
 """What a worker does with its device, and with the channel to the process that started it."""
 
 
-@contextmanager
-def started(devices: Sequence[str], life: Life) -> Iterator[dict[Connection, BaseProcess]]:
-    """Processes, one for each of these devices, until the block ends; by their channels.
+class Killed:
+    """The last message of a worker that was killed from outside."""
+
+
+class _Hello:
+    """The first message of a worker: it waits for its work."""
+
+
+class Workers:
+    """Worker processes, one for each device, until the block ends; one that is killed is replaced.
 
     Args:
         devices: as torch names them.
         life: has to be a function that another process can import.
     """
-    context = get_context("spawn")
-    # With a worker for every core each has its own; fewer are free to go where there is room.
-    pins = cores() if len(cores()) == len(devices) else []
-    workers: dict[Connection, BaseProcess] = {}
-    with one_thread_each():
+
+    def __init__(self, devices: Sequence[str], life: Life) -> None:
+        # With a worker for every core each has its own; fewer are free to go where there is room.
+        pins = cores() if len(cores()) == len(devices) else [None] * len(devices)
+        self._places = [
+            _Place(device, pin if device == "cpu" else None)
+            for device, pin in zip(devices, pins, strict=True)
+        ]
+        self.life = life
+        self._working: dict[Connection, tuple[BaseProcess, _Place]] = {}
+        self._ended = False
+        """Whether a worker came to its end by itself."""
+        self._stack = ExitStack()
+
+    def __enter__(self) -> "Workers":
+        with ExitStack() as stack:
+            stack.enter_context(one_thread_each())
+            stack.callback(self._stop)
+            for place in self._places:
+                self._start(place)
+            self._stack = stack.pop_all()
+        return self
+
+    def __exit__(self, *raised: object) -> None:
+        self._stack.close()
+
+    def __bool__(self) -> bool:
+        """Whether there is any worker left."""
+        return bool(self._working)
+
+    def hear(self, seconds: float) -> Iterator[tuple[Connection, object]]:
+        """What workers say within some seconds, by their channels; the last word may be `Killed`.
+
+        Raises:
+            IhgnnError: all workers were killed, and their replacements, too.
+        """
+        for each in connection.wait(list(self._working), timeout=seconds):
+            channel = cast("Connection", each)
+            message = self._message(channel)
+            if message is not None:
+                yield channel, message
+        if not self and not self._ended:
+            raise IhgnnError(
+                "All workers were killed, perhaps because memory was full. The same command "
+                "continues where they stopped; use fewer --workers if it happens again."
+            )
+
+    def _message(self, channel: Connection) -> object | None:
         try:
-            for number, device in enumerate(devices):
-                ours, theirs = context.Pipe()
-                pin = pins[number] if pins and device == "cpu" else None
-                arguments = (life, device, pin, theirs)
-                process = context.Process(target=_live, args=arguments, daemon=True)
-                _start(process)
-                theirs.close()
-                workers[ours] = process
-            yield workers
-        finally:
-            _stop(workers.values())
+            message: object = channel.recv()
+        except (EOFError, OSError):  # it has gone, perhaps in the middle of a message
+            process, place = self._working.pop(channel)
+        else:
+            if not isinstance(message, _Hello):
+                return message
+            # Not as an argument of the process: one that is killed while it reads its arguments
+            # would leave this process waiting for ever.
+            with suppress(OSError):
+                channel.send(self.life)
+            return None
+        channel.close()
+        process.join(_END_SECONDS)
+        safe_point()  # a signal to all processes of the command is no reason for a new worker
+        if process.exitcode == 0:
+            self._ended = True
+            return None
+        if place.lives:
+            self._start(place)
+        return Killed()
+
+    def _start(self, place: "_Place") -> None:
+        place.lives -= 1
+        with held():  # a process that is only half started shows a traceback
+            channel, process = self.launch(place.device, place.core)
+            self._working[channel] = process, place
+
+    def launch(self, device: str, core: int | None) -> tuple[Connection, BaseProcess]:
+        """Start a process, and give the channel to it."""
+        context = get_context("spawn")
+        ours, theirs = context.Pipe()
+        process = context.Process(target=_live, args=(device, core, theirs), daemon=True)
+        _start(process)
+        theirs.close()
+        return ours, process
+
+    def _stop(self) -> None:
+        with held():
+            _stop([process for process, _ in self._working.values()])
+            for channel in self._working:
+                channel.close()
+
+
+@dataclass
+class _Place:
+    """Where a worker sits, and the workers that may still be started there."""
+
+    device: str
+    core: int | None
+    lives: int = 5  # a trial that kills its worker is given up sooner
 
 
 def tell(channel: Connection, message: object) -> None:
@@ -79,27 +173,7 @@ def one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Let Ctrl-C and a polite kill wait until the block ends, which is to be short."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # where they never arrive
-        return
-    caught: list[int] = []
-    before = {
-        number: signal.signal(number, lambda found, _: caught.append(found))
-        for number in (signal.SIGINT, signal.SIGTERM)
-    }
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
-        if caught:
-            signal.raise_signal(caught[0])
-
-
-def _live(life: Life, device: str, core: int | None, channel: Connection) -> None:
+def _live(device: str, core: int | None, channel: Connection) -> None:
     """A worker process from its beginning to its end."""
     # Ctrl-C reaches the whole group of processes: the parent decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
@@ -110,6 +184,8 @@ def _live(life: Life, device: str, core: int | None, channel: Connection) -> Non
             os.sched_setaffinity(0, {core})
     torch.set_num_threads(1)
     try:
+        tell(channel, _Hello())
+        life: Life = channel.recv()
         life(device, channel)
     except IhgnnError as error:
         tell(channel, error)
@@ -141,7 +217,7 @@ def _stop(workers: Iterable[BaseProcess]) -> None:
     left = [each for each in workers if each.is_alive()]
     for process in left:
         process.terminate()
-    deadline = time.monotonic() + GRACE_SECONDS
+    deadline = time.monotonic() + _GRACE_SECONDS
     for process in left:
         process.join(max(0.0, deadline - time.monotonic()))
         if process.is_alive():

@@ -1,7 +1,7 @@
 """Workers of a job on this machine: one a core, pinned to it, or one a GPU.
 
 Each takes bundles from the folder until all are done. It dies with the process that started it,
-and whatever it was doing is free for others at once.
+and whatever it was doing is free for others at once. A worker that is killed is replaced.
 """
 
 import math
@@ -10,11 +10,8 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import partial
-from multiprocessing import connection
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
 from pathlib import Path
-from typing import cast
 
 import torch
 
@@ -23,7 +20,7 @@ from ihgnn_cli.selection import folder as folders
 from ihgnn_cli.selection.agenda import Agenda
 from ihgnn_cli.selection.claims import Claims
 from ihgnn_cli.selection.executor import Executor, Step, Watch
-from ihgnn_cli.selection.processes import GRACE_SECONDS, cores, started, tell
+from ihgnn_cli.selection.processes import Killed, Workers, cores, tell
 from ihgnn_cli.selection.units import Record
 from ihgnn_cli.selection.work import Job, Trainer
 from ihgnn_cli.training.devices import AUTO, cuda_devices, resolve_device
@@ -81,34 +78,16 @@ def _run_workers(devices: Sequence[str], job: Job, folder: Path, stack: int, wat
     Raises:
         IhgnnError: a worker failed, or all were killed.
     """
-    with started(devices, partial(_live, job, folder, stack)) as workers:
-        _listen(workers, watch)
-
-
-def _listen(workers: dict[Connection, BaseProcess], watch: Watch) -> None:
-    """Pass on what the workers tell, until the last has gone."""
-    left = dict(workers)
-    dead = 0
-    while left:
-        for ready in connection.wait(list(left), timeout=1.0):
-            end = cast("Connection", ready)
-            try:
-                message = end.recv()
-            except EOFError:
-                process = left.pop(end)
-                process.join(GRACE_SECONDS)
-                if process.exitcode:
-                    dead += 1
-                    watch(Step(dead=1))
-                continue
-            if isinstance(message, IhgnnError):
-                raise message
-            watch(message)
-    if dead == len(workers):
-        raise IhgnnError(
-            "All workers were killed, perhaps because memory was full. The same command goes on "
-            "where they were; use fewer --workers if it happens again."
-        )
+    with Workers(devices, partial(_live, job, folder, stack)) as workers:
+        while workers:
+            for _, message in workers.hear(1.0):
+                match message:
+                    case IhgnnError():
+                        raise message
+                    case Killed():
+                        watch(Step(dead=1))
+                    case Step():
+                        watch(message)
 
 
 def _live(job: Job, folder: Path, stack: int, device: str, channel: Connection) -> None:

@@ -120,12 +120,20 @@ def test_fetch_tries_every_name_and_tells_which_failed(ihgnn, server, mutag_zip)
     assert [each["name"] for each in found["failed"]] == ["PROTEINS"]
 
 
+@pytest.mark.parametrize("name", ["../x", "nope"])
+def test_fetch_of_what_cannot_be_a_data_set_is_a_usage_error(ihgnn, name) -> None:
+    assert_refused(ihgnn("datasets", "fetch", name), 2, f"'{name}'")
+    mixed = ihgnn("datasets", "fetch", name, "MUTAG", "--json")
+    assert mixed.returncode == 2
+    assert [each["name"] for each in json.loads(mixed.stdout)["datasets"]] == ["MUTAG"]
+
+
 def test_fetch_does_not_take_a_broken_file_for_the_data_set(ihgnn, mutag_zip) -> None:
     target = Path(os.environ["IHGNN_DATA"]) / "NCI1.zip"
     target.parent.mkdir()
     target.write_bytes(mutag_zip[:-100])
     result = ihgnn("datasets", "fetch", "NCI1")
-    assert result.returncode == 1
+    assert result.returncode == 2
     assert str(target) in result.stderr
     target.rename(target.with_name("NCI109.zip")).write_bytes(mutag_zip)
     assert "holds NCI1 instead of NCI109" in ihgnn("datasets", "fetch", "NCI109").stderr

@@ -1,19 +1,21 @@
 """`ihgnn tune` beside others: killed and continued, two at once, in a terminal, watched."""
 
 import json
+import os
 import re
 import signal
+import time
 import urllib.request
 from pathlib import Path
 
 import pytest
 from refusals import assert_refused
-from started import start, wait_for
-from tuned import SLOW, TINY, finished, rows
+from started import start, wait_for, workers_of
+from tuned import SLOW, TINY, finished, rows, states
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT"])
+@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT", "SIGTERM"])
 def test_a_killed_search_goes_on_and_loses_and_repeats_nothing(
     command, ihgnn, tmp_path, name
 ) -> None:
@@ -22,10 +24,10 @@ def test_a_killed_search_goes_on_and_loses_and_repeats_nothing(
     wait_for(lambda: finished(tmp_path / "search") >= 2, process)
     process.send_signal(getattr(signal, name))
     shown, said = process.communicate(timeout=60)
-    assert process.returncode == {"SIGKILL": -9, "SIGINT": 130}[name]
-    if name == "SIGINT":
+    assert process.returncode == {"SIGKILL": -9, "SIGINT": 130, "SIGTERM": 143}[name]
+    if name != "SIGKILL":
         assert "Best trials by validation" in shown
-        assert "the same command goes on" in said
+        assert "the same command continues" in said
         assert (tmp_path / "search" / "best.toml").is_file()
     kept = finished(tmp_path / "search")
     assert kept < 8
@@ -37,6 +39,50 @@ def test_a_killed_search_goes_on_and_loses_and_repeats_nothing(
     assert told["trained_now"] == (8 - kept) * 150
     assert [row["trial"] for row in rows(tmp_path / "search") if row["state"] == "complete"]
     assert len(rows(tmp_path / "search")) == 8
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+def test_a_search_that_is_terminated_again_and_again_says_one_thing_and_leaves_no_failed_trials(
+    command, ihgnn, tmp_path
+) -> None:
+    folder = tmp_path / "search"
+    # Reports of every epoch, so that a signal most likely meets a call into the database.
+    often = ("--report-every", "1", "--workers", "2", "--trials", "8", "--stack", "2")
+    args = ("tune", *SLOW, *often, "--out", str(folder))
+    for turn in range(3):
+        process = start([command, *args])
+        wait_for(lambda: states(folder).get("RUNNING"), process)
+        time.sleep(0.5 * turn)
+        for _ in range(2):  # as an impatient queueing system: twice, and to all processes
+            os.killpg(process.pid, signal.SIGTERM)
+        began = time.monotonic()
+        _, said = process.communicate(timeout=60)
+        assert time.monotonic() - began < 15  # far below what is left to train
+        assert process.returncode == 143
+        assert said.count("the same command continues") == 1
+        assert "Traceback" not in said
+        assert "killed" not in said
+        assert set(states(folder)) <= {"WAITING", "COMPLETE"}
+    result = ihgnn(*args, "--json", "-q")
+    assert result.returncode == 0, result.stderr
+    assert json.loads(result.stdout)["trials"]["complete"] == 8
+    assert states(folder) == {"COMPLETE": 8}
+
+
+@pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+@pytest.mark.parametrize("workers", ["1", "2"])
+def test_a_killed_worker_is_replaced(command, tmp_path, workers) -> None:
+    folder = tmp_path / "search"
+    args = ("tune", *SLOW, "--workers", workers, "--trials", "6", "--stack", "2", "--json", "-q")
+    process = start([command, *args, "--out", str(folder)])
+    for done in (1, 3):
+        wait_for(lambda done=done: finished(folder) >= done, process)
+        os.kill(workers_of(process)[0], signal.SIGKILL)
+    told, said = process.communicate(timeout=100)
+    assert process.returncode == 0, said
+    assert "A worker was killed from outside" in said
+    assert json.loads(told)["trials"]["complete"] == 6
+    assert len(rows(folder)) == 6
 
 
 def test_two_commands_on_one_folder_share_the_trials(command, tmp_path) -> None:

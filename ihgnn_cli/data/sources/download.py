@@ -14,7 +14,7 @@ from typing import BinaryIO, NoReturn
 
 from ihgnn_cli import __version__
 from ihgnn_cli.data.readers.tu_files import DAMAGE, open_tu
-from ihgnn_cli.errors import DataError, DownloadError, InputError, Problem
+from ihgnn_cli.errors import DataError, DownloadError, InputError, NotOnServerError, Problem
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.progress import NO_PROGRESS, Advance, Progress
 
@@ -24,6 +24,7 @@ MIRROR_VARIABLE = "IHGNN_MIRROR"
 _BLOCK = 1 << 16
 _log = logging.getLogger(__name__)
 _WORTH_ANOTHER_TRY = {408, 425, 429, 500, 502, 503, 504}
+_MISSING = {404, 410}
 
 
 @dataclass(frozen=True)
@@ -48,9 +49,18 @@ class _LastingError(Exception):
     """A failure that will be there again."""
 
 
+class _MissingError(_LastingError):
+    """The server has no such file."""
+
+
+def mirror() -> str | None:
+    """The server that the user has set in place of the TU server, if any."""
+    return os.environ.get(MIRROR_VARIABLE) or None
+
+
 def download_url(name: str) -> str:
     """The address of a data set's zip: on `$IHGNN_MIRROR` if set, else on the TU server."""
-    server = os.environ.get(MIRROR_VARIABLE) or TU_SERVER
+    server = mirror() or TU_SERVER
     try:
         parts = urllib.parse.urlsplit(server)
         usable = parts.scheme in ("http", "https") and bool(parts.hostname)
@@ -70,6 +80,7 @@ def download(
     set, and moved: a partial file never carries the final name.
 
     Raises:
+        NotOnServerError: the server has no such file.
         DownloadError: it could not be fetched; says where to put the file by hand.
         IhgnnError: the folder cannot be written.
     """
@@ -88,7 +99,9 @@ def download(
                 _log.warning("%s: %s; trying again in %g s.", name, error, pause)
                 time.sleep(pause)
             except _LastingError as error:
-                _fail(name, url, target, str(error))
+                missing = isinstance(error, _MissingError)
+                kind = NotOnServerError if missing else DownloadError
+                _fail(name, url, target, str(error), kind)
         try:
             check_whole(temporary, name)
         except DataError as error:
@@ -113,7 +126,7 @@ def _fetch(url: str, path: Path, what: str, progress: Progress, timeout: float) 
         answer = f"the server answered {error.code} {error.reason}"
         if error.code in _WORTH_ANOTHER_TRY:
             raise _PassingError(answer) from error
-        raise _LastingError(answer) from error
+        raise (_MissingError if error.code in _MISSING else _LastingError)(answer) from error
     except urllib.error.URLError as error:
         raise _PassingError(_reason(error.reason)) from error
     except (http.client.HTTPException, TimeoutError, ConnectionError) as error:
@@ -168,8 +181,10 @@ def check_whole(path: Path, name: str) -> None:
         raise DataError([Problem(str(path), None, f"it is damaged in {damaged}.", remedy)])
 
 
-def _fail(name: str, url: str, target: Path, reason: str) -> NoReturn:
-    raise DownloadError(
+def _fail(
+    name: str, url: str, target: Path, reason: str, kind: type[DownloadError] = DownloadError
+) -> NoReturn:
+    raise kind(
         f"Cannot download {name} from {url}: {reason.removesuffix('.')}.\n"
         f"Fetch the file by other means and put it at {target}"
     )

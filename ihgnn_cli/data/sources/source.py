@@ -4,7 +4,8 @@
 2. `synthetic:FIELD=VALUE,...` is made on the spot.
 3. A path: a folder or zip in TU format, or a `.jsonl` file.
 4. `NAME.zip`, `NAME/` or `NAME.jsonl` in the data root.
-5. A download of `NAME` from the TU server into the data root, unless offline.
+5. A download of `NAME` from the TU server into the data root, unless offline. Names that are not in
+   the catalogue are refused, except where `IHGNN_MIRROR` names another server, which is asked once.
 """
 
 import errno
@@ -22,10 +23,10 @@ from ihgnn_cli.data.readers.tu import read_tu
 from ihgnn_cli.data.readers.tu_files import file_digest, is_tu_folder, open_tu
 from ihgnn_cli.data.sources import cache
 from ihgnn_cli.data.sources.catalogue import catalogue, close_names
-from ihgnn_cli.data.sources.download import download
+from ihgnn_cli.data.sources.download import PATIENCE, download, mirror
 from ihgnn_cli.data.sources.synthetic import generate
 from ihgnn_cli.data.sources.synthetic_spec import is_synthetic, parse_synthetic
-from ihgnn_cli.errors import DownloadError, InputError
+from ihgnn_cli.errors import DownloadError, InputError, NotOnServerError
 from ihgnn_cli.paths import cache_root, expanded
 from ihgnn_cli.paths import data_root as default_data_root
 from ihgnn_cli.progress import NO_PROGRESS, Progress
@@ -72,8 +73,8 @@ def locate(
     """Find a data set by name or path, downloading it if it is nowhere else.
 
     Raises:
-        InputError: there is no such path, or the name cannot be one, or is close to a known one,
-            or a synthetic data set cannot be made as it is asked for.
+        InputError: there is no such path and no such name, or a synthetic data set cannot be made
+            as it is asked for.
         DownloadError: it is not here and cannot be fetched; says where to put the file.
     """
     path = None if is_own_name(given) else _existing(given)
@@ -116,21 +117,22 @@ def locate_by_name(
     found = find_in_root(root, given)
     if found is not None:
         return Source(given, Origin.DATA_ROOT, found)
-    similar = close_names(given)
-    if given not in catalogue() and similar:
-        raise InputError(f"No data set {given} here. Did you mean {' or '.join(similar)}?")
+    known = given in catalogue()
+    server = mirror()
+    if not known and server is None:
+        raise _unknown(given)
     if offline:
         raise DownloadError(
             f"{given} is not on this machine, and --offline forbids to download it.\n"
             f"Put the file at {root / given}.zip"
         )
+    patience = PATIENCE if known else replace(PATIENCE, attempts=1)
     try:
-        return Source(given, Origin.DOWNLOAD, download(given, root, progress))
-    except DownloadError as error:
-        if given in catalogue():
+        return Source(given, Origin.DOWNLOAD, download(given, root, progress, patience))
+    except NotOnServerError as error:
+        if known:
             raise
-        here = f"No file or folder '{given}', and no data set of that name is known."
-        raise DownloadError(f"{here} {error}") from error
+        raise _unknown(given, f", and {server} has none of that name") from error
 
 
 def is_own_name(given: str) -> bool:
@@ -205,6 +207,15 @@ def _is_name(given: str) -> bool:
 
 def _no_path(given: str) -> InputError:
     return InputError(f"No file or folder '{given}'. Give a path that exists, or a name.")
+
+
+def _unknown(given: str, but: str = "") -> InputError:
+    similar = close_names(given)
+    meant = f" Did you mean {' or '.join(similar)}?" if similar else ""
+    return InputError(
+        f"No data set '{given}' is known{but}.{meant}\nGive a name that 'ihgnn datasets --all' "
+        "lists, or the path of a folder, a .zip or a .jsonl file."
+    )
 
 
 def _hides_a_name(path: Path, given: str, data_root: Path | None) -> bool:

@@ -13,13 +13,10 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
-from multiprocessing import connection
 from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
-from typing import cast
 
 from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.selection.processes import GRACE_SECONDS, started
+from ihgnn_cli.selection.processes import Killed, Workers
 from ihgnn_cli.selection.tuning.kinds import SamplerName
 from ihgnn_cli.selection.tuning.ledger import Ledger
 from ihgnn_cli.selection.tuning.samplers import STARTUP
@@ -36,6 +33,7 @@ from ihgnn_cli.selection.tuning.trainer import (
     Verdict,
     live,
 )
+from ihgnn_cli.signals import safe_point
 from ihgnn_cli.training.config import RunConfig
 
 # How often one looks after trials of others, and tells how things are.
@@ -71,9 +69,8 @@ Watch = Callable[[Sight], None]
 
 @dataclass
 class _Worker:
-    """A worker as the conductor sees it."""
+    """A worker that has been heard of."""
 
-    process: BaseProcess
     trials: set[int] = field(default_factory=set)
     ready: bool = False
 
@@ -120,6 +117,7 @@ class Conductor:
         """Trials in hand that nobody trains yet."""
         self._shapes: dict[int, object] = {}
         self._epochs: dict[int, int] = {}
+        self._workers: dict[Connection, _Worker] = {}
         self._looked = 0.0
 
     def run(self, task: Task, devices: Sequence[str]) -> None:
@@ -132,23 +130,23 @@ class Conductor:
             return
         self._prunes = task.prunes
         try:
-            with started(devices, partial(live, task)) as processes:
-                workers = {channel: _Worker(each) for channel, each in processes.items()}
+            with Workers(devices, partial(live, task)) as workers:
                 self._conduct(workers)
         finally:
             self.ledger.give_all_back()
 
-    def _conduct(self, workers: dict[Connection, _Worker]) -> None:
+    def _conduct(self, workers: Workers) -> None:
         self._look()
         while True:
-            for channel, worker in workers.items():
+            for channel, worker in self._workers.items():
                 if worker.ready:
                     self._assign(channel, worker)
-            busy = any(not worker.ready for worker in workers.values())
+            busy = any(not worker.ready for worker in self._workers.values())
             if not busy and (self._is_late() or self.ledger.finished()):
                 break
-            for ready in connection.wait(list(workers), timeout=_WAIT_SECONDS):
-                self._hear(cast("Connection", ready), workers)
+            for channel, message in workers.hear(_WAIT_SECONDS):
+                self._hear(channel, message)
+            safe_point()
             if time.monotonic() - self._looked >= _LOOK_SECONDS:
                 self._look()
         self._look()
@@ -211,6 +209,7 @@ class Conductor:
         return len(self.ledger.slots()) < STARTUP
 
     def _take_one(self, fixed: Mapping[str, Value]) -> Params | None:
+        safe_point()  # a search asks for many at its start
         while (trial := self.ledger.take(fixed)) is not None:
             try:
                 self._pool[trial.number] = self._space.applied(self._config, trial.params)
@@ -224,25 +223,16 @@ class Conductor:
             return dict(trial.params)
         return None
 
-    def _hear(self, channel: Connection, workers: dict[Connection, _Worker]) -> None:
-        worker = workers[channel]
-        try:
-            message = channel.recv()
-        except (EOFError, OSError):
-            worker.process.join(GRACE_SECONDS)
-            del workers[channel]
-            for trial in worker.trials:  # perhaps they filled the memory
-                self._be_smaller(self._shapes[trial], len(worker.trials))
-                self._epochs.pop(trial, None)
-            self.ledger.give_back(worker.trials)
-            self._look(dead=1)
-            if not workers:
-                raise IhgnnError(
-                    "All workers were killed, perhaps because memory was full. The same command "
-                    "goes on where they were; use fewer --workers if it happens again."
-                ) from None
-            return
+    def _hear(self, channel: Connection, message: object) -> None:
+        worker = self._workers.setdefault(channel, _Worker())
         match message:
+            case Killed():
+                del self._workers[channel]
+                for trial in worker.trials:  # perhaps they filled the memory
+                    self._be_smaller(self._shapes[trial], len(worker.trials))
+                    self._epochs.pop(trial, None)
+                self.ledger.give_back(worker.trials)
+                self._look(dead=1)
             case IhgnnError():
                 self.ledger.give_back(worker.trials)  # perhaps they are why
                 raise message

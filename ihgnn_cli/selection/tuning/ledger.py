@@ -1,8 +1,9 @@
 """A study as one process sees it: takes trials, tells what became of them, and loses none.
 
-A trial whose process died, or was interrupted, is failed and tried again with the same settings;
-both belong to one slot, and a slot counts once. Several processes on several machines may take
-trials at the same time: a trial that is one too many is marked as such and never counted.
+A trial whose process was interrupted goes back to the queue. One whose process died is failed and
+tried again with the same settings; both belong to one slot, and a slot counts once. Several
+processes on several machines may take trials at the same time: a trial that is one too many is
+marked as such and never counted.
 """
 
 import time
@@ -17,20 +18,19 @@ from optuna import Study, Trial
 from optuna.distributions import BaseDistribution
 from optuna.trial import TrialState
 
-from ihgnn_cli.selection.processes import undisturbed
 from ihgnn_cli.selection.tuning.presence import STALE, Presence
 from ihgnn_cli.selection.tuning.samplers import TrialSampler
 from ihgnn_cli.selection.tuning.slots import (
     FAILURE,
     OUTCOME,
     RETRY_OF,
-    RETURNED,
     SUPERFLUOUS,
     WORKER,
     Outcome,
     Slot,
     asked_for,
 )
+from ihgnn_cli.signals import safe_point
 
 _GONE = (ValueError, optuna.exceptions.UpdateFinishedTrialError)
 """What telling a trial raises that another process took for dead."""
@@ -56,6 +56,7 @@ def _patient(method: Callable[_Args, _Result]) -> Callable[_Args, _Result]:
             except (sqlalchemy.exc.OperationalError, optuna.exceptions.StorageInternalError):
                 if time.monotonic() >= deadline:
                     raise
+            safe_point()
             time.sleep(_PAUSE)
 
     return tried
@@ -106,7 +107,7 @@ class Ledger:
         Args:
             fixed: settings that a new trial is to have; one that waits has its own.
         """
-        with undisturbed(), self._alone():
+        with self._alone():
             return self._take(fixed or {})
 
     def _take(self, fixed: Mapping[str, Any]) -> Trial | None:
@@ -119,12 +120,15 @@ class Ledger:
             sampler.fixed = {} if waiting else fixed
         trial = self.study.ask(self._distributions)
         trial.set_user_attr(WORKER, self._presence.token)
-        if not any(slot.last.number == trial.number for slot in self.slots()):
+        slot = next((each for each in self.slots() if each.last.number == trial.number), None)
+        if slot is None:
             # Somebody else took the last one at the same moment, or it waited twice.
             trial.set_user_attr(SUPERFLUOUS, True)
             self._tell(trial, TrialState.FAIL)
             return None
         self._mine[trial.number] = trial
+        # One that was interrupted has its earlier reports.
+        self._epochs[trial.number] = max(slot.last.intermediate_values, default=0)
         return trial
 
     def has_died(self, number: int) -> bool:
@@ -138,10 +142,11 @@ class Ledger:
         if trial is None:
             return True
         try:
-            # One that begins anew, in a smaller stack, was reported before.
-            if epoch > self._epochs.get(number, 0):
-                trial.report(accuracy, epoch)
-                self._epochs[number] = epoch
+            # One that starts again, interrupted or in a smaller stack, was reported before.
+            if epoch <= self._epochs.get(number, 0):
+                return False
+            trial.report(accuracy, epoch)
+            self._epochs[number] = epoch
             return trial.should_prune()
         except _GONE:  # somebody took us for dead, and has it now
             del self._mine[number]
@@ -171,10 +176,12 @@ class Ledger:
 
     @_patient
     def give_all_back(self) -> None:
-        """Return all that this process still has, because it stops; nobody has died of them."""
-        for number in list(self._mine):
-            self._end(number, {RETURNED: True}, TrialState.FAIL)
-        self._try_again()
+        """Put the trials that this process still has back into the queue, because it stops."""
+        for number, trial in list(self._mine.items()):
+            with suppress(*_GONE):  # another process took it
+                trial.set_user_attr(WORKER, None)  # nobody's, before somebody else has it
+                trial.storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
+            del self._mine[number]  # one that could not be written is still ours
 
     @_patient
     def reclaim(self) -> int:

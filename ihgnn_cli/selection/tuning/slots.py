@@ -12,11 +12,9 @@ from optuna import Study
 from optuna.trial import FrozenTrial, TrialState
 
 MOST_TRIES = 3
-"""A trial that was lost so often is given up: it may be what kills its process.
-
-One that was returned, as when somebody interrupts a search, was not lost."""
+"""A trial that was lost so often is given up: it may be what kills its process."""
 WORKER, RETRY_OF, SUPERFLUOUS = "worker", "retry_of", "superfluous"
-FAILURE, OUTCOME, RETURNED = "failure", "outcome", "returned"
+FAILURE, OUTCOME = "failure", "outcome"
 """The attributes of a trial."""
 _QUEUED = "fixed_params"
 """What Optuna calls the settings of a trial that waits."""
@@ -101,15 +99,14 @@ class Slot:
 
     @property
     def lost(self) -> bool:
-        """Whether its process died or returned it, and it is to be tried again."""
+        """Whether its process died, and it is to be tried again."""
         failed = self.last.state is TrialState.FAIL and FAILURE not in self.last.user_attrs
         return failed and self.deaths < MOST_TRIES
 
     @property
     def deaths(self) -> int:
         """Tries that came to nothing because their process died."""
-        failed = [each for each in self.tries if each.state is TrialState.FAIL]
-        return sum(RETURNED not in each.user_attrs for each in failed)
+        return sum(each.state is TrialState.FAIL for each in self.tries)
 
     @property
     def settled(self) -> bool:

@@ -21,6 +21,7 @@ from urllib.parse import quote, quote_plus, unquote, unquote_plus
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import exclusive
 from ihgnn_cli.paths import expanded
+from ihgnn_cli.signals import held
 
 if TYPE_CHECKING:
     from optuna.storages import BaseStorage
@@ -154,9 +155,14 @@ def open_storage(where: Address, folder: Path | None = None) -> "BaseStorage":
 
 @contextmanager
 def speaking(where: Address, what: str = "The study's storage failed") -> Iterator[None]:
-    """Tell in a line, without secrets, what a database raises in the block."""
+    """Report in a line, without secrets, what a database raises in the block.
+
+    Ctrl-C and polite kills wait for the end of the block, or a `safe_point` in it: a call into a
+    database that is cut short leaves a connection in an unknown state.
+    """
     try:
-        yield
+        with held():
+            yield
     except IhgnnError:
         raise
     except Exception as error:

@@ -16,6 +16,7 @@ from ihgnn_cli.selection.tuning.samplers import make_pruner, make_sampler
 from ihgnn_cli.selection.tuning.search import Search
 from ihgnn_cli.selection.tuning.slots import Slot, asked_for, rank
 from ihgnn_cli.selection.tuning.storage import Address, open_storage, speaking
+from ihgnn_cli.signals import safe_point
 
 if TYPE_CHECKING:
     from optuna import Study
@@ -87,6 +88,7 @@ def _check_same(study: "Study", search: Search, name: str) -> None:
                 )
             _introduce(study, search)  # who made it was killed before
         else:
+            safe_point()
             time.sleep(0.1)
     changed = difference(found, search.identity)
     if changed is not None:

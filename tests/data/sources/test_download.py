@@ -293,8 +293,11 @@ def test_a_server_that_stalls_half_way_is_asked_again(server: Server, tmp_path: 
     assert len(server.requests) == 2
 
 
-def test_no_server_at_all_is_named_with_the_reason(tmp_path: Path) -> None:
-    message = failure(tmp_path)  # conftest's mirror: a port where nobody listens
+def test_no_server_at_all_is_named_with_the_reason(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IHGNN_MIRROR", "http://127.0.0.1:9")  # where nobody listens
+    message = failure(tmp_path)
     assert message.startswith("Cannot download TINY from http://127.0.0.1:9/TINY.zip: ")
     assert "refused" in message
     assert "(tried 3 times)" in message
@@ -442,7 +445,7 @@ def test_a_folder_that_cannot_be_made_is_named_before_anything_is_asked(
 
 
 def test_without_a_mirror_the_address_is_on_the_tu_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("IHGNN_MIRROR")
+    monkeypatch.delenv("IHGNN_MIRROR", raising=False)
     assert download_url("KKI") == "https://www.chrsmrrs.com/graphkerneldatasets/KKI.zip"
     monkeypatch.setenv("IHGNN_MIRROR", "")
     assert download_url("KKI") == f"{TU_SERVER}/KKI.zip"

@@ -9,7 +9,7 @@ from shutil import copy, copytree
 
 import pytest
 
-from ihgnn_cli.data import load_dataset
+from ihgnn_cli.data import load_dataset, sources
 from ihgnn_cli.data.sources import (
     Origin,
     Source,
@@ -51,8 +51,11 @@ def mirror(tiny_zip: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str
     asked: list[str] = []
 
     class Handler(SimpleHTTPRequestHandler):
-        def log_message(self, *_: object) -> None:
+        def log_request(self, *_: object) -> None:
             asked.append(self.path)
+
+        def log_message(self, *_: object) -> None:
+            pass
 
     handler = partial(Handler, directory=str(tiny_zip.parent))
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
@@ -209,19 +212,43 @@ def test_offline_still_finds_what_is_here(root: Path, tiny_zip: Path) -> None:
     assert locate("MUTAG", offline=True).origin is Origin.BUNDLED
 
 
+UNKNOWN = [
+    ("mutag", " Did you mean MUTAG"),
+    ("PROTIENS", " Did you mean PROTEINS"),
+    ("imdb_binary", " Did you mean IMDB-BINARY"),
+    ("QQQQ", "\n"),
+]
+
+
 @pytest.mark.parametrize("offline", [False, True])
-@pytest.mark.parametrize(
-    ("given", "meant"),
-    [("mutag", "MUTAG"), ("PROTIENS", "PROTEINS"), ("imdb_binary", "IMDB-BINARY")],
-)
-def test_a_name_close_to_a_known_one_is_not_asked_of_the_server(
-    root: Path, mirror: list[str], given: str, meant: str, offline: bool
+@pytest.mark.parametrize(("given", "meant"), UNKNOWN)
+def test_a_name_that_is_not_in_the_catalogue_is_refused_without_a_look_at_the_server(
+    root: Path, monkeypatch: pytest.MonkeyPatch, given: str, meant: str, offline: bool
 ) -> None:
+    monkeypatch.setattr(sources, "download", None)
     with pytest.raises(InputError) as caught:
         locate(given, offline=offline)
-    assert str(caught.value).startswith(f"No data set {given} here. Did you mean {meant}")
-    assert str(caught.value).endswith("?")
-    assert mirror == []
+    assert str(caught.value).startswith(f"No data set '{given}' is known.{meant}")
+    assert "'ihgnn datasets --all'" in str(caught.value).splitlines()[1]
+
+
+@pytest.mark.parametrize(("given", "meant"), UNKNOWN)
+def test_a_mirror_is_asked_once_for_a_name_that_is_not_in_the_catalogue(
+    root: Path, mirror: list[str], given: str, meant: str
+) -> None:
+    with pytest.raises(InputError) as caught:
+        locate(given)
+    assert f" has none of that name.{meant}" in str(caught.value)
+    assert mirror == [f"/{given}.zip"]
+    assert list(root.iterdir()) == []
+
+
+def test_a_mirror_that_is_away_is_asked_once_for_such_a_name(
+    root: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IHGNN_MIRROR", "http://127.0.0.1:9")  # the discard port: refused at once
+    with pytest.raises(DownloadError, match=r"Cannot download QQQQ from .* \(tried once\)"):
+        locate("QQQQ")
 
 
 def test_an_unknown_name_in_the_data_root_is_read_however_close_it_is(
@@ -231,14 +258,14 @@ def test_an_unknown_name_in_the_data_root_is_read_however_close_it_is(
     assert locate("PROTIENS").path == root / "PROTIENS.zip"
 
 
-def test_a_name_that_the_server_does_not_have_says_where_to_put_the_file(
+def test_a_known_name_that_the_server_does_not_have_says_where_to_put_the_file(
     root: Path, mirror: list[str]
 ) -> None:
     with pytest.raises(DownloadError) as caught:
-        locate("QQQQ")
+        locate("PROTEINS")
     assert "the server answered 404" in str(caught.value)
-    assert str(caught.value).endswith(f"put it at {root / 'QQQQ.zip'}")
-    assert "/QQQQ.zip" in mirror
+    assert str(caught.value).endswith(f"put it at {root / 'PROTEINS.zip'}")
+    assert mirror == ["/PROTEINS.zip"]
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,8 @@
 """Trials are put together to stacks, and none is lost: with workers that are threads here."""
 
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import suppress
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
@@ -14,6 +14,7 @@ from optuna.trial import TrialState
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.selection.processes import Workers
 from ihgnn_cli.selection.tuning import conductor
 from ihgnn_cli.selection.tuning.conductor import Conductor, Sight
 from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
@@ -31,8 +32,13 @@ from ihgnn_cli.training.config import configure
 class Process:
     """As much of a process as the conductor asks of one."""
 
+    exitcode = -9
+
     def join(self, timeout: float) -> None:
         pass
+
+    def is_alive(self) -> bool:
+        return False
 
 
 class Overheard:
@@ -64,18 +70,17 @@ def overhear(monkeypatch: pytest.MonkeyPatch, kills: Callable[[object], bool]) -
 
 @pytest.fixture(autouse=True)
 def workers_are_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    @contextmanager
-    def started(devices: Sequence[str], life: Callable) -> Iterator[dict[Connection, Process]]:
-        ends = {}
-        for device in devices:
-            ours, theirs = Pipe()
-            threading.Thread(target=life, args=(device, theirs), daemon=True).start()
-            ends[ours] = Process()
-        yield ends
-        for end in ends:
-            end.close()
+    def launch(workers: Workers, device: str, core: int | None) -> tuple[Connection, Process]:
+        ours, theirs = Pipe()
 
-    monkeypatch.setattr(conductor, "started", started)
+        def run() -> None:
+            with suppress(OSError, SystemExit):  # nobody listens any more
+                workers.life(device, theirs)
+
+        threading.Thread(target=run, daemon=True).start()
+        return ours, Process()
+
+    monkeypatch.setattr(Workers, "launch", launch)
 
 
 def search(sampler: SamplerName, pruner: PrunerName = PrunerName.NONE, epochs: int = 1) -> Search:
@@ -200,7 +205,10 @@ def test_no_trial_begins_after_the_time_and_none_is_left_half_done() -> None:
     assert sum(slot.state is TrialState.COMPLETE for slot in slots) < 12
 
 
-def test_what_a_killed_worker_had_is_done_by_the_others(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("workers", [1, 2])
+def test_a_killed_worker_is_replaced_and_its_trials_are_done(
+    monkeypatch: pytest.MonkeyPatch, workers: int
+) -> None:
     real, first = conductor.live, threading.Lock()
 
     def live(task, device: str, channel: Connection) -> None:
@@ -214,7 +222,10 @@ def test_what_a_killed_worker_had_is_done_by_the_others(monkeypatch: pytest.Monk
     monkeypatch.setattr(conductor, "live", live)
     deaths: list[int] = []
     slots = conducted(
-        search(SamplerName.RANDOM), 8, workers=2, watch=lambda sight: deaths.append(sight.dead)
+        search(SamplerName.RANDOM),
+        8,
+        workers=workers,
+        watch=lambda sight: deaths.append(sight.dead),
     )
     assert sum(deaths) == 1
     assert {slot.state for slot in slots} == {TrialState.COMPLETE}
@@ -243,9 +254,7 @@ def test_a_trial_that_kills_its_worker_takes_no_others_with_it(
 
     overhear(monkeypatch, kills)
     deaths: list[int] = []
-    slots = conducted(
-        search(sampler), 12, workers=MOST_TRIES + 1, watch=lambda sight: deaths.append(sight.dead)
-    )
+    slots = conducted(search(sampler), 12, workers=1, watch=lambda sight: deaths.append(sight.dead))
     assert sum(deaths) == MOST_TRIES
     first, *later = stacks
     assert len(first) > 2
@@ -282,10 +291,11 @@ def test_reports_are_answered_only_where_trials_may_be_given_up(
     assert all({1, 2} <= set(slot.last.intermediate_values) for slot in slots)
 
 
-def test_when_all_workers_are_killed_the_search_fails_and_gives_its_trials_back(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_when_every_new_worker_is_killed_the_search_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    started = []
+
     def live(task, device: str, channel: Connection) -> None:
+        started.append(device)
         channel.send(conductor.Ready())
         channel.recv()
         channel.close()
@@ -293,6 +303,7 @@ def test_when_all_workers_are_killed_the_search_fails_and_gives_its_trials_back(
     monkeypatch.setattr(conductor, "live", live)
     with pytest.raises(IhgnnError, match="All workers were killed"):
         conducted(search(SamplerName.RANDOM), 4)
+    assert len(started) == 5
 
 
 def test_a_mistake_in_a_worker_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -251,9 +251,9 @@ def test_a_worker_that_died_and_a_search_that_stops_give_back(house: House) -> N
     one.give_all_back()
     assert states(other) == [WAITING, WAITING]
     numbers = [done(other) for _ in range(3)]
-    assert numbers == [2, 3, 4]  # the two that wait, and a new one
+    assert numbers == [1, 2, 3]  # the one given back, the lost one again, and a new one
     assert other.finished()
-    assert [len(slot.tries) for slot in other.slots()] == [2, 2, 1]
+    assert [len(slot.tries) for slot in other.slots()] == [2, 1, 1]
 
 
 def test_a_trial_that_was_lost_too_often_is_failed(house: House) -> None:
@@ -275,35 +275,58 @@ def test_a_trial_that_was_lost_too_often_is_failed(house: House) -> None:
     assert len(ledger.study.trials) == MOST_TRIES
 
 
-def test_a_search_may_be_interrupted_as_often_as_one_likes(house: House) -> None:
-    """A trial in hand that is returned, perhaps never begun, has killed nobody."""
-    for _ in range(3 * MOST_TRIES):
-        ledger = house.comes(1)
-        taken(ledger)
-        ledger.give_all_back()
-    (slot,) = ledger.slots()
-    assert slot.state is WAITING
-    assert slot.deaths == 0
-    assert slot.failure is None
-    for _ in range(MOST_TRIES):  # and deaths count as before
-        assert not ledger.finished()
-        ledger.give_back([taken(ledger)])
-    (slot,) = ledger.slots()
-    assert slot.failure == f"its process died {MOST_TRIES} times"
+@pytest.mark.parametrize("url", ["sqlite:///study.db", "journal:study.log"])
+def test_a_search_may_be_interrupted_as_often_as_one_likes(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A trial goes back to the queue with its settings and its number; none is left as failed."""
+    monkeypatch.chdir(tmp_path)
+    with ExitStack() as stack:
+        house = House(open_storage(address(url, tmp_path)), stack)
+        settings = []
+        for _ in range(3 * MOST_TRIES):
+            ledger = house.comes(1)
+            trial = ledger.take()
+            assert trial is not None
+            settings.append(trial.params)
+            ledger.give_all_back()
+            assert ledger.reclaim() == 0
+        (slot,) = ledger.slots()
+        assert (slot.state, slot.deaths, len(ledger.study.trials)) == (WAITING, 0, 1)
+        assert len(settings[0]) == 2
+        assert settings == settings[:1] * len(settings)
+        for _ in range(MOST_TRIES):  # and deaths count as before
+            assert not ledger.finished()
+            ledger.give_back([taken(ledger)])
+        (slot,) = ledger.slots()
+        assert slot.failure == f"its process died {MOST_TRIES} times"
+
+
+def test_a_trial_that_was_interrupted_is_judged_when_it_passes_its_last_report(
+    house: House,
+) -> None:
+    one = house.comes(1)
+    number = taken(one)
+    for epoch in (1, 2):
+        one.report(number, epoch, 0.5)
+    one.give_all_back()
+    other = house.comes(1)
+    other.study.pruner = optuna.pruners.ThresholdPruner(lower=0.6)
+    assert taken(other) == number
+    assert [other.report(number, epoch, 0.5) for epoch in (1, 2, 3)] == [False, False, True]
+    (slot,) = other.slots()
+    assert slot.last.intermediate_values == {1: 0.5, 2: 0.5, 3: 0.5}
 
 
 def test_a_trial_that_a_process_has_died_of_is_known_by_its_next_try(house: House) -> None:
     ledger = house.comes(3)
-    died, returned = taken(ledger), taken(ledger)
+    died, _ = taken(ledger), taken(ledger)
     assert not ledger.has_died(died)  # it runs for the first time
     ledger.give_back([died])
     ledger.give_all_back()
-    again, other, new = taken(ledger), taken(ledger), taken(ledger)
-    assert [slot.last.number for slot in ledger.slots()] == [again, other, new]
-    assert [ledger.has_died(number) for number in (again, other, new)] == [True, False, False]
-    assert not ledger.has_died(returned)
-    ledger.give_all_back()  # which it has not died of
-    assert ledger.has_died(taken(ledger))
+    returned, again, new = taken(ledger), taken(ledger), taken(ledger)
+    assert [slot.last.number for slot in ledger.slots()] == [again, returned, new]
+    assert [ledger.has_died(number) for number in (again, returned, new)] == [True, False, False]
 
 
 class Shaky:
@@ -362,7 +385,7 @@ AWAY = [
         ("set_trial_state_values", lambda ledger, number: ledger.give_back({number}), WAITING),
         ("create_new_trial", lambda ledger, number: ledger.give_back({number}), WAITING),
         ("set_trial_user_attr", lambda ledger, _: ledger.give_all_back(), WAITING),
-        ("create_new_trial", lambda ledger, _: ledger.give_all_back(), WAITING),
+        ("set_trial_state_values", lambda ledger, _: ledger.give_all_back(), WAITING),
     ],
 )
 def test_a_database_that_is_away_for_a_moment_loses_nothing_of_what_is_told(
@@ -377,8 +400,8 @@ def test_a_database_that_is_away_for_a_moment_loses_nothing_of_what_is_told(
     (slot,) = ledger.slots()
     assert slot.state is state
     assert slot.outcome == (outcome(70) if state in (COMPLETE, PRUNED) else None)
-    assert len(slot.tries) == len(ledger.study.trials) == 1 + (state is WAITING)
-    assert slot.settled or taken(ledger) == 1
+    assert len(slot.tries) == len(ledger.study.trials) == 1 + (slot.deaths and state is WAITING)
+    assert slot.settled or taken(ledger) == slot.last.number
 
 
 @pytest.mark.parametrize("error", AWAY)
@@ -619,7 +642,7 @@ def test_a_trial_that_waits_beyond_fewer_is_not_lost_for_more(house: House) -> N
     assert few.finished()
     assert few.take() is None
     again = house.comes(2)
-    assert taken(again) == 2
+    assert taken(again) == 1
     assert len(again.slots()) == 2
 
 

@@ -64,11 +64,10 @@ def test_beyond_what_is_asked_for_a_slot_that_was_given_up_counts_and_a_lost_one
     assert [slot.number for slot in asked_for([trial(0, COMPLETE), lost, given_up], 1)] == [0, 2]
 
 
-def test_deaths_are_tries_that_nobody_returned() -> None:
-    died, returned = trial(0, FAIL), trial(1, FAIL, returned=True)
-    assert Slot((returned, died, returned, trial(3, RUNNING))).deaths == 1
-    assert Slot((returned,) * 9).deaths == 0
-    assert Slot((returned,) * 9).lost
-    often = Slot((*(died,) * MOST_TRIES, returned))
+def test_a_slot_is_lost_until_its_process_has_died_too_often() -> None:
+    died = trial(0, FAIL)
+    assert Slot((died, trial(1, RUNNING))).deaths == 1
+    assert Slot((died,) * (MOST_TRIES - 1)).lost
+    often = Slot((died,) * MOST_TRIES)
     assert not often.lost
     assert often.failure == "its process died 3 times"
