@@ -101,7 +101,12 @@ def crossval(
     epochs: Epochs = None,
     patience: Patience = None,
     folds: Annotated[
-        int | None, typer.Option(help="Default: 10.", rich_help_panel=_PROTOCOL)
+        int | None,
+        typer.Option(
+            help="Number of folds; with --split-file, use the first N only. Default: 10, or all "
+            "in the file.",
+            rich_help_panel=_PROTOCOL,
+        ),
     ] = None,
     inner_folds: Annotated[
         int | None,
@@ -309,6 +314,8 @@ def _finish(
             f"{counted(executor.workers, 'worker')} on {executor.device.type}, stacks of up to "
             f"{stack}; in {folder}"
         )
+        if job.partial is not None:
+            console.note(job.partial)
     try:
         with crossval_display.progress(quiet) as show:
             return jobs.finish(job, folder, executor, stack, show, command=command)

@@ -97,6 +97,8 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
     else:
         told += ", each of one run at its best validation epoch"
     console.show(f"{told}. Configuration and epoch by {result['chosen_by']}; no choice saw test.")
+    if result.get("partial"):  # not in results of before it was recorded
+        console.show(result["partial"], style="bold")
     console.show(f"The commonest class alone: {100 * result['majority_share']:.1f} %")
     if result["paper"] is not None:
         paper = result["paper"]

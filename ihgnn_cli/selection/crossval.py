@@ -66,24 +66,32 @@ def make_folds(
 ) -> tuple[Fold, ...]:
     """The folds of a file, or drawn from the seed; by default ten with one hold-out each.
 
+    Of a file with more folds than are asked for the first are taken.
+
     Raises:
-        InputError: the file does not fit the data, or holds other numbers than are asked for.
+        InputError: the file does not fit the data, or holds fewer folds or another number of inner
+            folds than are asked for.
     """
     if file is None:
         count = PROTOCOL_FOLDS if folds is None else folds
         drawn = draw_folds(dataset.graph_class, seed, count, 1 if inner is None else inner)
         return tuple(drawn)
-    found = read_fold_file(expanded(file), len(dataset))
+    found = read_fold_file(expanded(file), len(dataset), whole=folds is None)
     if len(found) < 2:
-        raise InputError(f"{file} holds one fold, and a graph has to be tested in each of several.")
+        raise InputError(f"{file} holds one fold. Cross-validation needs at least 2.")
     counts = {len(fold.splits) for fold in found}
     if len(counts) > 1:
         raise InputError(f"{file} has folds with different numbers of inner splits.")
-    for noun, asked, there in (("fold", folds, len(found)), ("inner fold", inner, counts.pop())):
-        if asked is not None and asked != there:
-            option = f"--{noun.replace(' ', '-')}s"
-            raise InputError(f"{file} has {counted(there, noun)}, and {option} asks for {asked}.")
-    return tuple(found)
+    there = counts.pop()
+    if inner not in (None, there):
+        raise InputError(
+            f"{file} has {counted(there, 'inner fold')}, and --inner-folds asks for {inner}."
+        )
+    if folds is not None and not 2 <= folds <= len(found):
+        raise InputError(
+            f"{file} has {len(found)} folds, and --folds asks for {folds}. Use 2 to {len(found)}."
+        )
+    return tuple(found[:folds])
 
 
 def default_folder(parent: Path, job: Job, name: str) -> Path:

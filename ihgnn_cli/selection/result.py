@@ -76,6 +76,7 @@ def make_result(
         "dataset": job.dataset.name,
         "model": protocol.config.model_name,
         "graphs": len(job.dataset),
+        "partial": job.partial,
         "majority_share": float(classes.max() / classes.sum()),
         **{name: value for name, value in asdict(summary).items() if name != "folds"},
         "paper": None if printed is None else asdict(printed),

@@ -53,6 +53,17 @@ class Job:
         """The final runs of all folds."""
         return self.protocol.runs * len(self.folds)
 
+    @property
+    def partial(self) -> str | None:
+        """What to say of folds that do not test every graph; `None` where they do."""
+        tested = sum(len(fold.test) for fold in self.folds)
+        if tested == len(self.dataset):
+            return None
+        return (
+            f"Partial result: the first {len(self.folds)} folds of a split file, which test "
+            f"{tested:,} of {len(self.dataset):,} graphs. It is not the full protocol."
+        )
+
     def split(self, unit: Unit) -> Split:
         """The graphs of a unit."""
         return self.folds[unit.fold].splits[unit.split]

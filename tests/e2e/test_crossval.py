@@ -9,8 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
+from ihgnn_cli.data.folds import draw_folds, write_fold_file
 from refusals import assert_refused
 from started import start, wait_for, workers_of
+
+from ihgnn_cli.data import load_dataset
 
 GRID = ("--lr", "0.01,0.001", "--batch-size", "64", "--layers", "1")
 TINY = (*GRID, "--folds", "3", "--runs", "2", "--workers", "1", "--device", "cpu")
@@ -144,6 +147,24 @@ def test_split_files_and_inner_folds(ihgnn, tmp_path) -> None:
     assert_refused(wrong, 2, "has 3 folds, and --folds asks for 10")
     other = ihgnn("crossval", "--split-file", "drawn/splits.json", "--inner-folds", "5")
     assert_refused(other, 2, "has 2 inner folds, and --inner-folds asks for 5")
+
+
+def test_the_first_folds_of_a_split_file_are_a_result_that_says_so(ihgnn, tmp_path) -> None:
+    write_fold_file(draw_folds(load_dataset("MUTAG").graph_class, 0, 10), tmp_path / "ten.json")
+    args = ("crossval", *TINY, "--epochs", "2", "--split-file", "ten.json", "--out", "job")
+    first = ihgnn(*args)
+    assert first.returncode == 0, first.stderr
+    said = "Partial result: the first 3 folds of a split file, which test 57 of 188 graphs"
+    assert said in " ".join(first.stderr.split())
+    assert said in " ".join(first.stdout.split())
+    again = ihgnn(*args, "--rules", "--json", "-q")  # the same job, with its rules
+    assert again.returncode == 0, again.stderr
+    told = json.loads(again.stdout)
+    assert told["partial"].startswith(said)
+    assert len(told["folds"]) == 3
+    assert {rule["honest"] for rule in told["rules"]} == {True, False}
+    whole = ihgnn(*args, "--folds", "10")
+    assert_refused(whole, 2, "job holds another job")
 
 
 @pytest.mark.parametrize(

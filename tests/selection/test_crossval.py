@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits import draw_folds, write_fold_file
+from ihgnn_cli.data.splits import choose, draw_folds, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.selection import crossval, workers
 from ihgnn_cli.selection.claims import Claims
@@ -279,13 +279,35 @@ def test_folds_come_from_the_seed_or_from_a_file(job: Job, tmp_path: Path) -> No
         fold.digest for fold in draw_folds(data.graph_class, 5, 4, 2)
     ]
     assert len(crossval.make_folds(data, 0, file=file, folds=4, inner=2)) == 4
-    with pytest.raises(InputError, match="has 4 folds, and --folds asks for 10"):
-        crossval.make_folds(data, 0, file=file, folds=10)
+    for folds in (-1, 0, 1, 5, 10):
+        with pytest.raises(InputError, match=f"has 4 folds, and --folds asks for {folds}"):
+            crossval.make_folds(data, 0, file=file, folds=folds)
     with pytest.raises(InputError, match="has 2 inner folds, and --inner-folds asks for 1"):
         crossval.make_folds(data, 0, file=file, inner=1)
     write_fold_file(ten, file)
     with pytest.raises(InputError, match="has 1 inner fold, and --inner-folds asks for 2"):
         crossval.make_folds(data, 0, file=file, inner=2)
+
+
+def test_the_first_folds_of_a_file_are_a_partial_job(job: Job, tmp_path: Path) -> None:
+    data, file = job.dataset, tmp_path / "folds.json"
+    ten = crossval.make_folds(data, 0)
+    write_fold_file(ten, file)
+    first = crossval.make_folds(data, 0, file=file, folds=3)
+    assert [fold.digest for fold in first] == [fold.digest for fold in ten[:3]]
+    whole, part = replace(job, folds=ten), replace(job, folds=first)
+    tested = sum(len(fold.test) for fold in first)
+    assert whole.partial is None
+    assert part.partial is not None
+    assert f"the first 3 folds of a split file, which test {tested} of {len(data)} graphs" in (
+        part.partial
+    )
+    assert identity(whole) != identity(part)
+    write_fold_file(first, file)  # what the job writes into its folder can be read again
+    assert len(crossval.make_folds(data, 0, file=file, folds=3)) == 3
+    assert choose(f"{file}:2", data, 0).digest == first[2].splits[0].digest
+    with pytest.raises(InputError, match="in the test part of no fold"):
+        crossval.make_folds(data, 0, file=file)
 
 
 def test_files_that_are_no_cross_validation_are_refused(job: Job, tmp_path: Path) -> None:

@@ -112,12 +112,17 @@ def inner_folds(
     return tuple(Split(np.delete(rest, part), rest[part], split.test) for part in parts)
 
 
-def read_fold_file(path: Path, graphs: int) -> list[Fold]:
+def read_fold_file(path: Path, graphs: int, *, whole: bool = True) -> list[Fold]:
     """Read a file of folds, or of one fold without the list, for a data set of so many graphs.
+
+    Args:
+        path: the file.
+        graphs: of the data set.
+        whole: whether several folds have to test every graph.
 
     Raises:
         InputError: the file cannot be read or is not in the form, a split does not hold all graphs
-            once, or a graph is in the test part of no fold or of two.
+            once, or a graph is in the test part of two folds, or (if `whole`) of none.
     """
     content = _read_json(path)
     entries = content if isinstance(content, list) else [content]
@@ -131,7 +136,8 @@ def read_fold_file(path: Path, graphs: int) -> list[Fold]:
             raise InputError(f"{path}, fold {number} (counted from 0): {error}") from error
     if len(folds) > 1:
         tested = np.bincount(np.concatenate([fold.test for fold in folds]), minlength=graphs)
-        for graph in np.flatnonzero(tested != 1)[:1]:
+        wrong = tested != 1 if whole else tested > 1
+        for graph in np.flatnonzero(wrong)[:1]:
             found = [str(number) for number, fold in enumerate(folds) if graph in fold.test]
             where = f"folds {' and '.join(found)}" if found else "no fold"
             raise InputError(

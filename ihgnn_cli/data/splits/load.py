@@ -61,7 +61,7 @@ def file_readings(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
 
 
 def _from_file(path: Path, numbers: tuple[int, ...], dataset: GraphDataset) -> Split:
-    folds = read_fold_file(path, len(dataset))
+    folds = read_fold_file(path, len(dataset), whole=False)
     if not numbers and len(folds) > 1:
         raise InputError(
             f"{path} holds {len(folds)} folds. Append :0 to :{len(folds) - 1} to choose one."
