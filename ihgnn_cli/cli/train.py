@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ihgnn_cli.cli.options import (
-    DATA_PANEL,
+from ihgnn_cli.cli.help import (
+    ADVANCED_PANEL,
     MODEL_PANEL,
+    OUTPUT_PANEL,
     TRAINING_PANEL,
+    examples,
+)
+from ihgnn_cli.cli.options import (
     AsJson,
+    ConfigFile,
     DataRoot,
     Device,
     Epochs,
@@ -25,9 +30,13 @@ from ihgnn_cli.cli.options import (
     Patience,
     Quiet,
     RecipeName,
+    Seed,
+    Split,
+    VariantName,
+    output_folder,
     run_name,
 )
-from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, Variant, WeightInit
+from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, WeightInit
 
 if TYPE_CHECKING:
     from ihgnn_cli.training.config import RunConfig
@@ -37,140 +46,97 @@ if TYPE_CHECKING:
 _RUNS = Path("runs")
 
 
+EXAMPLES = examples(
+    ("ihgnn train", "IHGNN on the bundled MUTAG"),
+    (
+        "ihgnn train -d PROTEINS --split fold:0 --lr 0.01 -o runs/proteins",
+        "Another data set, the first of 10 folds",
+    ),
+    ("ihgnn train --model gin --set width=64", "Another model with a setting of its own"),
+    ("ihgnn train --resume runs/proteins --epochs 500", "Continue a run"),
+)
+
+
 def train(
     dataset: OwnData = None,
     features: FeatureKind = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPLIT",
-            help="holdout (80/10/10, stratified, by the seed; the default), fold:N (fold N of "
-            "the 10-fold protocol, counted from 0), or a file of folds as FILE, FILE:N or "
-            "FILE:N:I.",
-            rich_help_panel=DATA_PANEL,
-        ),
-    ] = None,
+    split: Split = None,
+    data_root: DataRoot = None,
+    offline: Offline = False,
     model: ModelName = None,
     layers: Annotated[
         int | None,
         typer.Option(
             "--layers",
             "-k",
-            help="K, the layers on top of the input layer. Default: the model's, of ihgnn 3.",
+            help="K, the number of layers after the input layer.",
+            show_default="3",
             rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     width: Annotated[
         int | None,
-        typer.Option(
-            help="Width of the layers. Default: of ihgnn 32.", rich_help_panel=MODEL_PANEL
-        ),
+        typer.Option(help="Width of the layers.", show_default="32", rich_help_panel=MODEL_PANEL),
     ] = None,
     hidden: Annotated[
         int | None,
         typer.Option(
-            help="Hidden width of the classifier. Default: of ihgnn 128.",
+            help="Hidden width of the classifier.",
+            show_default="128",
             rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     dropout: Annotated[
         float | None,
         typer.Option(
-            help="Of ihgnn in the classifier. Default: of ihgnn 0.5.", rich_help_panel=MODEL_PANEL
+            help="Dropout rate in the classifier.",
+            show_default="0.5",
+            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
+    variant: VariantName = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Any other setting of the model; again for others. 'ihgnn models NAME' lists "
-            "them.",
-            rich_help_panel=MODEL_PANEL,
-        ),
-    ] = None,
-    variant: Annotated[
-        Variant | None,
-        typer.Option(
-            help="The paper's model (full, the default) or one of its four ablations.",
-            rich_help_panel=MODEL_PANEL,
-        ),
-    ] = None,
-    sort_key: Annotated[
-        SortKey | None,
-        typer.Option(
-            help="Whose last column sorts the nodes: the aggregate of the layers (the paper; "
-            "default) or the last layer (the authors' code).",
-            rich_help_panel=MODEL_PANEL,
-        ),
-    ] = None,
-    sort_order: Annotated[
-        SortOrder | None,
-        typer.Option(
-            help="ascending (the paper; default) or descending (the authors' code).",
-            rich_help_panel=MODEL_PANEL,
-        ),
-    ] = None,
-    readout_relu: Annotated[
-        bool | None,
-        typer.Option(
-            "--readout-relu/--no-readout-relu",
-            help="A ReLU after the readout, as in the authors' code. Default: no.",
-            rich_help_panel=MODEL_PANEL,
-        ),
-    ] = None,
-    theta_init: Annotated[
-        ThetaInit | None,
-        typer.Option(
-            help="Initial theta, the weights of the layers: mean (1/(K+1); default), glorot "
-            "(the authors' code) or ones.",
-            rich_help_panel=MODEL_PANEL,
-        ),
-    ] = None,
-    weight_init: Annotated[
-        WeightInit | None,
-        typer.Option(
-            help="Initial weights of all linear maps: torch (default) or glorot, with biases 0 "
-            "(the authors' code).",
+            help="Any other setting of the model; repeatable. 'ihgnn models NAME' lists them.",
             rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     lr: Annotated[
         float | None,
         typer.Option(
-            "--lr", help="Adam's learning rate. Default: 0.001.", rich_help_panel=TRAINING_PANEL
+            "--lr",
+            help="Learning rate of Adam.",
+            show_default="0.001",
+            rich_help_panel=TRAINING_PANEL,
         ),
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option("--batch-size", "-b", help="Default: 32.", rich_help_panel=TRAINING_PANEL),
+        typer.Option(
+            "--batch-size",
+            "-b",
+            help="Graphs per batch.",
+            show_default="32",
+            rich_help_panel=TRAINING_PANEL,
+        ),
     ] = None,
     weight_decay: Annotated[
         float | None,
-        typer.Option(help="Adam's. Default: 0.", rich_help_panel=TRAINING_PANEL),
+        typer.Option(
+            help="Weight decay of Adam.", show_default="0", rich_help_panel=TRAINING_PANEL
+        ),
     ] = None,
     epochs: Epochs = None,
     patience: Patience = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Of all randomness. Default: 0.", rich_help_panel=TRAINING_PANEL),
-    ] = None,
-    device: Device = None,
+    seed: Seed = None,
     recipe: RecipeName = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="FILE",
-            help="TOML, as a run folder's config.toml. What else the command line says, wins.",
-        ),
-    ] = None,
+    config: ConfigFile = None,
+    device: Device = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="The run folder. Default: runs/NAME-1, -2, ..."
-        ),
+        Path | None, output_folder("runs/NAME-1, runs/NAME-2, ...", "Folder of the run.")
     ] = None,
     resume: Annotated[
         Path | None,
@@ -178,19 +144,69 @@ def train(
             "--resume",
             metavar="DIR",
             help="Continue an interrupted run, or a finished one with more --epochs.",
+            rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write DIR/tensorboard, too.")
+        bool,
+        typer.Option(
+            "--tensorboard",
+            help="Also log to the folder 'tensorboard' of the run.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
     ] = False,
     quiet: Quiet = False,
-    data_root: DataRoot = None,
-    offline: Offline = False,
     as_json: AsJson = False,
+    sort_key: Annotated[
+        SortKey | None,
+        typer.Option(
+            metavar="NAME",
+            help="Sort nodes by: aggregated (all layers) or last-layer (authors' code).",
+            show_default="aggregated",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
+    sort_order: Annotated[
+        SortOrder | None,
+        typer.Option(
+            metavar="NAME",
+            help="ascending, or descending (authors' code).",
+            show_default="ascending",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
+    theta_init: Annotated[
+        ThetaInit | None,
+        typer.Option(
+            metavar="NAME",
+            help="Initial layer weights: mean, 1/(K+1); glorot (authors' code); or ones.",
+            show_default="mean",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
+    weight_init: Annotated[
+        WeightInit | None,
+        typer.Option(
+            metavar="NAME",
+            help="Initial linear weights: torch, or glorot with biases 0 (authors' code).",
+            show_default="torch",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
+    readout_relu: Annotated[
+        bool | None,
+        typer.Option(
+            "--readout-relu/--no-readout-relu",
+            help="ReLU after the readout (authors' code).",
+            show_default="no-readout-relu",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
 ) -> None:
-    """Train a model; the epoch is chosen on validation, and test is looked at once, at the end.
+    """Train a model, choose the best epoch on validation, and test once.
 
-    Without options it trains IHGNN on the bundled MUTAG.
+    Without options, IHGNN is trained on the bundled MUTAG. Defaults are those of IHGNN; other
+    models have their own ('ihgnn models NAME').
     """
     given: dict[str, object] = {
         "dataset": dataset,
@@ -242,7 +258,7 @@ def train(
     else:
         given |= {"epochs": epochs, "patience": patience, "device": device}
         if out is not None:
-            _refuse_place(out)
+            folders.refuse_used(out)
         chosen = configure(recipe, config, given, model=model)
         chosen = chosen.with_values(dict(parse_setting(chosen, text) for text in settings or ()))
         prepared = prepare(chosen)
@@ -260,15 +276,6 @@ def train(
 
 def _set(options: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _refuse_place(out: Path) -> None:
-    from ihgnn_cli.errors import InputError
-    from ihgnn_cli.training import folder as folders
-
-    if out == Path():
-        raise InputError("--out needs the name of a folder.")
-    folders.refuse_used(out)
 
 
 def _refuse_with_resume(options: dict[str, object]) -> None:
