@@ -88,7 +88,7 @@ def main() -> NoReturn:
     """Run the command line, and turn every failure into one or two lines and an exit code."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by whoever started us
+        if stream is None:  # closed by the parent process
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
         else:
             # A terminal that cannot show a character shows a question mark, and the run goes on.
@@ -121,7 +121,7 @@ def _run() -> int:
         return _failed("Interrupted.", INTERRUPTED)
     except OSError as error:
         # What is still to be written has nowhere to go: the disk is full, or the reader (head,
-        # less) has left, which is no failure to tell anybody about.
+        # less) has left, which is not reported.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         gone = isinstance(error, BrokenPipeError)
         return 1 if gone else _failed(f"The system said: {error}.", 1)

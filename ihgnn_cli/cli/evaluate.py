@@ -223,15 +223,15 @@ def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard") -> Non
             f"this is the model of the last epoch ({card.snapshot.epoch}), not the one chosen on "
             "validation, which is ckpt.pt in the same folder."
         )
-    told = []
+    seen = []
     if found.trained_on:
         part = " or to choose its epoch" if found.selected_on is None else ""
-        told.append(f"{found.trained_on:,} of these graphs were used to train the model{part}")
+        seen.append(f"{found.trained_on:,} of these graphs were used to train the model{part}")
     if found.selected_on:
-        told.append(f"{found.selected_on:,} were used to choose its epoch")
-    if told:
+        seen.append(f"{found.selected_on:,} were used to choose its epoch")
+    if seen:
         console.warn(
-            f"{' and '.join(told)}: this is not an estimate for new graphs "
+            f"{' and '.join(seen)}: this is not an estimate for new graphs "
             f"({len(found.graphs):,} graphs evaluated)."
         )
     if found.unknown_nodes:

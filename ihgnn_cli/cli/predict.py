@@ -117,7 +117,7 @@ def predict(
             tally.add(answered)
     if target is not None:
         console.note(f"Wrote {target}")
-    tally.tell()
+    tally.finish()
 
 
 def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
@@ -235,7 +235,7 @@ class _Tally:
         self.unknown += sum(each.unknown_nodes for each in answered)
         self.larger += sum(each.larger_than_m for each in answered)
 
-    def tell(self) -> None:
+    def finish(self) -> None:
         """Print the counts on standard error.
 
         Raises:

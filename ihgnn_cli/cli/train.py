@@ -1,4 +1,4 @@
-"""`ihgnn train`: train a model in a run folder, and continue an interrupted run."""
+"""`ihgnn train`: train a model in a run folder, or continue an interrupted run."""
 
 import shlex
 import sys
@@ -248,7 +248,7 @@ def train(
         chosen = folders.config_of(folder, epochs=epochs, patience=patience)
         done = folders.finished(folder)
         if done is not None and chosen == before:
-            console.note(f"{folder} is finished. Give more --epochs or --patience to go on.")
+            console.note(f"{folder} is finished. To continue it, give more --epochs or --patience.")
             if not (folder / folders.CURVES).is_file():
                 _draw(folder, done)
             _show(done, folder, as_json)
@@ -283,8 +283,8 @@ def _refuse_with_resume(options: dict[str, object]) -> None:
 
     for name in _set(options):
         raise InputError(
-            f"--{name.replace('_', '-')} cannot change a run that was started. Leave it out, or "
-            "start a new run."
+            f"--{name.replace('_', '-')} cannot be changed when a run is resumed. Leave it out, "
+            "or start a new run."
         )
 
 
@@ -307,8 +307,8 @@ def _fit(
     if not quiet:
         console.note(
             f"{_of_model(settings)}{prepared.dataset.name}: "
-            f"{counted(len(split.train), 'graph')} to train, "
-            f"{len(split.validation):,} to validate, {len(split.test):,} to test "
+            f"{counted(len(split.train), 'training graph')}, {len(split.validation):,} for "
+            f"validation, {len(split.test):,} for testing "
             f"({settings.data.split_from or settings.data.split}, seed {settings.training.seed}); "
             f"on {prepared.device}; in {folder}"
         )
@@ -332,7 +332,7 @@ def _fit(
 
 
 def _of_model(config: "RunConfig") -> str:
-    """What is trained, unless it is IHGNN."""
+    """The title of the model, unless it is IHGNN."""
     from ihgnn_cli.models.registry import IHGNN
 
     return "" if config.model_name == IHGNN else f"{config.spec.title} on "
@@ -349,22 +349,22 @@ def _draw(folder: Path, result: dict[str, Any]) -> None:
 
 @contextmanager
 def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch], None]]":
-    """A live bar in a terminal, else a line an epoch, on standard error."""
+    """A live bar in a terminal, otherwise a line per epoch, on standard error."""
     from ihgnn_cli.cli import console
 
     if quiet:
         yield lambda _epoch, _best: None
     elif console.err.is_terminal and not console.err.is_dumb_terminal:
         with console.work_bar("epochs") as update:
-            yield lambda epoch, best: update(epoch.epoch, epochs, _told(epoch, best))
+            yield lambda epoch, best: update(epoch.epoch, epochs, _epoch_text(epoch, best))
     else:
         digits = len(str(epochs))
         yield lambda epoch, best: console.note(
-            f"epoch {epoch.epoch:{digits}}/{epochs}  {_told(epoch, best)}"
+            f"epoch {epoch.epoch:{digits}}/{epochs}  {_epoch_text(epoch, best)}"
         )
 
 
-def _told(epoch: "Epoch", best: "Epoch") -> str:
+def _epoch_text(epoch: "Epoch", best: "Epoch") -> str:
     return (
         f"train loss {epoch.train_loss:.4f} acc {epoch.train_accuracy:.3f}  "
         f"val loss {epoch.validation_loss:.4f} acc {epoch.validation_accuracy:.3f}  "
@@ -382,18 +382,18 @@ def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:
         console.show_json({**result, "folder": folder, "checkpoint": checkpoint})
         return
     test, validation = result["test"], result["validation"]
-    why = "all epochs were run"
+    ended = "All epochs were trained"
     if result["stopped"] == "patience":
         training = result["config"]["training"]
-        why = f"none of the next {training['patience']} was better, and so the rest of "
-        why += f"{training['epochs']} was left out"
+        ended = f"Stopped after {training['patience']} epochs without improvement, of at most "
+        ended += f"{training['epochs']}"
     console.show(f"Test accuracy {test['accuracy']:.1%}", style="bold")
     console.show(
-        f"of one run on {counted(test['graphs'], 'graph')} (95 % interval "
-        f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; the commonest class alone "
-        f"{test['majority_share']:.1%}), at epoch {result['best_epoch']} of {result['epochs']}, "
-        f"which was chosen on {counted(validation['graphs'], 'validation graph')} "
-        f"({validation['accuracy']:.1%}); {why}, in {result['seconds']:.0f} s."
+        f"One run on {counted(test['graphs'], 'test graph')}; 95 % interval "
+        f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; majority class "
+        f"{test['majority_share']:.1%}. Epoch {result['best_epoch']} of {result['epochs']}, chosen "
+        f"on {counted(validation['graphs'], 'validation graph')} ({validation['accuracy']:.1%}). "
+        f"{ended}, in {result['seconds']:.0f} s."
     )
     console.show(f"\nRun folder  {folder}\nCheckpoint  {checkpoint}")
     console.show(f"Next        ihgnn evaluate {console.quoted(checkpoint)}")
