@@ -1,8 +1,9 @@
-"""The `ihgnn` command: its subcommands, and what happens when one of them fails."""
+"""The `ihgnn` command: its subcommands, and how failures are reported."""
 
 import logging
 import os
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -23,6 +24,7 @@ from ihgnn_cli.cli import (
     train,
     tune,
 )
+from ihgnn_cli.cli.help import Command, Group, examples
 from ihgnn_cli.errors import IhgnnError
 
 DEBUG_VARIABLE = "IHGNN_DEBUG"
@@ -31,22 +33,36 @@ INTERRUPTED = 130
 app = typer.Typer(
     name="ihgnn",
     help="Graph classification on graphs that mix homophily and heterophily.",
+    epilog=examples(
+        ("ihgnn homophily MUTAG PROTEINS", "Measure the homophily of two data sets"),
+        ("ihgnn train -d MUTAG -o runs/mutag", "Train IHGNN"),
+        ("ihgnn evaluate runs/mutag", "Evaluate it on its test graphs"),
+        ("ihgnn export runs/mutag model.onnx", "Export it to ONNX"),
+        ("ihgnn predict model.onnx graphs.jsonl", "Classify new graphs"),
+    ),
+    cls=Group,
     no_args_is_help=True,
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-app.command("train")(train.train)
-app.command("crossval")(crossval.crossval)
-app.command("tune")(tune.tune)
-app.command("evaluate")(evaluate.evaluate)
-app.command("export")(export.export)
-app.command("bench-export")(bench_export.bench_export)
-app.command("predict")(predict.predict)
-app.command("reproduce")(reproduce.reproduce)
-app.command("models")(models.models)
-app.command("homophily")(homophily.homophily)
-app.add_typer(datasets.app, name="datasets")
-app.command("env")(env.env)
+
+
+def _add(panel: str, name: str, command: Callable[..., None], epilog: str) -> None:
+    app.command(name, cls=Command, rich_help_panel=panel, epilog=epilog)(command)
+
+
+_add("Data", "homophily", homophily.homophily, homophily.EXAMPLES)
+app.add_typer(datasets.app, name="datasets", rich_help_panel="Data")
+_add("Models", "train", train.train, train.EXAMPLES)
+_add("Models", "evaluate", evaluate.evaluate, evaluate.EXAMPLES)
+_add("Models", "tune", tune.tune, tune.EXAMPLES)
+_add("Models", "crossval", crossval.crossval, crossval.EXAMPLES)
+_add("Models", "reproduce", reproduce.reproduce, reproduce.EXAMPLES)
+_add("Models", "models", models.models, models.EXAMPLES)
+_add("Deployment", "export", export.export, export.EXAMPLES)
+_add("Deployment", "predict", predict.predict, predict.EXAMPLES)
+_add("Deployment", "bench-export", bench_export.bench_export, bench_export.EXAMPLES)
+_add("Other", "env", env.env, env.EXAMPLES)
 
 
 def _show_version(wanted: bool) -> None:
@@ -71,7 +87,7 @@ def main() -> NoReturn:
     """Run the command line, and turn every failure into one or two lines and an exit code."""
     for name in ("stdout", "stderr"):
         stream = getattr(sys, name)
-        if stream is None:  # closed by whoever started us
+        if stream is None:  # closed by the parent process
             setattr(sys, name, Path(os.devnull).open("w", encoding="utf-8"))  # noqa: SIM115
         else:
             # A terminal that cannot show a character shows a question mark, and the run goes on.
@@ -100,7 +116,7 @@ def _run() -> int:
         return _failed("Interrupted.", INTERRUPTED)
     except OSError as error:
         # What is still to be written has nowhere to go: the disk is full, or the reader (head,
-        # less) has left, which is no failure to tell anybody about.
+        # less) has left, which is not reported.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         gone = isinstance(error, BrokenPipeError)
         return 1 if gone else _failed(f"The system said: {error}.", 1)
@@ -121,10 +137,10 @@ class _NoteHandler(logging.Handler):
 
 def _unforeseen(error: Exception) -> str:
     if isinstance(error, MemoryError):
-        return "Not enough memory. Use a larger machine, or a part of the data."
+        return "Not enough memory. Use a machine with more memory, or less data."
     return (
-        f"{type(error).__name__}: {error}\nThis is a mistake in ihgnn. Please report it with "
-        f"the output of 'ihgnn env'; {DEBUG_VARIABLE}=1 shows the traceback."
+        f"{type(error).__name__}: {error}\nThis is a bug in ihgnn. Please report it with the "
+        f"output of 'ihgnn env'; {DEBUG_VARIABLE}=1 shows the traceback."
     )
 
 
@@ -132,12 +148,12 @@ def _failed(message: str, code: int) -> int:
     from ihgnn_cli.cli import console
     from ihgnn_cli.words import without_passwords
 
-    console.error(without_passwords(message))  # users put addresses into wrong places
+    console.error(without_passwords(message))  # an address may be given to any option
     return code
 
 
 def _usage(error: typer.TyperException) -> int:
-    """A mistake in the command line itself: what was wrong, and where help is."""
+    """Report a mistake in the command line itself, and where help is."""
     context = getattr(error, "ctx", None)
     message = error.format_message().replace("Value error, ", "")
     if context is None:

@@ -1,4 +1,4 @@
-"""`ihgnn bench-export`: how fast an exported model is on this machine."""
+"""`ihgnn bench-export`: speed of an exported model on this machine."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ihgnn_cli.cli.help import COMPUTE_PANEL, examples
 from ihgnn_cli.cli.options import (
     AsJson,
     DataRoot,
@@ -24,34 +25,50 @@ if TYPE_CHECKING:
 _BATCH_SIZES = (1, 32, 256)
 
 
+EXAMPLES = examples(
+    ("ihgnn bench-export model.onnx", "Batches of 1, 32 and 256 graphs"),
+    ("ihgnn bench-export model.onnx --batch-size 1 --threads 1 --seconds 10", "Single graphs"),
+)
+
+
 def bench_export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="An exported .onnx file.")],
+    dataset: OtherData = None,
+    data_root: DataRoot = None,
+    offline: Offline = False,
     batch_size: Annotated[
         list[int] | None,
         typer.Option(
             "--batch-size",
+            metavar="N",
             min=1,
-            help="Graphs a batch; repeat for several. Default: 1, 32 and 256.",
+            help="Graphs per batch; repeatable.",
+            show_default="1, 32 and 256",
+            rich_help_panel=COMPUTE_PANEL,
         ),
     ] = None,
     seconds: Annotated[
         float,
-        typer.Option(min=0.01, help="How long each batch size is measured, after a warm-up."),
+        typer.Option(
+            min=0.01,
+            help="Measuring time per batch size, after a warm-up.",
+            rich_help_panel=COMPUTE_PANEL,
+        ),
     ] = 3.0,
     threads: Annotated[
         int | None,
         typer.Option(
-            min=1, help="Threads of the CPU. Default: as many as onnxruntime takes by itself."
+            min=1,
+            help="CPU threads.",
+            show_default="chosen by onnxruntime",
+            rich_help_panel=COMPUTE_PANEL,
         ),
     ] = None,
-    dataset: OtherData = None,
     device: Device = None,
     provider: Provider = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
-    """Measure throughput and latency of an exported model, on graphs of its data set."""
+    """Measure throughput and latency of an exported model on graphs of its data set."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.deploy.onnx_model import load_onnx
     from ihgnn_cli.deploy.speed import measure
@@ -68,7 +85,7 @@ def bench_export(
         except InputError as error:
             if not found:
                 raise
-            console.note(f"Batch size {size:,} is left out. {error}")
+            console.note(f"Batch size {size:,} is skipped. {error}")
     if as_json:
         console.show_json(
             {
@@ -94,7 +111,7 @@ def bench_export(
 def _graphs(
     model: Path, card: "ModelCard", given: str | None, data_root: Path | None, offline: bool
 ) -> "GraphDataset":
-    """Those that were asked for, or the model's own, in the card's words."""
+    """The graphs of `--dataset` or of the model's own data set, encoded for the model."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.sources import locate, read
     from ihgnn_cli.errors import InputError
@@ -103,8 +120,8 @@ def _graphs(
     name = given or card.dataset
     if not name:
         raise InputError(
-            f"{model} was trained on a file ({card.dataset_name}), and does not know where it is "
-            "here. Give graphs with --dataset."
+            f"{model} was trained on a file ({card.dataset_name}) whose place is not recorded. "
+            "Give graphs with --dataset."
         )
     progress = console.ProgressDisplay()
     source = locate(name, data_root=data_root, offline=offline, progress=progress)
@@ -114,15 +131,18 @@ def _graphs(
 def _threads_words(threads: int | None) -> str:
     from ihgnn_cli.words import counted
 
-    return "threads as onnxruntime chooses" if threads is None else counted(threads, "thread")
+    return "threads chosen by onnxruntime" if threads is None else counted(threads, "thread")
 
 
 def _show(found: "list[Speed]") -> None:
     from ihgnn_cli.cli import console
 
-    model = console.table("The model: milliseconds a batch", "Batch", *_LATENCY, "Graphs a second")
+    model = console.table("Model: milliseconds per batch", "Batch", *_LATENCY, "Graphs per second")
     inputs = console.table(
-        "Making its inputs: milliseconds a batch", "Batch", *_LATENCY, "With both, graphs a second"
+        "Building its inputs: milliseconds per batch",
+        "Batch",
+        *_LATENCY,
+        "Graphs per second with both",
     )
     for each in found:
         for table, latency, rate in (

@@ -28,14 +28,14 @@ from rich.text import Text
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.progress import Advance
 
-# Where there is no terminal there is no width either; tables are made to fit this one.
+# The width of tables when the output is not a terminal.
 _PLAIN_WIDTH = 100
-# The narrowest that names are folded to.
+# Names are folded to no less than this width.
 _FOLDED_WIDTH = 10
 _ANY_WIDTH = 1000
-# Heads of the columns that hold words.
+# Headers of columns that hold words.
 _WORDS = ("", "Name", "Where", "Label", "From", "Reference")
-# The head of a column of bars: to the left, and never broken.
+# The header of a column of bars: left-aligned, never wrapped.
 BARS = " "
 
 
@@ -57,7 +57,7 @@ err = _console(stderr=True)
 
 
 def table(title: str | None = None, *heads: str) -> Table:
-    """An empty table in the house style: words (see `_WORDS`) to the left, numbers to the right."""
+    """An empty table: words (see `_WORDS`) are left-aligned, numbers right-aligned."""
     made = Table(
         title=title,
         title_justify="left",
@@ -93,7 +93,7 @@ def show(thing: object, style: str | None = None) -> None:
 
 
 def _show_table(thing: Table) -> None:
-    """In a narrow terminal names are folded, and numbers stay whole even if lines get too long."""
+    """In a narrow terminal names are folded; numbers are never broken, even if lines get long."""
     needed = Measurement.get(out, out.options.update(width=_ANY_WIDTH), thing).maximum
     for column in thing.columns:
         longest = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
@@ -105,7 +105,7 @@ def _show_table(thing: Table) -> None:
 
 
 def plain(text: str) -> str:
-    """Text of unknown origin without what a terminal would obey."""
+    """Text of unknown origin without control characters."""
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
@@ -117,27 +117,27 @@ def quoted(path: Path) -> str:
 
 
 def note(text: str) -> None:
-    """Say something beside the result, on standard error."""
+    """Print a remark on standard error."""
     err.print(text, style="dim", soft_wrap=True)
 
 
 def warn(text: str) -> None:
-    """Say what must not be overlooked, on standard error."""
+    """Print a warning on standard error."""
     err.print(f"WARNING: {text}", style="bold red", soft_wrap=True)
 
 
 def error(text: str) -> None:
-    """Say what went wrong, on standard error; never wrapped, so that paths can be copied."""
+    """Print an error on standard error; never wrapped, so that paths can be copied."""
     err.print(f"Error: {text}", style="red", soft_wrap=True)
 
 
 def show_json(value: object) -> None:
-    """Print one JSON document, in ASCII so that no terminal can garble it; NaN becomes null."""
+    """Print one JSON document in ASCII, which every terminal can show; NaN becomes null."""
     sys.stdout.write(json.dumps(jsonable(value), indent=2) + "\n")
 
 
 class ProgressDisplay:
-    """Bars on standard error while work runs, nothing where that is not a terminal."""
+    """Progress bars on standard error, if that is a terminal."""
 
     @contextmanager
     def task(self, description: str, total: int | None) -> Iterator[Advance]:
@@ -157,10 +157,10 @@ class ProgressDisplay:
 
 @contextmanager
 def work_bar(units: str) -> Iterator[Callable[[int, int, str | Table], None]]:
-    """A bar of units of work with the time that is left, and a line or a table under it.
+    """A progress bar with the remaining time, and a line or a table below it.
 
-    The time is counted from the first that is told, which need not be the first of all. Gives a
-    function that takes the units done, all of them, and the line.
+    Time is measured from the first update. Yields a function that takes the units done, their
+    total, and the line or table.
     """
     bar = RichProgress(
         BarColumn(),

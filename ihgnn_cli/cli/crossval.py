@@ -1,4 +1,4 @@
-"""`ihgnn crossval`: nested cross-validation, the fair-comparison protocol, as one command."""
+"""`ihgnn crossval`: nested cross-validation, the fair-comparison protocol, in one command."""
 
 import shlex
 import sys
@@ -7,11 +7,17 @@ from typing import TYPE_CHECKING, Annotated, TypeVar
 
 import typer
 
-from ihgnn_cli.cli.options import (
+from ihgnn_cli.cli.help import (
+    COMPUTE_PANEL,
     DATA_PANEL,
+    MODEL_PANEL,
+    PROTOCOL_PANEL,
     TRAINING_PANEL,
-    WORK_PANEL,
+    examples,
+)
+from ihgnn_cli.cli.options import (
     AsJson,
+    ConfigFile,
     DataRoot,
     Device,
     Epochs,
@@ -22,12 +28,15 @@ from ihgnn_cli.cli.options import (
     Patience,
     Quiet,
     RecipeName,
+    Seed,
+    Stack,
+    VariantName,
     Workers,
     count_or_auto,
-    named_folder,
+    figure,
+    output_folder,
     run_name,
 )
-from ihgnn_cli.models.settings import Variant
 
 if TYPE_CHECKING:
     from ihgnn_cli.selection.crossval import Finished
@@ -35,9 +44,21 @@ if TYPE_CHECKING:
     from ihgnn_cli.selection.work import Job
 
 _RUNS = Path("runs")
-_GRID, _PROTOCOL = "Grid", "Protocol"
-_MOST_WORKERS = 1024  # on one machine; a larger number is a slip of the finger
+_MOST_WORKERS = 1024  # on one machine; a larger number is a typing error
 _Number = TypeVar("_Number", int, float)
+
+
+EXAMPLES = examples(
+    ("ihgnn crossval", "The paper's protocol on the bundled MUTAG"),
+    (
+        "ihgnn crossval -d PROTEINS --model gin --set width=16,32 --workers 4",
+        "Another model, two widths compared, four processes",
+    ),
+    (
+        "ihgnn crossval --lr 0.01,0.001 -b 32 -k 3,4 --folds 5 --runs 1 -e 100",
+        "A smaller grid, fewer folds, shorter trainings",
+    ),
+)
 
 
 def crossval(
@@ -47,18 +68,43 @@ def crossval(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="The folds, as JSON in the published form. Default: stratified folds by the seed.",
+            help="JSON file with published folds.",
+            show_default="stratified folds, drawn from the seed",
             rich_help_panel=DATA_PANEL,
         ),
     ] = None,
+    data_root: DataRoot = None,
+    offline: Offline = False,
     model: ModelName = None,
+    layers: Annotated[
+        str | None,
+        typer.Option(
+            "--layers",
+            "-k",
+            metavar="LIST",
+            help="Values of K, the number of layers after the input layer.",
+            show_default="3,4,5",
+            rich_help_panel=MODEL_PANEL,
+        ),
+    ] = None,
+    variant: VariantName = None,
+    settings: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=LIST",
+            help="Values of any other setting of the model; repeatable. 'ihgnn models NAME' lists "
+            "them.",
+            rich_help_panel=MODEL_PANEL,
+        ),
+    ] = None,
     lr: Annotated[
         str | None,
         typer.Option(
             metavar="LIST",
-            help="Learning rates that compete. Default: the model's own grid, of ihgnn "
-            "0.01,0.001,0.0001.",
-            rich_help_panel=_GRID,
+            help="Learning rates.",
+            show_default="0.01,0.001,0.0001",
+            rich_help_panel=TRAINING_PANEL,
         ),
     ] = None,
     batch_size: Annotated[
@@ -67,130 +113,81 @@ def crossval(
             "--batch-size",
             "-b",
             metavar="LIST",
-            help="Batch sizes that compete. Default: of ihgnn 32,64,128.",
-            rich_help_panel=_GRID,
-        ),
-    ] = None,
-    layers: Annotated[
-        str | None,
-        typer.Option(
-            "--layers",
-            "-k",
-            metavar="LIST",
-            help="K, the layers on top of the input layer, that compete. Default: of ihgnn 3,4,5.",
-            rich_help_panel=_GRID,
-        ),
-    ] = None,
-    settings: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=LIST",
-            help="Values of any other setting of the model that compete; again for others. "
-            "'ihgnn models NAME' lists them.",
-            rich_help_panel=_GRID,
-        ),
-    ] = None,
-    variant: Annotated[
-        Variant | None,
-        typer.Option(
-            help="The paper's model (full, the default) or one of its four ablations.",
-            rich_help_panel=_PROTOCOL,
+            help="Batch sizes.",
+            show_default="32,64,128",
+            rich_help_panel=TRAINING_PANEL,
         ),
     ] = None,
     epochs: Epochs = None,
     patience: Patience = None,
+    seed: Seed = None,
+    recipe: RecipeName = None,
+    config: ConfigFile = None,
     folds: Annotated[
         int | None,
         typer.Option(
-            help="Number of folds; with --split-file, use the first N only. Default: 10, or all "
-            "in the file.",
-            rich_help_panel=_PROTOCOL,
+            help="Number of outer folds; with --split-file, the first N of the file.",
+            show_default="10, or all in the file",
+            rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = None,
     inner_folds: Annotated[
         int | None,
         typer.Option(
-            help="Choose the configuration by cross-validation inside each fold instead of one "
-            "hold-out: for small data sets. Default: 1, the hold-out.",
-            rich_help_panel=_PROTOCOL,
+            help="Folds for choosing the configuration; 1: a single hold-out. More suit small data "
+            "sets.",
+            show_default="1",
+            rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = None,
     runs: Annotated[
         int | None,
         typer.Option(
-            help="Final runs of a fold's chosen configuration. Default: 3.",
-            rich_help_panel=_PROTOCOL,
+            help="Final runs per fold with the chosen configuration.",
+            show_default="3",
+            rich_help_panel=PROTOCOL_PANEL,
         ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Of the folds and of all runs. Default: 0.", rich_help_panel=_PROTOCOL),
     ] = None,
     rules: Annotated[
         bool,
         typer.Option(
             "--rules",
-            help="Show the same runs under the other rules of the literature, too, those that "
-            "choose on test labelled so.",
-            rich_help_panel=_PROTOCOL,
+            help="Also show the accuracy under other selection rules from the literature, "
+            "including those that choose on test.",
+            rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = False,
-    recipe: RecipeName = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="FILE",
-            help="TOML as for 'ihgnn train'; lr, batch_size, layers and split in it do not count.",
-            rich_help_panel=TRAINING_PANEL,
-        ),
-    ] = None,
     device: Device = None,
     workers: Workers = "auto",
-    stack: Annotated[
-        str,
-        typer.Option(
-            metavar="N",
-            help="Models that a process trains together. auto: as many as pay and fit in memory.",
-            rich_help_panel=WORK_PANEL,
-        ),
-    ] = "auto",
+    stack: Stack = "auto",
     cluster: Annotated[
         str | None,
         typer.Option(
             metavar="ADDRESS",
-            help="Distribute the work over a Ray cluster: auto, HOST:PORT or ray://HOST:PORT. "
-            "Needs pip install 'ihgnn-cli\\[cluster]'.",
-            rich_help_panel=WORK_PANEL,
+            help="Run on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT. Needs pip install "
+            "'ihgnn-cli\\[cluster]'.",
+            rich_help_panel=COMPUTE_PANEL,
         ),
     ] = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            parser=named_folder,
-            help="The folder of the results. The same command goes on in it; several at once "
-            "share the work. Default: runs/NAME-crossval-..., by what is asked.",
-            rich_help_panel=WORK_PANEL,
+        output_folder(
+            "runs/NAME-crossval-HASH",
+            "Folder for the results. Commands with the same folder share the work.",
         ),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Draw the folds as .png, .svg or .pdf."),
-    ] = None,
+    plot: Annotated[Path | None, figure("the accuracy of each fold")] = None,
     quiet: Quiet = False,
-    data_root: DataRoot = None,
-    offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
-    """Nested cross-validation: choose epoch and configuration on validation, test once.
+    """Estimate test accuracy by nested cross-validation.
 
-    Every fold tests graphs that nothing was chosen by. Kill it at any time: the same command goes
-    on where it was.
+    All combinations of the listed values (LIST: A,B,C) are compared. Each fold chooses the
+    configuration and the epoch on validation graphs and tests once. Default lists are those of
+    IHGNN; other models have the grid of their own paper ('ihgnn models NAME'). They replace lr,
+    batch_size, layers and split in --config.
+
+    An interrupted command continues where it stopped when it is run again.
     """
     from ihgnn_cli.cli import console, crossval_display
     from ihgnn_cli.report.figures import check_figure_path
@@ -235,10 +232,12 @@ def crossval(
     command = shlex.join(["ihgnn", *sys.argv[1:]])
     size = jobs.begin(job, folder, executor, stack=stacked, command=command)
     if stacked not in (None, size):
-        console.note(f"{folder} was begun with stacks of {size}; they stay.")
+        console.note(f"{folder} was started with stacks of {size} and keeps them.")
     changed = jobs.other_versions(folder, executor)
     if changed is not None:
-        console.warn(f"{folder} was begun with {changed}: the rest may end with other numbers.")
+        console.warn(
+            f"{folder} was started with {changed}: the remaining results may differ slightly."
+        )
     most = jobs.most_workers(job, folder)
     if cluster is None and executor.workers > most:
         executor = _executor(None, chosen.training.device, most)
@@ -256,14 +255,14 @@ def crossval(
 
 
 def _processes(workers: str, cluster: str | None) -> int | None:
-    """What --workers says, `None` for auto; a cluster may have any number."""
+    """The value of --workers, `None` for auto; a cluster may have any number."""
     from ihgnn_cli.errors import InputError
 
     count = count_or_auto("--workers", workers)
     if cluster is None and count is not None and count > _MOST_WORKERS:
         raise InputError(
-            f"--workers is at most {_MOST_WORKERS:,} on one machine, not {count:,}. auto has one a "
-            "core."
+            f"--workers is at most {_MOST_WORKERS:,} on one machine, not {count:,}. auto starts "
+            "one per core."
         )
     return count
 
@@ -281,7 +280,7 @@ def _executor(cluster: str | None, device: str, workers: int | None) -> "Executo
 def _listed(
     name: str, text: str | None, kind: type[_Number], example: str
 ) -> tuple[_Number, ...] | None:
-    """The numbers of a list with commas; `None` where there is none."""
+    """The numbers of a comma-separated list; `None` if it is not given."""
     from ihgnn_cli.errors import InputError
 
     if text is None:
@@ -291,7 +290,7 @@ def _listed(
     except ValueError as error:
         what = "whole numbers" if kind is int else "numbers"
         raise InputError(
-            f"{name} is a list of {what} with commas, as {example}, not '{text}'."
+            f"{name} must be a comma-separated list of {what}, such as {example}, not '{text}'."
         ) from error
 
 
@@ -309,7 +308,7 @@ def _finish(
         inner_text = "" if inner == 1 else f" × {inner} inner folds"
         console.note(
             f"{title}{job.dataset.name}: {counted(len(protocol.grid), 'configuration')} × "
-            f"{len(folds)} folds{inner_text}, then {counted(protocol.runs, 'run')} a fold, "
+            f"{len(folds)} folds{inner_text}, then {counted(protocol.runs, 'run')} per fold, "
             f"{protocol.config.training.epochs} epochs each; "
             f"{counted(executor.workers, 'worker')} on {executor.device.type}, stacks of up to "
             f"{stack}; in {folder}"

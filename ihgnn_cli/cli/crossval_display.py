@@ -1,4 +1,4 @@
-"""What `ihgnn crossval` shows: how far it is, and in the end the tables."""
+"""What `ihgnn crossval` shows: progress, and at the end the tables."""
 
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress(quiet: bool) -> "Iterator[Callable[[Progress, Step], None]]":
-    """A live bar in a terminal, else a line now and then, on standard error."""
+    """A live bar in a terminal, otherwise a line now and then, on standard error."""
 
     def warn_of_dead(step: "Step") -> None:
         if step.dead:
@@ -35,21 +35,21 @@ def progress(quiet: bool) -> "Iterator[Callable[[Progress, Step], None]]":
             def show(progress: "Progress", step: "Step") -> None:
                 nonlocal update
                 warn_of_dead(step)
-                if update is None:  # only now there is something to show
+                if update is None:  # the first progress: there is something to show
                     update = stack.enter_context(console.work_bar("model-epochs"))
                 line = f"{progress.models:,} of {progress.of_models:,} models finished"
                 update(progress.epochs, progress.of_epochs, line)
 
             yield show
     else:
-        told = -1
+        reported = -1
 
         def tell(progress: "Progress", step: "Step") -> None:
-            nonlocal told
+            nonlocal reported
             warn_of_dead(step)
             tenths = 10 * progress.epochs // progress.of_epochs
-            if tenths > told:
-                told = tenths
+            if tenths > reported:
+                reported = tenths
                 console.note(
                     f"{progress.epochs:,} of {progress.of_epochs:,} model-epochs, "
                     f"{progress.models:,} of {progress.of_models:,} models finished"
@@ -63,14 +63,14 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
 
     Args:
         result: what `result.json` holds.
-        folder: of the job.
-        rules: whether the other rules are shown.
-        trained: model-epochs that were trained now; `None` where nothing was left to do.
+        folder: the folder of the results.
+        rules: whether to show the other selection rules.
+        trained: model-epochs trained by this command; `None` if nothing was left to do.
     """
     runs = len(result["runs"])
     others = [key for key in result["folds"][0]["configuration"] if key not in COMMON]
     shown = console.table(
-        f"{_of_model(result)}{result['dataset']}: accuracy in %, fold by fold",
+        f"{_of_model(result)}{result['dataset']}: accuracy per fold in %",
         *("Fold", "lr", "Batch", "K", *others, "Validation", "Test", "Runs"),
     )
     for fold in result["folds"]:
@@ -89,17 +89,19 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
     console.show(
         f"Test accuracy {_percent(result['test_mean'], result['test_std'])} %", style="bold"
     )
-    told = "mean ± standard deviation over folds"
+    text = "mean ± standard deviation over folds"
     if runs > 1:
-        told += f", each the mean of {runs} runs at their best validation epoch"
+        text += f", each the mean of {runs} runs at their best validation epoch"
         each = ", ".join(f"{100 * mean:.1f}" for mean in result["runs"])
-        told += f"; over runs ± {100 * result['runs_std']:.1f} ({each})"
+        text += f"; over runs ± {100 * result['runs_std']:.1f} ({each})"
     else:
-        told += ", each of one run at its best validation epoch"
-    console.show(f"{told}. Configuration and epoch by {result['chosen_by']}; no choice saw test.")
-    if result.get("partial"):  # not in results of before it was recorded
+        text += ", each from one run at its best validation epoch"
+    console.show(
+        f"{text}. Configuration and epoch chosen by {result['chosen_by']}, never on test graphs."
+    )
+    if result.get("partial"):  # missing in older results
         console.show(result["partial"], style="bold")
-    console.show(f"The commonest class alone: {100 * result['majority_share']:.1f} %")
+    console.show(f"Majority class: {100 * result['majority_share']:.1f} %")
     if result["paper"] is not None:
         paper = result["paper"]
         console.show(
@@ -113,14 +115,14 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
 
 
 def _of_model(result: dict[str, Any]) -> str:
-    """What was trained, unless it is IHGNN; results of before there were others do not say."""
+    """The title of the model, unless it is IHGNN; old results do not name it."""
     name = result.get("model", IHGNN)
     return "" if name == IHGNN else f"{model_title(name)} on "
 
 
 def _show_rules(found: list[dict[str, Any]], paper: dict[str, Any] | None) -> None:
     shown = console.table(
-        "\nThe selection's trainings under other rules", "", "Looks at test", "Test"
+        "\nThe same trainings under other selection rules", "", "Chooses on test", "Test"
     )
     notes = []
     for rule in found:
@@ -136,15 +138,15 @@ def _show_rules(found: list[dict[str, Any]], paper: dict[str, Any] | None) -> No
             notes.append(f"* {rule['note']}")
         shown.add_row(title, looks, _percent(rule["mean"], rule["std"]))
     if paper is not None:
-        told = _percent(paper["mean"], paper["std"])
-        shown.add_row(f"The paper's table{_ablation(paper)}", "by their script", told)
+        number = _percent(paper["mean"], paper["std"])
+        shown.add_row(f"The paper's table{_ablation(paper)}", "in their script", number)
     console.show(shown)
     for note in notes:
         console.show(note)
 
 
 def _ablation(paper: dict[str, Any]) -> str:
-    """Which model the paper's number is of, unless it is the full one."""
+    """The ablation that the paper's number is for, unless it is the full model."""
     return "" if paper["variant"] == Variant.FULL else f" ({paper['variant']})"
 
 
@@ -155,18 +157,16 @@ def _percent(mean: float, std: float) -> str:
 def _timing(result: dict[str, Any], trained: int | None) -> str:
     models = counted(result["models"], "model")
     text = f"Trained     {models}, {result['model_epochs']:,} model-epochs"
-    if "stack" in result:  # not in those of before it was told
+    if "stack" in result:  # old results do not have it
         text += f", stacks of {result['stack']}"
     if not trained:
-        whose = "all there already" if trained is None else "all by other commands"
-        return f"{text}: {whose} ({_duration(result['worker_seconds'])} of workers' time)"
+        whose = "all by earlier commands" if trained is None else "all by other commands"
+        return f"{text}: {whose} ({_duration(result['worker_seconds'])} of worker time)"
     if trained != result["model_epochs"]:
-        text += (
-            f" ({_duration(result['worker_seconds'])} of workers' time); now {trained:,} of them"
-        )
+        text += f" ({_duration(result['worker_seconds'])} of worker time); {trained:,} of them now"
     rate = result["model_epochs_per_second"] or 0.0
     return (
-        f"{text}, in {_duration(result['seconds'])}: {rate:,.0f} a second with "
+        f"{text}, in {_duration(result['seconds'])}: {rate:,.0f} per second with "
         f"{counted(result['workers'], 'worker')}"
     )
 

@@ -42,8 +42,8 @@ def serve(study: "Study", where: "Address", port: int) -> None:
     page = f"http://127.0.0.1:{server.server_port}/dashboard/studies/{study._study_id}"
     console.show(f"{study.study_name} ({where.masked}) is shown at {page}")
     console.out.file.flush()
-    console.note("Ctrl-C ends it.")
-    # In a thread of its own: a handler would swallow the Ctrl-C that comes while it answers.
+    console.note("Press Ctrl-C to stop.")
+    # In its own thread: a request handler would swallow a Ctrl-C during its answer.
     thread = threading.Thread(target=server.serve_forever, daemon=True)
     thread.start()
     if console.out.is_terminal:

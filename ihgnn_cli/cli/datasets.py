@@ -1,36 +1,47 @@
-"""`ihgnn datasets`: what is there, whether it is right, and fetching it beforehand."""
+"""`ihgnn datasets`: list, check and download data sets."""
 
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ihgnn_cli.cli.help import OUTPUT_PANEL, Command, Group, examples
 from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, complete_dataset
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.sources.listing import Listed
 
 app = typer.Typer(
-    help="List data sets; check files; fetch data sets before going offline.",
+    cls=Group,
     invoke_without_command=True,
+    epilog=examples(
+        ("ihgnn datasets --all", "All data sets, including those to download"),
+        ("ihgnn datasets fetch PROTEINS NCI1", "Download two for later use"),
+        ("ihgnn datasets check graphs.jsonl", "Find mistakes in a file"),
+    ),
 )
 
 
 @app.callback()
 def list_datasets(
     context: typer.Context,
-    downloadable: Annotated[
-        bool, typer.Option("--all", help="List every data set that can be downloaded, too.")
-    ] = False,
     data_root: DataRoot = None,
+    downloadable: Annotated[
+        bool,
+        typer.Option(
+            "--all",
+            help="Also list the data sets that can be downloaded.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """List data sets; check files; fetch data sets before going offline."""
+    """List, check and download data sets."""
     from ihgnn_cli.errors import InputError
 
     if context.invoked_subcommand is not None:
         if downloadable or as_json or data_root is not None:
             name = context.invoked_subcommand
-            raise InputError(f"Put the options behind the command: ihgnn datasets {name} ...")
+            raise InputError(f"Put the options after the command: ihgnn datasets {name} ...")
         return
     from dataclasses import asdict
 
@@ -49,11 +60,11 @@ def list_datasets(
     console.show(_table([*local, *(remote if downloadable else [])]))
     if not downloadable:
         console.show(f"{len(remote)} more can be downloaded by name: ihgnn datasets --all")
-    console.show(f"Any number can be made with a chosen homophily: {EXAMPLE}")
+    console.show(f"Synthetic data sets have any homophily you choose: {EXAMPLE}")
     console.show(f"Data root: {root}")
     for each in local:
         if each.shadowed:
-            console.note(f"{each.path} is not used: another {each.name} comes first.")
+            console.note(f"{each.path} is not used: another {each.name} takes precedence.")
         if each.problem:
             console.note(f"{each.path}: {each.problem}")
 
@@ -85,18 +96,21 @@ def _table(entries: "list[Listed]") -> object:
     return found
 
 
-@app.command()
+@app.command(
+    cls=Command, epilog=examples(("ihgnn datasets check graphs.jsonl", "A file of graphs"))
+)
 def check(
     path: Annotated[
         str,
         typer.Argument(
-            metavar="PATH", help="A TU folder or zip, a .jsonl file, a local name, or synthetic:..."
+            metavar="PATH",
+            help="A TU folder or zip, a .jsonl file, a local data set's name, or synthetic:...",
         ),
     ],
     data_root: DataRoot = None,
     as_json: AsJson = False,
 ) -> None:
-    """Read a data set and report every problem at once."""
+    """Read a data set and report all its problems."""
     from dataclasses import asdict
 
     from ihgnn_cli.cli import console
@@ -149,13 +163,16 @@ def check(
         console.show(f"- {line}")
 
 
-@app.command()
+@app.command(
+    cls=Command,
+    epilog=examples(("ihgnn datasets fetch PROTEINS NCI1", "Two data sets of the TU server")),
+)
 def fetch(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME...",
-            help="Data sets of the TU server.",
+            metavar="NAME",
+            help="Names of data sets on the TU server.",
             autocompletion=complete_dataset,
             show_default=False,
         ),
@@ -164,7 +181,7 @@ def fetch(
     offline: Offline = False,
     as_json: AsJson = False,
 ) -> None:
-    """Download data sets into the data root, where later commands find them offline."""
+    """Download data sets for later use offline."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.sources import Origin, locate_by_name
     from ihgnn_cli.data.sources.download import check_whole

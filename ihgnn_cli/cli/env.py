@@ -1,10 +1,13 @@
-"""`ihgnn env`: what this installation is made of."""
+"""`ihgnn env`: versions, devices and folders of this installation."""
 
+from ihgnn_cli.cli.help import examples
 from ihgnn_cli.cli.options import AsJson
+
+EXAMPLES = examples(("ihgnn env", "For a bug report"))
 
 
 def env(as_json: AsJson = False) -> None:
-    """Print versions, devices and folders, as a block for a bug report."""
+    """Print versions, devices and folders, for a bug report."""
     from dataclasses import asdict
 
     from ihgnn_cli.cli import console

@@ -1,4 +1,4 @@
-"""`ihgnn evaluate`: how good a trained model is, and on which graphs."""
+"""`ihgnn evaluate`: accuracy of a trained model, overall and by graph homophily."""
 
 import math
 from dataclasses import asdict
@@ -7,7 +7,17 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ihgnn_cli.cli.options import AsJson, DataRoot, Device, Offline, OtherData, complete_model
+from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
+from ihgnn_cli.cli.options import (
+    AsJson,
+    DataRoot,
+    Device,
+    Offline,
+    OtherData,
+    TrainedModel,
+    complete_model,
+    figure,
+)
 from ihgnn_cli.inference.kinds import Part
 
 if TYPE_CHECKING:
@@ -24,60 +34,71 @@ _BAR_WIDTH = 30
 _SHOWN_POSITIONS = 10
 
 
+EXAMPLES = examples(
+    ("ihgnn evaluate runs/MUTAG-1", "Test graphs of the model's own data set"),
+    (
+        "ihgnn evaluate runs/MUTAG-1 --predictions test.csv --plot homophily.svg",
+        "Also write the predictions and draw accuracy by homophily",
+    ),
+    ("ihgnn evaluate model.onnx -d new.jsonl", "An exported model on other graphs"),
+    ("ihgnn evaluate runs/MUTAG-1 --graph 12", "Explain one prediction"),
+)
+
+
 def evaluate(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="A run folder, its checkpoint (ckpt.pt), or an exported .onnx.",
-        ),
-    ],
+    model: TrainedModel,
     dataset: OtherData = None,
     split: Annotated[
         Part | None,
         typer.Option(
-            help="Which graphs of the model's own data. Default: test; all of other data."
+            metavar="PART",
+            help="train, validation, test or all graphs of the model's own data set.",
+            show_default="test; all of another data set",
+            rich_help_panel=DATA_PANEL,
         ),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Draw accuracy by graph homophily to a .png, .svg or .pdf."
-        ),
-    ] = None,
-    predictions: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE", help="Write one row a graph as CSV: class, probabilities, homophily."
-        ),
-    ] = None,
+    data_root: DataRoot = None,
+    offline: Offline = False,
+    device: Device = None,
     explain: Annotated[
         bool,
-        typer.Option("--explain", help="Show the learned weight of each layer (theta)."),
+        typer.Option(
+            "--explain",
+            help="Show the learned weight of each layer (theta).",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
     ] = False,
     graph: Annotated[
         int | None,
         typer.Option(
             metavar="N",
-            help="Explain the prediction for graph N of the data set (counted from 0): which "
-            "nodes moved it most. Implies --explain.",
+            help="Show which nodes influence the prediction for graph N (counted from 0) most. "
+            "Implies --explain.",
+            rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
+    plot: Annotated[Path | None, figure("accuracy by graph homophily")] = None,
+    predictions: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write a CSV file with class, probabilities and homophily, one row per graph.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = None,
+    as_json: AsJson = False,
     kind: Annotated[
         str | None,
         typer.Option(
             "--model",
             metavar="NAME",
-            help="Refuse a checkpoint of another model. Not needed: a checkpoint knows its own.",
+            help="Fail if the checkpoint is not of this model.",
             autocompletion=complete_model,
+            rich_help_panel=ADVANCED_PANEL,
         ),
     ] = None,
-    device: Device = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
-    as_json: AsJson = False,
 ) -> None:
-    """Evaluate a model on its own test graphs, or on other parts or data."""
+    """Evaluate a model on its test graphs, or on other graphs."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.deploy.onnx_model import SUFFIX
     from ihgnn_cli.deploy.runtime import load
@@ -95,8 +116,8 @@ def evaluate(
     classifier = load(model, device or AUTO).classifier
     if kind not in (None, _model_name(classifier)):
         raise InputError(
-            f"{model} is of the model {_model_name(classifier)}, not {kind}. Leave out --model, or "
-            "give another checkpoint."
+            f"{model} is a checkpoint of {_model_name(classifier)}, not {kind}. Leave out --model, "
+            "or give another checkpoint."
         )
     source, graphs = _data(model, classifier.card, dataset, outputs, data_root, offline)
     found = evaluation.evaluate(classifier, graphs, split)
@@ -166,8 +187,8 @@ def _data(
     name = given or card.dataset
     if not name:
         raise InputError(
-            f"{model} was trained on a file ({card.dataset_name}), and does not know where it is "
-            "here. Give it with --dataset."
+            f"{model} was trained on a file ({card.dataset_name}) whose place is not recorded. "
+            "Give it with --dataset."
         )
     progress = console.ProgressDisplay()
     try:
@@ -176,14 +197,14 @@ def _data(
         if given is not None:
             raise
         raise retold(
-            error, f"The model's data is not where it was: {error}\nOr name it with --dataset."
+            error, f"The model's data set is not found: {error}\nOr name it with --dataset."
         ) from error
     refuse_overwriting(outputs, [source])
     graphs = read(source, progress)
     if given is None and graphs.fingerprint != card.fingerprint:
         raise InputError(
-            f"{name} is not what it was when the model was trained. Bring that data back, or "
-            f"evaluate on it as other data: --dataset {name}"
+            f"{name} has changed since the model was trained. Restore it, or evaluate on it as "
+            f"another data set: --dataset {name}"
         )
     return source, graphs
 
@@ -193,37 +214,35 @@ def _part_words(part: Part) -> str:
 
 
 def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard") -> None:
-    """What has to be known before the numbers are believed."""
+    """Warn of anything that makes the numbers less than an estimate for new graphs."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.words import counted
 
     if card.snapshot is not None and not card.snapshot.chosen:
         console.warn(
-            f"this model is just the last one (epoch {card.snapshot.epoch}): validation did not "
-            "choose it. ckpt.pt beside it is the one that was chosen."
+            f"this is the model of the last epoch ({card.snapshot.epoch}), not the one chosen on "
+            "validation, which is ckpt.pt in the same folder."
         )
-    told = []
+    seen = []
     if found.trained_on:
         part = " or to choose its epoch" if found.selected_on is None else ""
-        told.append(f"{found.trained_on:,} of these graphs were used to train the model{part}")
+        seen.append(f"{found.trained_on:,} of these graphs were used to train the model{part}")
     if found.selected_on:
-        told.append(f"{found.selected_on:,} chose its epoch")
-    if told:
+        seen.append(f"{found.selected_on:,} were used to choose its epoch")
+    if seen:
         console.warn(
-            f"{' and '.join(told)}: this is no estimate for new graphs "
+            f"{' and '.join(seen)}: this is not an estimate for new graphs "
             f"({len(found.graphs):,} graphs evaluated)."
         )
     if found.unknown_nodes:
         console.note(
-            f"The model does not know the {card.label_words} of "
-            f"{counted(found.unknown_nodes, 'node')} ({console.plain(found.unknown_labels)}): they "
-            "count as the zero vector."
+            f"The {card.label_words} of {counted(found.unknown_nodes, 'node')} are unknown to the "
+            f"model ({console.plain(found.unknown_labels)}) and encoded as the zero vector."
         )
     if found.truncated:
         console.note(
-            f"Larger than the largest graph that the model was made for: "
-            f"{counted(found.truncated, 'graph')} of {graphs.name}; only the first nodes in sorted "
-            "order count."
+            f"{counted(found.truncated, 'graph')} of {graphs.name} with more nodes than any graph "
+            "of the model's data (m): only the first m nodes in sorted order are used."
         )
 
 
@@ -236,7 +255,7 @@ def _show_metrics(found: "Evaluation", classifier: "Classifier") -> None:
     for name, value, remark in (
         ("Graphs", f"{metrics.graphs:,}", ""),
         ("Accuracy", f"{metrics.accuracy:.1%}", spread),
-        ("Commonest class", f"{metrics.majority_share:.1%}", "accuracy of always naming it"),
+        ("Majority class", f"{metrics.majority_share:.1%}", "accuracy of always predicting it"),
         ("Balanced accuracy", f"{metrics.balanced_accuracy:.1%}", "mean recall of the classes"),
         ("Macro F1", f"{metrics.macro_f1:.3f}", ""),
         ("ROC-AUC", _number(metrics.roc_auc), ""),
@@ -260,7 +279,7 @@ def _show_homophily(found: "Evaluation") -> None:
 
     shown = console.table(
         "Accuracy by graph homophily β",
-        *("", "Graphs", "Accuracy", "95 % interval", "Commonest", console.BARS),
+        *("", "Graphs", "Accuracy", "95 % interval", "Majority", console.BARS),
     )
     for each in found.bins:
         if each.graphs:
@@ -286,7 +305,7 @@ def _bin_cells(each: Any) -> list[str]:
 
 
 def _model_name(classifier: "Classifier") -> str:
-    """In the registry; only IHGNN is exported."""
+    """The model's name in the registry; only IHGNN can be exported."""
     from ihgnn_cli.models.registry import IHGNN
 
     checkpoint = getattr(classifier, "checkpoint", None)
@@ -294,7 +313,7 @@ def _model_name(classifier: "Classifier") -> str:
 
 
 def _model_title(classifier: "Classifier") -> str:
-    """Of another model than IHGNN."""
+    """The title of a model other than IHGNN."""
     from ihgnn_cli.models.registry import IHGNN, find_model
 
     name = _model_name(classifier)
@@ -312,7 +331,7 @@ def _show_theta(theta: "Sequence[float] | None") -> None:
     from ihgnn_cli.cli import console
 
     if theta is None:
-        console.show("This model has no learned weights of the layers.\n")
+        console.show("This model has no learned layer weights.\n")
         return
     shown = console.table("Learned weight of each layer (theta)", "", "Weight", console.BARS)
     scale = _BAR_WIDTH / max(*(abs(each) for each in theta), 1e-12)
@@ -335,14 +354,14 @@ def _explain(
 def _show_explained(explained: "GraphExplanation") -> None:
     from ihgnn_cli.cli import console
 
-    part = "" if explained.part is None else f" (of {explained.part})"
+    part = "" if explained.part is None else f" ({explained.part})"
     console.show(
         f"Graph {explained.graph}{part}: predicted {console.plain(str(explained.predicted))} "
-        f"({explained.probability:.1%}), truly {console.plain(str(explained.truth))}",
+        f"({explained.probability:.1%}), true class {console.plain(str(explained.truth))}",
         style="bold",
     )
     shown = console.table(
-        "Log-odds of the prediction, minus those without the node",
+        "Change of the prediction's log-odds due to each node",
         *("Sorted position", "Node", "Label", "Degree", "Change", console.BARS),
     )
     first = explained.positions[:_SHOWN_POSITIONS]
@@ -359,7 +378,7 @@ def _show_explained(explained: "GraphExplanation") -> None:
     console.show(shown)
     more = len(explained.positions) - len(first)
     if more > 0:
-        console.show(f"and {more:,} more nodes: --json lists all")
+        console.show(f"{more:,} more nodes; --json lists all")
 
 
 def _entry(

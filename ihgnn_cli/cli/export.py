@@ -1,4 +1,4 @@
-"""`ihgnn export`: a checkpoint as an ONNX file, verified in onnxruntime."""
+"""`ihgnn export`: write a checkpoint as an ONNX file and verify it in onnxruntime."""
 
 from dataclasses import asdict
 from pathlib import Path
@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
 from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, OtherData
 from ihgnn_cli.deploy.form import OPSET, Form, Layout, is_absurd, padded_bytes
 
@@ -16,6 +17,13 @@ if TYPE_CHECKING:
     from ihgnn_cli.training.checkpoint import Checkpoint
 
 
+EXAMPLES = examples(
+    ("ihgnn export runs/MUTAG-1 model.onnx", "Export and verify"),
+    ("ihgnn export runs/DD-1 dd.onnx --layout sparse", "Node and edge lists, for large graphs"),
+    ("ihgnn export runs/MUTAG-1 small.onnx --small --max-nodes 28", "Half size, fixed shapes"),
+)
+
+
 def export(
     checkpoint: Annotated[
         Path,
@@ -24,52 +32,70 @@ def export(
     model: Annotated[
         Path,
         typer.Argument(
-            metavar="MODEL", help="The .onnx file to write; a .json beside it tells what it takes."
+            metavar="MODEL", help="ONNX file to write; a .json file beside it describes its inputs."
         ),
     ],
-    layout: Annotated[
-        Layout,
-        typer.Option(
-            help="What callers give: padded, matrices of one size; sparse, lists of nodes and "
-            "edges, for large graphs and for speed."
-        ),
-    ] = Layout.PADDED,
-    max_nodes: Annotated[
-        int | None,
-        typer.Option(
-            metavar="N",
-            help="Fix the padded size, for engines that want fixed shapes. Default: any size; a "
-            "graph above the model's m keeps its first m nodes in sorted order.",
-        ),
-    ] = None,
-    opset: Annotated[
-        int,
-        typer.Option(metavar="N", help="ONNX operator set. 18 runs in onnxruntime from 1.17."),
-    ] = OPSET,
-    small: Annotated[
-        bool,
-        typer.Option(
-            "--small",
-            help="Store the classifier's first matrix, nearly all of the file, in half precision.",
-        ),
-    ] = False,
+    dataset: OtherData = None,
     verify: Annotated[
         bool,
         typer.Option(
             "--verify/--no-verify",
-            help="Compare the file with the checkpoint on graphs of the model's data set.",
+            help="Compare the file with the checkpoint on graphs of the data set.",
+            show_default="verify",
+            rich_help_panel=DATA_PANEL,
         ),
     ] = True,
-    dataset: OtherData = None,
-    force: Annotated[
-        bool, typer.Option("--force", "-f", help="Replace files that are there.")
-    ] = False,
     data_root: DataRoot = None,
     offline: Offline = False,
+    layout: Annotated[
+        Layout,
+        typer.Option(
+            metavar="NAME",
+            help="Inputs of the model. padded: matrices of one size; sparse: lists of nodes and "
+            "edges, faster for large graphs.",
+            show_default="padded",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = Layout.PADDED,
+    small: Annotated[
+        bool,
+        typer.Option(
+            "--small",
+            help="Store the classifier's first matrix, most of the file, in half precision.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = False,
+    force: Annotated[
+        bool,
+        typer.Option(
+            "--force", "-f", help="Overwrite existing files.", rich_help_panel=OUTPUT_PANEL
+        ),
+    ] = False,
     as_json: AsJson = False,
+    max_nodes: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Fixed padded size, for engines that need fixed shapes.",
+            show_default="any size",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
+    opset: Annotated[
+        int,
+        typer.Option(
+            metavar="N",
+            help="ONNX operator set; 18 runs in onnxruntime 1.17 and later.",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = OPSET,
 ) -> None:
-    """Export a checkpoint to ONNX, and make sure that both answer alike."""
-    # Mistakes that are seen at once are told before torch is loaded.
+    """Export a checkpoint to ONNX and verify that both give the same results.
+
+    The readout uses at most m nodes, the size of the largest graph of the model's data: of a larger
+    graph, the first m in sorted order.
+    """
+    # Mistakes that need no checkpoint are reported before torch is loaded.
     from ihgnn_cli.cli import console
     from ihgnn_cli.deploy.onnx_model import check_target
     from ihgnn_cli.errors import InputError
@@ -78,9 +104,11 @@ def export(
     outputs = check_target(model)
     existing = [each for each in outputs if each.exists()]
     if existing and not force:
-        raise InputError(f"{existing[0]} is there already. Give another name, or use --force.")
+        raise InputError(f"{existing[0]} exists already. Give another name, or use --force.")
     if dataset is not None and not verify:
-        raise InputError("--dataset is what is compared on, and --no-verify says not to. Drop one.")
+        raise InputError(
+            "--dataset is for the comparison that --no-verify leaves out. Drop one of them."
+        )
 
     from ihgnn_cli.deploy.export import check_exportable, export_onnx
     from ihgnn_cli.training.checkpoint import load_checkpoint
@@ -121,7 +149,7 @@ def _cases(
     except IhgnnError as error:
         raise retold(
             error,
-            f"There is no data to compare on: {error}\n"
+            f"There is no data for the comparison: {error}\n"
             "Name it with --dataset, or export without comparing (--no-verify).",
         ) from error
     refuse_overwriting(outputs, [source])
@@ -129,7 +157,7 @@ def _cases(
 
 
 def _cost(checkpoint: "Checkpoint", form: Form) -> int | None:
-    """The bytes that padding costs for each graph, told where they are absurd."""
+    """The bytes that padding takes per graph; a warning if they are absurd."""
     from ihgnn_cli.cli import console
 
     if form.layout != Layout.PADDED:
@@ -139,8 +167,8 @@ def _cost(checkpoint: "Checkpoint", form: Form) -> int | None:
     if is_absurd(cost):
         console.warn(
             f"padded to {nodes:,} nodes, the adjacency matrix of each graph takes "
-            f"{cost / 1e6:,.0f} MB while the model runs. --layout sparse takes only what the "
-            "nodes and edges take."
+            f"{cost / 1e6:,.0f} MB while the model runs. --layout sparse needs only memory for "
+            "nodes and edges."
         )
     return cost
 
@@ -179,11 +207,12 @@ def _show_parity(parity: "Parity") -> None:
         compared.add_row(each.case, f"{each.graphs:,}", *(shown if certain else ["-", "-"]))
     console.show(compared)
     console.show(
-        f"Logits reach {parity.scale:.3g}. Errors: {parity.tolerance:.0e} of a graph's largest "
-        f"logit (at least 1), {parity.tolerance:.0e} in a probability."
+        f"Largest logit: {parity.scale:.3g}. Tolerance: {parity.tolerance:.0e} of a graph's "
+        f"largest logit (at least 1), {parity.tolerance:.0e} of a probability."
     )
     if parity.swapped:
         console.show(
-            f"In {counted(parity.swapped, 'graph')} nodes are so close in the sort key that their "
-            f"order is chance: not counted above; {parity.swapped_changed:,} of them change class."
+            f"Not counted above: {counted(parity.swapped, 'graph')} with nodes so close in the "
+            f"sort key that rounding decides their order; {parity.swapped_changed:,} of them "
+            "change class."
         )

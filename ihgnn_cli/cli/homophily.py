@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, complete_dataset
+from ihgnn_cli.cli.help import DATA_PANEL, OUTPUT_PANEL, examples
+from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, complete_dataset, figure
 from ihgnn_cli.homophily.kinds import Measure
 
 if TYPE_CHECKING:
@@ -16,13 +17,25 @@ if TYPE_CHECKING:
 _BAR_WIDTH = 48
 
 
+EXAMPLES = examples(
+    ("ihgnn homophily MUTAG", "The bundled data set"),
+    (
+        "ihgnn homophily MUTAG PROTEINS --compare-paper --plot figure1.svg",
+        "Two data sets beside the paper, with histograms",
+    ),
+    (
+        "ihgnn homophily graphs.jsonl -m node -m edge --csv beta.csv",
+        "Two measures of your own graphs",
+    ),
+)
+
+
 def homophily(
     names: Annotated[
         list[str],
         typer.Argument(
-            metavar="NAME...",
-            help="Data sets: names (MUTAG, PROTEINS, ...), paths to a TU folder or zip or a "
-            ".jsonl file, or synthetic:homophily=0.3,... for graphs made so.",
+            metavar="NAME",
+            help="Data sets: names (MUTAG, synthetic:...), TU folders or zips, .jsonl files.",
             autocompletion=complete_dataset,
             show_default=False,
         ),
@@ -32,31 +45,39 @@ def homophily(
         typer.Option(
             "--measure",
             "-m",
-            help="Repeat for several side by side. node is the paper's (equations 1-2), the "
-            "default; edge the share of equal-label edges; adjusted the edge share corrected "
-            "for label frequencies.",
+            metavar="NAME",
+            help="node, edge or adjusted; repeatable.",
+            show_default="node",
+            rich_help_panel=DATA_PANEL,
         ),
     ] = None,
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            "--plot",
-            metavar="FILE",
-            help="Draw the histograms of the (first) measure side by side, as in the paper's "
-            "Figure 1, to a .png, .svg or .pdf.",
-        ),
-    ] = None,
-    csv: Annotated[
-        Path | None, typer.Option("--csv", metavar="FILE", help="Write one row a graph.")
-    ] = None,
-    compare_paper: Annotated[
-        bool, typer.Option("--compare-paper", help="Put the paper's row beside ours.")
-    ] = False,
     data_root: DataRoot = None,
     offline: Offline = False,
+    compare_paper: Annotated[
+        bool,
+        typer.Option(
+            "--compare-paper",
+            help="Compare with the paper's numbers.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = False,
+    plot: Annotated[Path | None, figure("histograms of the first measure")] = None,
+    csv: Annotated[
+        Path | None,
+        typer.Option(
+            "--csv",
+            metavar="FILE",
+            help="Write a CSV file with one row per graph.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Measure how often connected nodes carry the same label, graph by graph."""
+    """Measure how often connected nodes have the same label, per graph.
+
+    Measures: node is the paper's (equations 1-2); edge is the share of edges between equal labels;
+    adjusted is that share corrected for label frequencies.
+    """
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.sources import locate, read, refuse_overwriting
     from ihgnn_cli.errors import InputError
@@ -67,9 +88,9 @@ def homophily(
     if plot is not None:
         check_figure_path(plot)
         if csv is not None and plot.absolute() == csv.absolute():
-            raise InputError(f"--plot and --csv both name {plot}. Give them different files.")
+            raise InputError(f"--plot and --csv both name {plot}. Give different files.")
     shown = tuple(dict.fromkeys(measure or [Measure.NODE]))
-    # The paper's beta is there whatever was asked for: the comparison and the JSON need it.
+    # The paper's beta is always computed: the comparison and the JSON need it.
     measures = shown if Measure.NODE in shown else (*shown, Measure.NODE)
     progress = console.ProgressDisplay()
     sources = [
@@ -177,7 +198,7 @@ def _mean(found: "Distribution") -> str:
 
 
 def _histogram(found: "MeasureSummary") -> str:
-    """A bar a line, two bins of the summary in each."""
+    """One bar per line, each for two bins of the summary."""
     from ihgnn_cli.cli import console
 
     counts = found.bin_counts.reshape(-1, 2).sum(axis=1)

@@ -1,28 +1,35 @@
-"""`ihgnn models`: which models there are, and what one of them takes."""
+"""`ihgnn models`: list the models, or describe one of them."""
 
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from ihgnn_cli.cli.help import examples
 from ihgnn_cli.cli.options import AsJson, complete_model
 
 if TYPE_CHECKING:
     from ihgnn_cli.models.spec import ModelSpec
 
 
+EXAMPLES = examples(
+    ("ihgnn models", "List all models"),
+    ("ihgnn models gin", "Settings and grid of one"),
+)
+
+
 def models(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]",
-            help="One of them, for its settings, its grid and where it departs from its paper.",
+            metavar="NAME",
+            help="Describe this model: settings, grid, and differences from its paper.",
             autocompletion=complete_model,
             show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the models with their papers, parameters and cost, or describe one of them."""
+    """List the models, or describe one of them."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.models.registry import all_models, find_model
     from ihgnn_cli.models.spec import ModelSpec
@@ -40,27 +47,27 @@ def models(
     if as_json:
         console.show_json({"models": [_entry(spec) for spec in specs], "broken": broken})
         return
-    shown = console.table(None, "Name", "Parameters", "Cost of a graph", "From", "Reference")
+    shown = console.table(None, "Name", "Parameters", "Cost per graph", "From", "Reference")
     for spec in specs:
         shown.add_row(
             spec.name,
-            _told_parameters(spec),
+            _parameters_text(spec),
             spec.cost,
             spec.package,
             console.plain(spec.reference),
         )
     console.show(shown)
     console.show(
-        "Parameters: at the model's defaults, for MUTAG. Cost: what time and memory of a step grow "
-        "with; n nodes, e edges.\n'ihgnn models NAME' tells more of one; the ablations of ihgnn "
-        "are its --variant. Your own: docs/models.md."
+        "Parameters: with default settings, for MUTAG. Cost: how time and memory of a training "
+        "step grow with n nodes and e edges.\n'ihgnn models NAME' describes a model; --variant "
+        "selects ablations of ihgnn. To add your own model, see docs/models.md."
     )
     for problem in broken.values():
         console.warn(problem)
 
 
 def _parameters(spec: "ModelSpec") -> int | None:
-    """Of one model at its defaults, for MUTAG; `None` where it cannot be made for that."""
+    """Number of parameters at the defaults, for MUTAG; `None` if it cannot be built for that."""
     from ihgnn_cli.models.settings import Inputs
     from ihgnn_cli.models.spec import ModelSpec
     from ihgnn_cli.training.config import RunConfig
@@ -72,10 +79,10 @@ def _parameters(spec: "ModelSpec") -> int | None:
     except Exception:
         if spec.package == ModelSpec.package:
             raise
-        return None  # somebody else's model, which must not hide the others
+        return None  # a model of another package must not hide the others
 
 
-def _told_parameters(spec: "ModelSpec") -> str:
+def _parameters_text(spec: "ModelSpec") -> str:
     count = _parameters(spec)
     return "–" if count is None else f"{count:,}"
 
@@ -106,8 +113,8 @@ def _describe(spec: "ModelSpec") -> None:
 
     console.show(spec.title, style="bold")
     console.show(
-        f"{console.plain(spec.reference)}\n{_told_parameters(spec)} parameters for MUTAG; the cost "
-        f"of a graph grows with {spec.cost}; from the package {spec.package}"
+        f"{console.plain(spec.reference)}\n{_parameters_text(spec)} parameters for MUTAG; cost per "
+        f"graph grows with {spec.cost}; from the package {spec.package}"
     )
     if spec.note:
         console.show(spec.note)

@@ -1,10 +1,18 @@
-"""Options that several commands share, so that the same word means the same everywhere."""
+"""Options that several commands share, so that each is declared and explained once."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from ihgnn_cli.cli.help import (
+    COMPUTE_PANEL,
+    DATA_PANEL,
+    MODEL_PANEL,
+    OUTPUT_PANEL,
+    TRAINING_PANEL,
+)
+from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.training.kinds import Recipe
 
 if TYPE_CHECKING:
@@ -12,7 +20,7 @@ if TYPE_CHECKING:
 
 
 def complete_dataset(incomplete: str) -> list[str]:
-    """Names that the shell may offer for a data set."""
+    """Data set names for shell completion."""
     from ihgnn_cli.data.sources.catalogue import catalogue
     from ihgnn_cli.data.sources.synthetic_spec import PREFIX
     from ihgnn_cli.paths import data_root
@@ -23,146 +31,15 @@ def complete_dataset(incomplete: str) -> list[str]:
     return [name for name in names if name.startswith(incomplete)]
 
 
-DataRoot = Annotated[
-    Path | None,
-    typer.Option(
-        "--data-root",
-        metavar="DIR",
-        help="Folder that holds NAME.zip or NAME/ and receives downloads. "
-        "Default: $IHGNN_DATA, else the platform's cache folder.",
-        file_okay=False,
-    ),
-]
-Offline = Annotated[
-    bool, typer.Option("--offline", help="Never use the network; fail where data is not here.")
-]
-DATA_PANEL = "Data"
-OwnData = Annotated[
-    str | None,
-    typer.Option(
-        "--dataset",
-        "-d",
-        metavar="NAME",
-        help="A name (MUTAG, PROTEINS, ...), a path to a TU folder or zip or a .jsonl file, or "
-        "synthetic:homophily=0.3,... for graphs made so. Default: the bundled MUTAG.",
-        autocompletion=complete_dataset,
-        rich_help_panel=DATA_PANEL,
-    ),
-]
-FeatureKind = Annotated[
-    Literal["labels", "attributes", "both"] | None,
-    typer.Option(
-        "--features",
-        help="What the model sees of a node. Default: labels.",
-        rich_help_panel=DATA_PANEL,
-    ),
-]
-OtherData = Annotated[
-    str | None,
-    typer.Option(
-        "--dataset",
-        "-d",
-        metavar="NAME",
-        help="Other data than the model's own: a name, a path or synthetic:...",
-        autocompletion=complete_dataset,
-    ),
-]
-Device = Annotated[
-    str | None,
-    typer.Option(
-        "--device",
-        metavar="DEVICE",
-        help="auto (a GPU where there is one; the default), cpu, cuda or cuda:N.",
-    ),
-]
-Provider = Annotated[
-    str | None,
-    typer.Option(
-        "--provider",
-        metavar="NAME",
-        help="For an exported model: a provider of onnxruntime instead of a device; 'ihgnn env' "
-        "shows which load.",
-    ),
-]
-
-
-def chosen_providers(device: str | None, provider: str | None) -> list[str] | None:
-    """What `--provider` asks for.
-
-    Raises:
-        InputError: `--device` asks for something, too.
-    """
-    from ihgnn_cli.errors import InputError
-
-    if provider is None:
-        return None
-    if device is not None:
-        raise InputError("--device and --provider both say where to run. Give one of them.")
-    return [provider]
-
-
 def complete_model(incomplete: str) -> list[str]:
-    """Names that the shell may offer for a model."""
+    """Model names for shell completion."""
     from ihgnn_cli.models.registry import model_names
 
     return [name for name in model_names() if name.startswith(incomplete)]
 
 
-MODEL_PANEL, TRAINING_PANEL, WORK_PANEL = "Model", "Training", "Work"
-ModelName = Annotated[
-    str | None,
-    typer.Option(
-        "--model",
-        metavar="NAME",
-        help="Another model than ihgnn: gin, ppgn, graphormer, ...; 'ihgnn models' lists them.",
-        autocompletion=complete_model,
-        rich_help_panel=MODEL_PANEL,
-    ),
-]
-Epochs = Annotated[
-    int | None,
-    typer.Option("--epochs", "-e", help="Default: 350.", rich_help_panel=TRAINING_PANEL),
-]
-Patience = Annotated[
-    int | None,
-    typer.Option(
-        help="Stop a training after this many epochs without a better one on validation. "
-        "Default: 0, never.",
-        rich_help_panel=TRAINING_PANEL,
-    ),
-]
-RecipeName = Annotated[
-    Recipe | None,
-    typer.Option(
-        "--recipe",
-        help="Settings that belong together: paper (the text; what the defaults are) or "
-        "authors (their published code).",
-        rich_help_panel=TRAINING_PANEL,
-    ),
-]
-Workers = Annotated[
-    str,
-    typer.Option(
-        metavar="N",
-        help="Processes. auto: one a core, pinned to it, or one a GPU.",
-        rich_help_panel=WORK_PANEL,
-    ),
-]
-Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show the result, not the progress.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-
-
-def run_name(dataset: str, config: "RunConfig") -> str:
-    """What a folder is called that nobody has named: the data set, and the model if not IHGNN."""
-    from ihgnn_cli.models.registry import IHGNN
-    from ihgnn_cli.paths import file_name
-
-    name = file_name(dataset)
-    return name if config.model_name == IHGNN else f"{name}-{file_name(config.model_name)}"
-
-
 def named_folder(text: str) -> Path:
-    """The folder that an option names; an empty name would be the one that the user is in.
+    """The folder that an option names; an empty name would mean the current folder.
 
     Raises:
         InputError: it is empty.
@@ -174,8 +51,257 @@ def named_folder(text: str) -> Path:
     return Path(text)
 
 
+def output_folder(default: str, what: str = "Folder for the results.") -> Any:
+    """The option `--out`."""
+    return typer.Option(
+        "--out",
+        "-o",
+        metavar="DIR",
+        parser=named_folder,
+        help=what,
+        show_default=default,
+        rich_help_panel=OUTPUT_PANEL,
+    )
+
+
+def figure(what: str) -> Any:
+    """The option `--plot`."""
+    return typer.Option(
+        "--plot",
+        metavar="FILE",
+        help=f"Draw {what}, as .png, .svg or .pdf.",
+        rich_help_panel=OUTPUT_PANEL,
+    )
+
+
+# Data
+OwnData = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        "-d",
+        metavar="NAME",
+        help="Data set: a name (MUTAG, PROTEINS, ...), a TU folder or zip, a .jsonl file, or "
+        "synthetic:homophily=0.3,...",
+        autocompletion=complete_dataset,
+        show_default="MUTAG",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+OtherData = Annotated[
+    str | None,
+    typer.Option(
+        "--dataset",
+        "-d",
+        metavar="NAME",
+        help="Data set: a name, a path or synthetic:...",
+        autocompletion=complete_dataset,
+        show_default="the model's own",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+FeatureKind = Annotated[
+    Literal["labels", "attributes", "both"] | None,
+    typer.Option(
+        "--features",
+        metavar="KIND",
+        help="Node features: labels, attributes or both.",
+        show_default="labels",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+Split = Annotated[
+    str | None,
+    typer.Option(
+        "--split",
+        metavar="SPLIT",
+        help="holdout (80/10/10, stratified), fold:N (of 10, counted from 0), or a file of folds: "
+        "FILE, FILE:N, FILE:N:I.",
+        show_default="holdout",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+DataRoot = Annotated[
+    Path | None,
+    typer.Option(
+        "--data-root",
+        metavar="DIR",
+        help="Folder with data sets (NAME.zip or NAME/); downloads go here.",
+        show_default="$IHGNN_DATA, else the user's cache folder",
+        file_okay=False,
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+Offline = Annotated[
+    bool,
+    typer.Option(
+        "--offline",
+        help="Never use the network; fail if data is not on this machine.",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+
+# Model
+ModelName = Annotated[
+    str | None,
+    typer.Option(
+        "--model",
+        metavar="NAME",
+        help="Model to train; 'ihgnn models' lists all.",
+        autocompletion=complete_model,
+        show_default="ihgnn",
+        rich_help_panel=MODEL_PANEL,
+    ),
+]
+VariantName = Annotated[
+    Variant | None,
+    typer.Option(
+        "--variant",
+        metavar="NAME",
+        help="full, or an ablation of IHGNN: no-integration, no-separation, no-adaptive, "
+        "no-concat.",
+        show_default="full",
+        rich_help_panel=MODEL_PANEL,
+    ),
+]
+TrainedModel = Annotated[
+    Path,
+    typer.Argument(
+        metavar="MODEL",
+        help="A run folder, its checkpoint (ckpt.pt), or an exported .onnx file.",
+    ),
+]
+
+# Training
+Epochs = Annotated[
+    int | None,
+    typer.Option(
+        "--epochs",
+        "-e",
+        help="Number of epochs.",
+        show_default="350",
+        rich_help_panel=TRAINING_PANEL,
+    ),
+]
+Patience = Annotated[
+    int | None,
+    typer.Option(
+        help="Stop after this many epochs without improvement on validation; 0: never.",
+        show_default="0",
+        rich_help_panel=TRAINING_PANEL,
+    ),
+]
+Seed = Annotated[
+    int | None,
+    typer.Option(
+        help="Random seed of splits and training.",
+        show_default="0",
+        rich_help_panel=TRAINING_PANEL,
+    ),
+]
+RecipeName = Annotated[
+    Recipe | None,
+    typer.Option(
+        "--recipe",
+        metavar="NAME",
+        help="Preset: paper (its text) or authors (their published code).",
+        show_default="paper",
+        rich_help_panel=TRAINING_PANEL,
+    ),
+]
+ConfigFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        "-c",
+        metavar="FILE",
+        help="TOML file with settings, such as a run's config.toml. Options override it.",
+        rich_help_panel=TRAINING_PANEL,
+    ),
+]
+
+# Compute
+Device = Annotated[
+    str | None,
+    typer.Option(
+        "--device",
+        metavar="DEVICE",
+        help="cpu, cuda, cuda:N, or auto: a GPU if there is one.",
+        show_default="auto",
+        rich_help_panel=COMPUTE_PANEL,
+    ),
+]
+Provider = Annotated[
+    str | None,
+    typer.Option(
+        "--provider",
+        metavar="NAME",
+        help="For an exported model: an onnxruntime provider instead of --device; 'ihgnn env' "
+        "lists those available.",
+        rich_help_panel=COMPUTE_PANEL,
+    ),
+]
+Workers = Annotated[
+    str,
+    typer.Option(
+        metavar="N",
+        help="Worker processes. auto: one per core, pinned to it, or one per GPU.",
+        rich_help_panel=COMPUTE_PANEL,
+    ),
+]
+Stack = Annotated[
+    str,
+    typer.Option(
+        metavar="N",
+        help="Models that a process trains together. auto: as many as improve throughput and fit "
+        "in memory.",
+        show_default="auto",
+        rich_help_panel=COMPUTE_PANEL,
+    ),
+]
+
+# Output
+Quiet = Annotated[
+    bool,
+    typer.Option(
+        "--quiet",
+        "-q",
+        help="Show the result only, no progress.",
+        rich_help_panel=OUTPUT_PANEL,
+    ),
+]
+AsJson = Annotated[
+    bool,
+    typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT_PANEL),
+]
+
+
+def chosen_providers(device: str | None, provider: str | None) -> list[str] | None:
+    """The providers that `--provider` names.
+
+    Raises:
+        InputError: `--device` is given, too.
+    """
+    from ihgnn_cli.errors import InputError
+
+    if provider is None:
+        return None
+    if device is not None:
+        raise InputError("--device and --provider exclude each other. Give one of them.")
+    return [provider]
+
+
+def run_name(dataset: str, config: "RunConfig") -> str:
+    """The default name of a folder: the data set, and the model unless it is IHGNN."""
+    from ihgnn_cli.models.registry import IHGNN
+    from ihgnn_cli.paths import file_name
+
+    name = file_name(dataset)
+    return name if config.model_name == IHGNN else f"{name}-{file_name(config.model_name)}"
+
+
 def count_or_auto(name: str, text: str) -> int | None:
-    """What an option says that is a number from 1, or auto: `None`.
+    """The value of an option that is a number from 1 or auto; `None` for auto.
 
     Raises:
         InputError: it is neither.
@@ -185,5 +311,5 @@ def count_or_auto(name: str, text: str) -> int | None:
     if text == "auto":
         return None
     if not text.isdecimal() or len(text) > 6 or int(text) < 1:
-        raise InputError(f"{name} is auto or a whole number from 1, not '{text}'.")
+        raise InputError(f"{name} must be auto or a whole number from 1, not '{text}'.")
     return int(text)

@@ -1,4 +1,4 @@
-"""`ihgnn predict`: what a trained model says of graphs, as they come."""
+"""`ihgnn predict`: classify graphs with a trained model, as a stream."""
 
 import sys
 from collections.abc import Iterator, Sequence
@@ -8,12 +8,14 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
+from ihgnn_cli.cli.help import COMPUTE_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
 from ihgnn_cli.cli.options import (
     AsJson,
     DataRoot,
     Device,
     Offline,
     Provider,
+    TrainedModel,
     chosen_providers,
     complete_dataset,
 )
@@ -30,52 +32,63 @@ STANDARD = "-"
 _STANDARD_INPUT = "standard input"
 
 
+EXAMPLES = examples(
+    ("ihgnn predict model.onnx graphs.jsonl", "A table of classes and probabilities"),
+    ("ihgnn predict runs/MUTAG-1 graphs.jsonl --csv classes.csv", "A CSV file"),
+    (
+        "cat graphs.jsonl | ihgnn predict model.onnx - --json",
+        "A stream with one JSON object per line",
+    ),
+)
+
+
 def predict(
-    model: Annotated[
-        Path,
-        typer.Argument(
-            metavar="MODEL",
-            help="An exported .onnx, or a run folder or its checkpoint (ckpt.pt).",
-        ),
-    ],
+    model: TrainedModel,
     graphs: Annotated[
         str,
         typer.Argument(
             metavar="GRAPHS",
-            help="A .jsonl file, - for JSON lines on standard input, a TU folder, zip or name, or "
-            "synthetic:... Classes are not needed.",
+            help="A .jsonl file, - (JSON lines from stdin), a TU folder or zip, or a name.",
             autocompletion=complete_dataset,
         ),
     ],
-    csv: Annotated[
-        str | None,
+    strict: Annotated[
+        bool,
         typer.Option(
-            "--csv",
-            metavar="FILE",
-            help="Write one row a graph to a file instead of a table; - prints the rows.",
+            "--strict",
+            help="Stop at the first invalid graph instead of skipping it.",
+            rich_help_panel=DATA_PANEL,
         ),
-    ] = None,
+    ] = False,
+    data_root: DataRoot = None,
+    offline: Offline = False,
     batch_size: Annotated[
         int | None,
         typer.Option(
             "--batch-size",
             min=1,
-            help="Graphs that the model answers for at once, at most. Default: 256.",
+            help="Largest number of graphs per batch.",
+            show_default="256",
+            rich_help_panel=COMPUTE_PANEL,
         ),
     ] = None,
-    strict: Annotated[
-        bool,
-        typer.Option("--strict", help="Stop at the first bad graph instead of going on."),
-    ] = False,
     device: Device = None,
     provider: Provider = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
+    csv: Annotated[
+        str | None,
+        typer.Option(
+            "--csv",
+            metavar="FILE",
+            help="Write CSV with one row per graph instead of the table; - is standard output.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Predict the class of graphs, in a stream of any length.
+    """Predict the classes of graphs.
 
-    --json prints one object a line.
+    Graphs need no classes. JSON lines are processed as a stream of any length; --json prints one
+    object per line.
     """
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.sources import locate, refuse_overwriting
@@ -104,7 +117,7 @@ def predict(
             tally.add(answered)
     if target is not None:
         console.note(f"Wrote {target}")
-    tally.tell()
+    tally.finish()
 
 
 def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
@@ -112,7 +125,9 @@ def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
     from ihgnn_cli.errors import InputError
 
     if csv == STANDARD and as_json:
-        raise InputError("--json and --csv - both print. Drop one, or give --csv a file.")
+        raise InputError(
+            "--json and --csv - both write to standard output. Drop one, or give --csv a file."
+        )
     if csv in (None, STANDARD):
         return None
     target = Path(str(csv))
@@ -125,7 +140,7 @@ def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
 def _batches(
     source: "Source | None", card: "ModelCard", batch_size: int | None, report: "Report | None"
 ) -> "Iterator[Iterator[GraphBatch]]":
-    """The graphs that were asked for: a stream of lines, or a data set as a whole."""
+    """The graphs in batches: from a stream of lines, or a data set read as a whole."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.readers.jsonl import SUFFIX
     from ihgnn_cli.data.readers.lines import lines_as_they_come
@@ -145,7 +160,7 @@ def _batches(
     with ExitStack() as stack:
         stream = stack.enter_context(_opened(source))
         advance = None
-        if not is_stream and not console.out.is_terminal:  # a table moves by itself
+        if not is_stream and not console.out.is_terminal:  # a table shows progress by itself
             total = source.path.stat().st_size if source is not None else None
             advance = stack.enter_context(progress.task(f"Reading {name}", total))
         lines = (
@@ -164,10 +179,10 @@ def _opened(source: "Source | None") -> Iterator[BinaryIO]:
 
     if source is None:
         if sys.stdin is None:
-            raise InputError("Standard input is closed. Give a file, or lines through a pipe.")
+            raise InputError("Standard input is closed. Give a file, or pipe JSON lines in.")
         if sys.stdin.isatty():
             console.note(
-                "Type graphs, one JSON object a line, such as "
+                "Type graphs, one JSON object per line, such as "
                 '{"node_labels": [0, 1], "edges": [[0, 1]]}; Ctrl-D ends.'
             )
         yield sys.stdin.buffer
@@ -183,7 +198,7 @@ def _opened(source: "Source | None") -> Iterator[BinaryIO]:
 def _writers(
     stack: ExitStack, card: "ModelCard", csv: str | None, target: Path | None, as_json: bool
 ) -> "Iterator[Write]":
-    """What takes the answers: lines of JSON, rows of CSV, or a table for people."""
+    """Writers of the predictions: lines of JSON, rows of CSV, or a table."""
     from ihgnn_cli.cli.predict_table import PredictionTable
     from ihgnn_cli.report.predictions import csv_file, csv_rows, json_line
 
@@ -201,14 +216,14 @@ def _writers(
 
 
 class _Tally:
-    """What has to be said when all is done."""
+    """Counts for the messages at the end."""
 
     def __init__(self, card: "ModelCard") -> None:
         self.card = card
         self.answered = self.bad = self.strange = self.unknown = self.larger = 0
 
     def report(self, problem: "Problem") -> None:
-        """Tell of a bad graph at once."""
+        """Report an invalid graph at once."""
         from ihgnn_cli.cli import console
 
         self.bad += 1
@@ -220,11 +235,11 @@ class _Tally:
         self.unknown += sum(each.unknown_nodes for each in answered)
         self.larger += sum(each.larger_than_m for each in answered)
 
-    def tell(self) -> None:
-        """The sums, on standard error.
+    def finish(self) -> None:
+        """Print the counts on standard error.
 
         Raises:
-            IhgnnError: some graphs were bad.
+            IhgnnError: some graphs were invalid.
         """
         from ihgnn_cli.cli import console
         from ihgnn_cli.data.recode import some_values
@@ -235,19 +250,18 @@ class _Tally:
         if self.unknown:
             known = console.plain(some_values(self.card.label_values))
             console.note(
-                f"The model does not know the {self.card.label_words} of "
-                f"{counted(self.unknown, 'node')} in {counted(self.strange, 'graph')}: they count "
-                f"as the zero vector. It knows {known}."
+                f"The {self.card.label_words} of {counted(self.unknown, 'node')} in "
+                f"{counted(self.strange, 'graph')} are unknown to the model and encoded as the "
+                f"zero vector. It knows {known}."
             )
         if self.larger:
             console.note(
-                "Larger than the largest graph that the model was made for: "
-                f"{counted(self.larger, 'graph')} of {total:,}; only the first nodes in sorted "
-                "order count."
+                f"{counted(self.larger, 'graph')} of {total:,} with more nodes than any graph of "
+                "the model's data (m): only the first m nodes in sorted order are used."
             )
         if not total:
-            console.note("There were no graphs.")
+            console.note("No graphs in the input.")
         if self.bad:
             raise IhgnnError(
-                f"{counted(self.bad, 'graph')} of {total:,} got no answer, for the reasons above."
+                f"{counted(self.bad, 'graph')} of {total:,} not classified; the reasons are above."
             )

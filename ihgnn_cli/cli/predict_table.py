@@ -1,4 +1,4 @@
-"""Predictions for people: a table that grows row by row and is never held as a whole."""
+"""Predictions as a table that grows row by row and is never held in memory."""
 
 import sys
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from ihgnn_cli.words import counted
 _GRAPH_WIDTH = 6
 _NUMBER_WIDTH = len("0.123")
 _LONGEST_ID = 24
-# With more classes than this, a row tells the probability of the chosen one only.
+# With more classes than this, a row shows only the probability of the predicted one.
 _MOST_CLASSES = 6
 
 
 class PredictionTable:
-    """Rows under a head whose widths are settled by the classes and the first answers.
+    """Rows under a header; classes and first predictions determine the column widths.
 
-    What is wider later pushes its row to the right, and is never cut.
+    A wider cell in a later row shifts the rest of that row and is never cut.
     """
 
     def __init__(self, class_values: Sequence[Value]) -> None:

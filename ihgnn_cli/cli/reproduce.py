@@ -1,4 +1,4 @@
-"""`ihgnn reproduce`: the paper's tables and figures, ours beside the paper's."""
+"""`ihgnn reproduce`: the paper's tables and figures, with the published numbers beside."""
 
 import shlex
 import sys
@@ -7,16 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ihgnn_cli.cli.help import DATA_PANEL, MODEL_PANEL, PROTOCOL_PANEL, examples
 from ihgnn_cli.cli.options import (
-    WORK_PANEL,
     AsJson,
     DataRoot,
     Device,
     Offline,
     Quiet,
+    Seed,
     Workers,
     count_or_auto,
-    named_folder,
+    output_folder,
 )
 from ihgnn_cli.selection.subjects import Subject
 
@@ -27,13 +28,22 @@ _RUNS = Path("runs")
 _QUICK = "quick"
 
 
+EXAMPLES = examples(
+    ("ihgnn reproduce table1", "All methods with the quick budget"),
+    (
+        "ihgnn reproduce table1 --models ihgnn,gin -d MUTAG,PROTEINS --budget paper",
+        "Two methods on two data sets with the paper's budget",
+    ),
+    ("ihgnn reproduce figure1", "Homophily of the data sets, without training"),
+)
+
+
 def reproduce(
     subject: Annotated[
         Subject,
         typer.Argument(
-            help="table1: IHGNN and fourteen methods. table2: its ablations. figure1: the "
-            "homophily of the graphs. sensitivity: accuracy by K. homophily-sweep: accuracy by "
-            "homophily, on synthetic graphs.",
+            metavar="SUBJECT",
+            help="table1, table2, figure1, sensitivity or homophily-sweep.",
             show_default=False,
         ),
     ],
@@ -43,61 +53,61 @@ def reproduce(
             "--datasets",
             "-d",
             metavar="LIST",
-            help="With commas. Default: the paper's data sets that are on this machine.",
+            help="Comma-separated data sets.",
+            show_default="those of the paper that are on this machine",
+            rich_help_panel=DATA_PANEL,
         ),
     ] = None,
-    models: Annotated[
-        str | None,
-        typer.Option(
-            "--models",
-            metavar="LIST",
-            help="With commas, as 'ihgnn models' lists them; ablations as ihgnn:no-concat. "
-            "Default: all of the table.",
-        ),
-    ] = None,
-    budget: Annotated[
-        str,
-        typer.Option(
-            metavar="quick|paper",
-            help="What is spent on each model. quick: 5 folds, 30 epochs, two learning rates, one "
-            "run a fold. paper: 10 folds, 350 epochs, each method's own grid, three runs a fold: "
-            "days.",
-        ),
-    ] = _QUICK,
-    seed: Annotated[int, typer.Option(help="Of the folds and of all runs.")] = 0,
     splits: Annotated[
         Path | None,
         typer.Option(
             "--splits",
             metavar="DIR",
-            help="A folder with published folds as NAME.json; other data sets get drawn ones.",
+            help="Folder with published folds, NAME.json; for other data sets, folds are drawn.",
             file_okay=False,
             exists=True,
+            rich_help_panel=DATA_PANEL,
         ),
     ] = None,
-    device: Device = None,
-    workers: Workers = "auto",
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            parser=named_folder,
-            help="The folder of cells and reports. The same command goes on in it. Default: "
-            "runs/reproduce-BUDGET.",
-            rich_help_panel=WORK_PANEL,
-        ),
-    ] = None,
-    quiet: Quiet = False,
     data_root: DataRoot = None,
     offline: Offline = False,
+    models: Annotated[
+        str | None,
+        typer.Option(
+            "--models",
+            metavar="LIST",
+            help="Comma-separated models ('ihgnn models'); ablations as ihgnn:no-concat.",
+            show_default="all of the table or figure",
+            rich_help_panel=MODEL_PANEL,
+        ),
+    ] = None,
+    seed: Seed = None,
+    budget: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="quick: 5 folds of 30 epochs, 2 learning rates, 1 run. paper: 10 folds of 350 "
+            "epochs, full grids, 3 runs; takes days.",
+            show_default=_QUICK,
+            rich_help_panel=PROTOCOL_PANEL,
+        ),
+    ] = _QUICK,
+    device: Device = None,
+    workers: Workers = "auto",
+    out: Annotated[Path | None, output_folder("runs/reproduce-BUDGET")] = None,
+    quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run what is missing of a table or figure of the paper, and write it, ours beside theirs.
+    """Reproduce a table or figure of the paper, with the published numbers beside.
 
-    Terminal, Markdown, LaTeX, CSV and one HTML page with figures. Kill it at any time: the same
-    command goes on. Every output says which budget made it.
+    table1: IHGNN and fourteen other methods
+    table2: IHGNN and its ablations
+    figure1: homophily of the graphs
+    sensitivity: accuracy by number of layers K
+    homophily-sweep: accuracy by homophily, on synthetic graphs
+
+    Results are written as Markdown, LaTeX, CSV and an HTML page with figures; each states its
+    budget. An interrupted command continues where it stopped when it is run again.
     """
     from ihgnn_cli.cli import console, reproduce_work
     from ihgnn_cli.selection.budgets import BUDGETS
@@ -113,7 +123,7 @@ def reproduce(
         models=keys,
         budget=chosen,
         folder=folder,
-        seed=seed,
+        seed=seed or 0,
         splits=splits,
         device=device,
         workers=processes,
@@ -141,11 +151,11 @@ def _budget(text: str) -> "BudgetName":
     try:
         return BudgetName(text)
     except ValueError:
-        raise InputError(f"--budget is {' or '.join(BudgetName)}, not '{text}'.") from None
+        raise InputError(f"--budget must be {' or '.join(BudgetName)}, not '{text}'.") from None
 
 
 def _listed(option: str, text: str) -> tuple[str, ...]:
-    """The names of a list with commas; those of synthetic data sets have commas themselves."""
+    """The names of a comma-separated list; names of synthetic data sets contain commas."""
     from ihgnn_cli.errors import InputError
 
     found: list[str] = []
@@ -155,5 +165,5 @@ def _listed(option: str, text: str) -> tuple[str, ...]:
         elif part:
             found.append(part)
     if not found:
-        raise InputError(f"{option} is empty. Give one or several names, as A,B.")
+        raise InputError(f"{option} is empty. Give one or more names, such as A,B.")
     return tuple(dict.fromkeys(found))

@@ -1,4 +1,4 @@
-"""What `ihgnn reproduce` shows: how far it is, and in the end the tables."""
+"""What `ihgnn reproduce` shows: progress, and at the end the tables."""
 
 import time
 from collections.abc import Callable, Iterator
@@ -14,22 +14,22 @@ if TYPE_CHECKING:
     from ihgnn_cli.selection.crossval import Progress
     from ihgnn_cli.selection.reproduction import CellPlan, Done
 
-_TELL_SECONDS = 60.0  # how often a log hears of a cell that takes long
+_LINE_SECONDS = 60.0  # between two lines about a cell that takes long
 _STYLES = {Mark.BEST: "bold", Mark.SECOND: "underline", Mark.PLAIN: ""}
 
 Watch = Callable[[int, "CellPlan", "Progress", object], None]
-"""Told the number of a cell, which it is, and how far."""
+"""Called with the number of a cell, its plan, and its progress."""
 Tell = Callable[[int, "Done", float], None]
-"""Told the number of a cell, what became of it, and how many seconds it took."""
+"""Called with the number of a cell, its outcome, and the seconds it took."""
 
 
 @contextmanager
 def progress(total: int, *, quiet: bool) -> Iterator[tuple[Watch, Tell]]:
-    """A bar of cells in a terminal, else a line for each that is finished."""
+    """A bar of cells in a terminal, otherwise a line per finished cell."""
 
     def say(number: int, done: "Done", seconds: float) -> None:
         if not quiet:
-            console.note(f"{number + 1} of {total}: {_told(done)} ({seconds:.0f} s)")
+            console.note(f"{number + 1} of {total}: {_outcome(done)} ({seconds:.0f} s)")
 
     def line(plan: "CellPlan", progress: "Progress") -> str:
         return f"{plan}: {progress.epochs:,} of {progress.of_epochs:,} model-epochs"
@@ -37,13 +37,13 @@ def progress(total: int, *, quiet: bool) -> Iterator[tuple[Watch, Tell]]:
     if quiet:
         yield (lambda *_: None), say
     elif not console.err.is_terminal or console.err.is_dumb_terminal:
-        told = time.monotonic()
+        reported = time.monotonic()
 
         def tell(_number: int, plan: "CellPlan", progress: "Progress", _step: object) -> None:
-            nonlocal told
+            nonlocal reported
             over = progress.epochs >= progress.of_epochs
-            if not over and time.monotonic() - told >= _TELL_SECONDS:
-                told = time.monotonic()
+            if not over and time.monotonic() - reported >= _LINE_SECONDS:
+                reported = time.monotonic()
                 console.note(line(plan, progress))
 
         yield tell, say
@@ -60,14 +60,14 @@ def progress(total: int, *, quiet: bool) -> Iterator[tuple[Watch, Tell]]:
             yield watch, finished
 
 
-def _told(done: "Done") -> str:
+def _outcome(done: "Done") -> str:
     if done.result is None:
         return f"{done.plan} {done.refused}"
     return f"{done.plan} {spread(done.result['test_mean'], done.result['test_std'])} %"
 
 
 def show_table(table: Table) -> None:
-    """A table with what has to be said of it."""
+    """Show a table with its legend and notes."""
     console.show(table.title, style="bold")
     shown = console.table(None, table.corner, *table.heads)
     shown.columns[0].justify = "left"

@@ -1,4 +1,4 @@
-"""What `ihgnn reproduce` does: cells one after the other with a display, then the files."""
+"""The steps of `ihgnn reproduce`: run the cells with a display, then write the files."""
 
 import time
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ from ihgnn_cli.training.loading import load_data
 from ihgnn_cli.words import counted
 
 _SWEEP_MODELS = (IHGNN, "ihgnn:no-separation", "gin", "h2gcn", "gprgnn", "acm")
-"""Where none are asked for: ego and neighbours apart, together, and in several channels."""
+"""By default: models that separate ego and neighbours, mix them, or use several channels."""
 _TITLES = {
     Subject.TABLE1: "Classification accuracy of IHGNN and other methods (the paper's Table 1)",
     Subject.TABLE2: "Classification accuracy of IHGNN and its ablations (the paper's Table 2)",
@@ -41,7 +41,7 @@ _TITLES = {
 
 @dataclass(frozen=True)
 class Request:
-    """What was asked for."""
+    """The options of the command."""
 
     subject: Subject
     datasets: tuple[str, ...] | None
@@ -59,7 +59,7 @@ class Request:
 
 @dataclass(frozen=True)
 class Made:
-    """What came of it."""
+    """The outcome of the command."""
 
     request: Request
     written: Written
@@ -68,11 +68,11 @@ class Made:
 
     @property
     def failures(self) -> tuple[Done, ...]:
-        """Cells that failed, other than for want of memory."""
+        """Cells that failed for another reason than memory."""
         return tuple(each for each in self.done if each.failed)
 
     def as_plain(self) -> dict[str, Any]:
-        """For machines."""
+        """The outcome for JSON."""
         return {
             "subject": self.request.subject,
             "budget": self.request.budget.name,
@@ -111,7 +111,7 @@ def run(request: Request, *, quiet: bool) -> Made:
 
 
 def show(made: Made) -> None:
-    """The tables, and where the files are."""
+    """Show the tables and the paths of the files."""
     for table in made.written.tables:
         reproduce_display.show_table(table)
     console.show(f"Budget {made.request.budget.name}: {made.statement}\n")
@@ -162,7 +162,7 @@ def _sensitivity(request: Request, quiet: bool) -> Made:
 def _sweep(request: Request, quiet: bool) -> Made:
     if request.datasets is not None:
         raise InputError(
-            "homophily-sweep makes its own data sets. Leave out --datasets, or use table1 with "
+            "homophily-sweep generates its own data sets. Leave out --datasets, or use table1 with "
             "--datasets synthetic:homophily=0.3,..."
         )
     models = reproduction.check_models(request.models or _SWEEP_MODELS)
@@ -174,19 +174,19 @@ def _sweep(request: Request, quiet: bool) -> Made:
     }
     done = _run(reproduction.cells(betas, models), means, quiet)
     statement = budget.statement(folds=budget.sweep_folds, runs=1)
-    told = (
+    caption = (
         f"{statement} {counted(budget.sweep_graphs, 'synthetic graph')} at each homophily "
         f"(docs/synthetic.md), seed {request.seed}."
     )
-    chart = sweep_chart(done, models, betas, budget, told)
+    chart = sweep_chart(done, models, betas, budget, caption)
     written = write_chart(chart, list(reproduction.results(done)), request.folder)
     return Made(request, written, tuple(done), statement)
 
 
 def _figure1(request: Request) -> Made:
     if request.models is not None:
-        raise InputError("figure1 is of data alone. Leave out --models.")
-    statement = "nothing is trained, and so it does not matter."
+        raise InputError("figure1 shows data sets only. Leave out --models.")
+    statement = "nothing is trained, so the budget does not matter."
     load = _loader(request)
     datasets = [load(RunConfig().with_values({"dataset": each}))[1] for each in _datasets(request)]
     written = write_homophily(
@@ -197,7 +197,7 @@ def _figure1(request: Request) -> Made:
 
 def _means(request: Request) -> Means:
     device = request.device or "auto"
-    # A device that is not here and a seed that cannot be are told at once.
+    # Report an unavailable device or an invalid seed at once.
     local_executor(device, request.workers)
     RunConfig().with_values({"seed": request.seed})
     return Means(
@@ -222,9 +222,9 @@ def _loader(request: Request) -> Callable[[RunConfig], Any]:
 
 
 def _datasets(request: Request) -> tuple[str, ...]:
-    """Those that are asked for, or those of the budget that are on this machine."""
+    """The data sets asked for, or those of the budget that are on this machine."""
     if request.datasets is not None:
-        # What is not to be had, or would be mistaken for another, is told before any training.
+        # Report unavailable data sets and equal names before any training.
         sources: dict[str, str] = {}
         for each in request.datasets:
             name = locate(
@@ -235,8 +235,8 @@ def _datasets(request: Request) -> tuple[str, ...]:
             ).name
             if name in sources:
                 raise InputError(
-                    f"{sources[name]} and {each} are both named {name}, and a table would not tell "
-                    "them apart. Rename one of the files."
+                    f"{sources[name]} and {each} are both named {name} and could not be "
+                    "distinguished in a table. Rename one of the files."
                 )
             sources[name] = each
         return request.datasets
@@ -246,14 +246,14 @@ def _datasets(request: Request) -> tuple[str, ...]:
     left = [each for each in own if each not in here]
     if left:
         console.note(
-            f"Not on this machine, and so left out: {', '.join(left)}. 'ihgnn datasets fetch NAME' "
-            "brings them, --datasets asks for others."
+            f"Left out because not on this machine: {', '.join(left)}. Download them with "
+            "'ihgnn datasets fetch NAME', or choose others with --datasets."
         )
     return found
 
 
 def _run(plans: Sequence[CellPlan], means: Means, quiet: bool) -> list[Done]:
-    """Every cell, in its order."""
+    """Run all cells in order."""
     found: list[Done] = []
     _refuse_unwritable(means.root)
     if not quiet:
@@ -271,7 +271,7 @@ def _run(plans: Sequence[CellPlan], means: Means, quiet: bool) -> list[Done]:
 
 
 def _refuse_unwritable(folder: Path) -> None:
-    """Find out before the first training whether there is a place for its results."""
+    """Make sure before the first training that its results can be written."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
@@ -281,6 +281,6 @@ def _refuse_unwritable(folder: Path) -> None:
 
 
 def _folds(done: Sequence[Done]) -> int | str | None:
-    """Outer folds that were really run: those of `--splits` may be more or fewer."""
+    """The number of outer folds that were run: `--splits` may have more or fewer."""
     found = sorted({len(each["folds"]) for each in reproduction.results(done)})
     return f"{found[0]} to {found[-1]}" if len(found) > 1 else next(iter(found), None)

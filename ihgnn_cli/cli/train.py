@@ -1,4 +1,4 @@
-"""`ihgnn train`: train a model in a run folder, and continue an interrupted run."""
+"""`ihgnn train`: train a model in a run folder, or continue an interrupted run."""
 
 import shlex
 import sys
@@ -10,11 +10,16 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from ihgnn_cli.cli.options import (
-    DATA_PANEL,
+from ihgnn_cli.cli.help import (
+    ADVANCED_PANEL,
     MODEL_PANEL,
+    OUTPUT_PANEL,
     TRAINING_PANEL,
+    examples,
+)
+from ihgnn_cli.cli.options import (
     AsJson,
+    ConfigFile,
     DataRoot,
     Device,
     Epochs,
@@ -25,9 +30,13 @@ from ihgnn_cli.cli.options import (
     Patience,
     Quiet,
     RecipeName,
+    Seed,
+    Split,
+    VariantName,
+    output_folder,
     run_name,
 )
-from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, Variant, WeightInit
+from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, WeightInit
 
 if TYPE_CHECKING:
     from ihgnn_cli.training.config import RunConfig
@@ -37,140 +46,97 @@ if TYPE_CHECKING:
 _RUNS = Path("runs")
 
 
+EXAMPLES = examples(
+    ("ihgnn train", "IHGNN on the bundled MUTAG"),
+    (
+        "ihgnn train -d PROTEINS --split fold:0 --lr 0.01 -o runs/proteins",
+        "Another data set, the first of 10 folds",
+    ),
+    ("ihgnn train --model gin --set width=64", "Another model with a setting of its own"),
+    ("ihgnn train --resume runs/proteins --epochs 500", "Continue a run"),
+)
+
+
 def train(
     dataset: OwnData = None,
     features: FeatureKind = None,
-    split: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPLIT",
-            help="holdout (80/10/10, stratified, by the seed; the default), fold:N (fold N of "
-            "the 10-fold protocol, counted from 0), or a file of folds as FILE, FILE:N or "
-            "FILE:N:I.",
-            rich_help_panel=DATA_PANEL,
-        ),
-    ] = None,
+    split: Split = None,
+    data_root: DataRoot = None,
+    offline: Offline = False,
     model: ModelName = None,
     layers: Annotated[
         int | None,
         typer.Option(
             "--layers",
             "-k",
-            help="K, the layers on top of the input layer. Default: the model's, of ihgnn 3.",
+            help="K, the number of layers after the input layer.",
+            show_default="3",
             rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     width: Annotated[
         int | None,
-        typer.Option(
-            help="Width of the layers. Default: of ihgnn 32.", rich_help_panel=MODEL_PANEL
-        ),
+        typer.Option(help="Width of the layers.", show_default="32", rich_help_panel=MODEL_PANEL),
     ] = None,
     hidden: Annotated[
         int | None,
         typer.Option(
-            help="Hidden width of the classifier. Default: of ihgnn 128.",
+            help="Hidden width of the classifier.",
+            show_default="128",
             rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     dropout: Annotated[
         float | None,
         typer.Option(
-            help="Of ihgnn in the classifier. Default: of ihgnn 0.5.", rich_help_panel=MODEL_PANEL
+            help="Dropout rate in the classifier.",
+            show_default="0.5",
+            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
+    variant: VariantName = None,
     settings: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="NAME=VALUE",
-            help="Any other setting of the model; again for others. 'ihgnn models NAME' lists "
-            "them.",
-            rich_help_panel=MODEL_PANEL,
-        ),
-    ] = None,
-    variant: Annotated[
-        Variant | None,
-        typer.Option(
-            help="The paper's model (full, the default) or one of its four ablations.",
-            rich_help_panel=MODEL_PANEL,
-        ),
-    ] = None,
-    sort_key: Annotated[
-        SortKey | None,
-        typer.Option(
-            help="Whose last column sorts the nodes: the aggregate of the layers (the paper; "
-            "default) or the last layer (the authors' code).",
-            rich_help_panel=MODEL_PANEL,
-        ),
-    ] = None,
-    sort_order: Annotated[
-        SortOrder | None,
-        typer.Option(
-            help="ascending (the paper; default) or descending (the authors' code).",
-            rich_help_panel=MODEL_PANEL,
-        ),
-    ] = None,
-    readout_relu: Annotated[
-        bool | None,
-        typer.Option(
-            "--readout-relu/--no-readout-relu",
-            help="A ReLU after the readout, as in the authors' code. Default: no.",
-            rich_help_panel=MODEL_PANEL,
-        ),
-    ] = None,
-    theta_init: Annotated[
-        ThetaInit | None,
-        typer.Option(
-            help="Initial theta, the weights of the layers: mean (1/(K+1); default), glorot "
-            "(the authors' code) or ones.",
-            rich_help_panel=MODEL_PANEL,
-        ),
-    ] = None,
-    weight_init: Annotated[
-        WeightInit | None,
-        typer.Option(
-            help="Initial weights of all linear maps: torch (default) or glorot, with biases 0 "
-            "(the authors' code).",
+            help="Any other setting of the model; repeatable. 'ihgnn models NAME' lists them.",
             rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     lr: Annotated[
         float | None,
         typer.Option(
-            "--lr", help="Adam's learning rate. Default: 0.001.", rich_help_panel=TRAINING_PANEL
+            "--lr",
+            help="Learning rate of Adam.",
+            show_default="0.001",
+            rich_help_panel=TRAINING_PANEL,
         ),
     ] = None,
     batch_size: Annotated[
         int | None,
-        typer.Option("--batch-size", "-b", help="Default: 32.", rich_help_panel=TRAINING_PANEL),
+        typer.Option(
+            "--batch-size",
+            "-b",
+            help="Graphs per batch.",
+            show_default="32",
+            rich_help_panel=TRAINING_PANEL,
+        ),
     ] = None,
     weight_decay: Annotated[
         float | None,
-        typer.Option(help="Adam's. Default: 0.", rich_help_panel=TRAINING_PANEL),
+        typer.Option(
+            help="Weight decay of Adam.", show_default="0", rich_help_panel=TRAINING_PANEL
+        ),
     ] = None,
     epochs: Epochs = None,
     patience: Patience = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(help="Of all randomness. Default: 0.", rich_help_panel=TRAINING_PANEL),
-    ] = None,
-    device: Device = None,
+    seed: Seed = None,
     recipe: RecipeName = None,
-    config: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            "-c",
-            metavar="FILE",
-            help="TOML, as a run folder's config.toml. What else the command line says, wins.",
-        ),
-    ] = None,
+    config: ConfigFile = None,
+    device: Device = None,
     out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out", "-o", metavar="DIR", help="The run folder. Default: runs/NAME-1, -2, ..."
-        ),
+        Path | None, output_folder("runs/NAME-1, runs/NAME-2, ...", "Folder of the run.")
     ] = None,
     resume: Annotated[
         Path | None,
@@ -178,19 +144,69 @@ def train(
             "--resume",
             metavar="DIR",
             help="Continue an interrupted run, or a finished one with more --epochs.",
+            rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Write DIR/tensorboard, too.")
+        bool,
+        typer.Option(
+            "--tensorboard",
+            help="Also log to the folder 'tensorboard' of the run.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
     ] = False,
     quiet: Quiet = False,
-    data_root: DataRoot = None,
-    offline: Offline = False,
     as_json: AsJson = False,
+    sort_key: Annotated[
+        SortKey | None,
+        typer.Option(
+            metavar="NAME",
+            help="Sort nodes by: aggregated (all layers) or last-layer (authors' code).",
+            show_default="aggregated",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
+    sort_order: Annotated[
+        SortOrder | None,
+        typer.Option(
+            metavar="NAME",
+            help="ascending, or descending (authors' code).",
+            show_default="ascending",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
+    theta_init: Annotated[
+        ThetaInit | None,
+        typer.Option(
+            metavar="NAME",
+            help="Initial layer weights: mean, 1/(K+1); glorot (authors' code); or ones.",
+            show_default="mean",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
+    weight_init: Annotated[
+        WeightInit | None,
+        typer.Option(
+            metavar="NAME",
+            help="Initial linear weights: torch, or glorot with biases 0 (authors' code).",
+            show_default="torch",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
+    readout_relu: Annotated[
+        bool | None,
+        typer.Option(
+            "--readout-relu/--no-readout-relu",
+            help="ReLU after the readout (authors' code).",
+            show_default="no-readout-relu",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
 ) -> None:
-    """Train a model; the epoch is chosen on validation, and test is looked at once, at the end.
+    """Train a model, choose the best epoch on validation, and test once.
 
-    Without options it trains IHGNN on the bundled MUTAG.
+    Without options, IHGNN is trained on the bundled MUTAG. Defaults are those of IHGNN; other
+    models have their own ('ihgnn models NAME').
     """
     given: dict[str, object] = {
         "dataset": dataset,
@@ -232,7 +248,7 @@ def train(
         chosen = folders.config_of(folder, epochs=epochs, patience=patience)
         done = folders.finished(folder)
         if done is not None and chosen == before:
-            console.note(f"{folder} is finished. Give more --epochs or --patience to go on.")
+            console.note(f"{folder} is finished. To continue it, give more --epochs or --patience.")
             if not (folder / folders.CURVES).is_file():
                 _draw(folder, done)
             _show(done, folder, as_json)
@@ -242,7 +258,7 @@ def train(
     else:
         given |= {"epochs": epochs, "patience": patience, "device": device}
         if out is not None:
-            _refuse_place(out)
+            folders.refuse_used(out)
         chosen = configure(recipe, config, given, model=model)
         chosen = chosen.with_values(dict(parse_setting(chosen, text) for text in settings or ()))
         prepared = prepare(chosen)
@@ -262,22 +278,13 @@ def _set(options: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in options.items() if value is not None}
 
 
-def _refuse_place(out: Path) -> None:
-    from ihgnn_cli.errors import InputError
-    from ihgnn_cli.training import folder as folders
-
-    if out == Path():
-        raise InputError("--out needs the name of a folder.")
-    folders.refuse_used(out)
-
-
 def _refuse_with_resume(options: dict[str, object]) -> None:
     from ihgnn_cli.errors import InputError
 
     for name in _set(options):
         raise InputError(
-            f"--{name.replace('_', '-')} cannot change a run that was started. Leave it out, or "
-            "start a new run."
+            f"--{name.replace('_', '-')} cannot be changed when a run is resumed. Leave it out, "
+            "or start a new run."
         )
 
 
@@ -300,8 +307,8 @@ def _fit(
     if not quiet:
         console.note(
             f"{_of_model(settings)}{prepared.dataset.name}: "
-            f"{counted(len(split.train), 'graph')} to train, "
-            f"{len(split.validation):,} to validate, {len(split.test):,} to test "
+            f"{counted(len(split.train), 'training graph')}, {len(split.validation):,} for "
+            f"validation, {len(split.test):,} for testing "
             f"({settings.data.split_from or settings.data.split}, seed {settings.training.seed}); "
             f"on {prepared.device}; in {folder}"
         )
@@ -325,7 +332,7 @@ def _fit(
 
 
 def _of_model(config: "RunConfig") -> str:
-    """What is trained, unless it is IHGNN."""
+    """The title of the model, unless it is IHGNN."""
     from ihgnn_cli.models.registry import IHGNN
 
     return "" if config.model_name == IHGNN else f"{config.spec.title} on "
@@ -342,22 +349,22 @@ def _draw(folder: Path, result: dict[str, Any]) -> None:
 
 @contextmanager
 def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch], None]]":
-    """A live bar in a terminal, else a line an epoch, on standard error."""
+    """A live bar in a terminal, otherwise a line per epoch, on standard error."""
     from ihgnn_cli.cli import console
 
     if quiet:
         yield lambda _epoch, _best: None
     elif console.err.is_terminal and not console.err.is_dumb_terminal:
         with console.work_bar("epochs") as update:
-            yield lambda epoch, best: update(epoch.epoch, epochs, _told(epoch, best))
+            yield lambda epoch, best: update(epoch.epoch, epochs, _epoch_text(epoch, best))
     else:
         digits = len(str(epochs))
         yield lambda epoch, best: console.note(
-            f"epoch {epoch.epoch:{digits}}/{epochs}  {_told(epoch, best)}"
+            f"epoch {epoch.epoch:{digits}}/{epochs}  {_epoch_text(epoch, best)}"
         )
 
 
-def _told(epoch: "Epoch", best: "Epoch") -> str:
+def _epoch_text(epoch: "Epoch", best: "Epoch") -> str:
     return (
         f"train loss {epoch.train_loss:.4f} acc {epoch.train_accuracy:.3f}  "
         f"val loss {epoch.validation_loss:.4f} acc {epoch.validation_accuracy:.3f}  "
@@ -375,18 +382,18 @@ def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:
         console.show_json({**result, "folder": folder, "checkpoint": checkpoint})
         return
     test, validation = result["test"], result["validation"]
-    why = "all epochs were run"
+    ended = "All epochs were trained"
     if result["stopped"] == "patience":
         training = result["config"]["training"]
-        why = f"none of the next {training['patience']} was better, and so the rest of "
-        why += f"{training['epochs']} was left out"
+        ended = f"Stopped after {training['patience']} epochs without improvement, of at most "
+        ended += f"{training['epochs']}"
     console.show(f"Test accuracy {test['accuracy']:.1%}", style="bold")
     console.show(
-        f"of one run on {counted(test['graphs'], 'graph')} (95 % interval "
-        f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; the commonest class alone "
-        f"{test['majority_share']:.1%}), at epoch {result['best_epoch']} of {result['epochs']}, "
-        f"which was chosen on {counted(validation['graphs'], 'validation graph')} "
-        f"({validation['accuracy']:.1%}); {why}, in {result['seconds']:.0f} s."
+        f"One run on {counted(test['graphs'], 'test graph')}; 95 % interval "
+        f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; majority class "
+        f"{test['majority_share']:.1%}. Epoch {result['best_epoch']} of {result['epochs']}, chosen "
+        f"on {counted(validation['graphs'], 'validation graph')} ({validation['accuracy']:.1%}). "
+        f"{ended}, in {result['seconds']:.0f} s."
     )
     console.show(f"\nRun folder  {folder}\nCheckpoint  {checkpoint}")
     console.show(f"Next        ihgnn evaluate {console.quoted(checkpoint)}")

@@ -8,11 +8,18 @@ from typing import Annotated
 
 import typer
 
-from ihgnn_cli.cli.options import (
-    DATA_PANEL,
+from ihgnn_cli.cli.help import (
+    ADVANCED_PANEL,
+    COMPUTE_PANEL,
+    MODEL_PANEL,
+    OUTPUT_PANEL,
+    SEARCH_PANEL,
     TRAINING_PANEL,
-    WORK_PANEL,
+    examples,
+)
+from ihgnn_cli.cli.options import (
     AsJson,
+    ConfigFile,
     DataRoot,
     Device,
     Epochs,
@@ -23,37 +30,109 @@ from ihgnn_cli.cli.options import (
     Patience,
     Quiet,
     RecipeName,
+    Seed,
+    Split,
+    Stack,
     Workers,
     count_or_auto,
+    output_folder,
     run_name,
 )
 from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
 
 _RUNS = Path("runs")
-_SPACE, _SEARCH = "Search space", "Search"
 _STORAGE_VARIABLE = "IHGNN_STORAGE"
 _TRIALS = 50
+
+
+EXAMPLES = examples(
+    ("ihgnn tune -n 30", "30 trials on the bundled MUTAG"),
+    (
+        "ihgnn tune -d PROTEINS --lr 0.0001:0.1 -k 2,3,4 --dropout 0:0.7 --timeout 2h",
+        "Wider ranges, at most two hours",
+    ),
+    (
+        "ihgnn tune --lr 0.01,0.001 -b 32,64 -k 3 --sampler grid --pruner none",
+        "Every point of a grid",
+    ),
+    (
+        "ihgnn tune --storage postgresql://user@host/db --study mutag",
+        "One search shared by all machines that run this",
+    ),
+)
 
 
 def tune(
     dataset: OwnData = None,
     features: FeatureKind = None,
-    split: Annotated[
+    split: Split = None,
+    data_root: DataRoot = None,
+    offline: Offline = False,
+    model: ModelName = None,
+    layers: Annotated[
         str | None,
         typer.Option(
-            metavar="SPLIT",
-            help="holdout (the default), fold:N, or a file of folds, as in 'ihgnn train'.",
-            rich_help_panel=DATA_PANEL,
+            "--layers",
+            "-k",
+            metavar="SPACE",
+            help="K, the number of layers after the input layer.",
+            show_default="3,4,5",
+            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
-    model: ModelName = None,
+    width: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPACE",
+            help="Width of the layers.",
+            show_default="32",
+            rich_help_panel=MODEL_PANEL,
+        ),
+    ] = None,
+    hidden: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPACE",
+            help="Hidden width of the classifier.",
+            show_default="128",
+            rich_help_panel=MODEL_PANEL,
+        ),
+    ] = None,
+    dropout: Annotated[
+        str | None,
+        typer.Option(
+            metavar="SPACE",
+            help="Dropout rate in the classifier.",
+            show_default="0.5",
+            rich_help_panel=MODEL_PANEL,
+        ),
+    ] = None,
+    variant: Annotated[
+        str | None,
+        typer.Option(
+            metavar="LIST",
+            help="full, or ablations of IHGNN: no-integration, no-separation, no-adaptive, "
+            "no-concat.",
+            show_default="full",
+            rich_help_panel=MODEL_PANEL,
+        ),
+    ] = None,
+    more: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="NAME=SPACE",
+            help="Any other setting of the model; repeatable. 'ihgnn models NAME' lists them.",
+            rich_help_panel=MODEL_PANEL,
+        ),
+    ] = None,
     lr: Annotated[
         str | None,
         typer.Option(
             metavar="SPACE",
-            help="A range LOW:HIGH, by scale unless LOW:HIGH:linear, or a list A,B,C; one value "
-            "stays. Default: 0.0001:0.01.",
-            rich_help_panel=_SPACE,
+            help="Learning rate.",
+            show_default="0.0001:0.01",
+            rich_help_panel=TRAINING_PANEL,
         ),
     ] = None,
     batch_size: Annotated[
@@ -62,198 +141,130 @@ def tune(
             "--batch-size",
             "-b",
             metavar="SPACE",
-            help="Likewise. Default: the model's own grid, of ihgnn 32,64,128.",
-            rich_help_panel=_SPACE,
+            help="Graphs per batch.",
+            show_default="32,64,128",
+            rich_help_panel=TRAINING_PANEL,
         ),
     ] = None,
-    layers: Annotated[
-        str | None,
-        typer.Option(
-            "--layers",
-            "-k",
-            metavar="SPACE",
-            help="K, the layers on top of the input layer. Default: of ihgnn 3,4,5.",
-            rich_help_panel=_SPACE,
-        ),
-    ] = None,
-    width: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPACE",
-            help="Width of the layers. Default: of ihgnn 32.",
-            rich_help_panel=_SPACE,
-        ),
-    ] = None,
-    hidden: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPACE",
-            help="Hidden width of the classifier. Default: of ihgnn 128.",
-            rich_help_panel=_SPACE,
-        ),
-    ] = None,
-    dropout: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPACE",
-            help="Of ihgnn in the classifier. Default: of ihgnn 0.5.",
-            rich_help_panel=_SPACE,
-        ),
-    ] = None,
-    variant: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LIST",
-            help="The model (full, the default) or its ablations no-integration, no-separation, "
-            "no-adaptive, no-concat.",
-            rich_help_panel=_SPACE,
-        ),
-    ] = None,
-    more: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--set",
-            metavar="NAME=SPACE",
-            help="Any other setting of the model, likewise; again for others. 'ihgnn models NAME' "
-            "lists them.",
-            rich_help_panel=_SPACE,
-        ),
-    ] = None,
-    search_space: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="TOML: a table for each setting, with low and high (and log), or values.",
-            rich_help_panel=_SPACE,
-        ),
-    ] = None,
+    epochs: Epochs = None,
+    patience: Patience = None,
+    seed: Seed = None,
+    recipe: RecipeName = None,
+    config: ConfigFile = None,
     trials: Annotated[
         int | None,
         typer.Option(
             "--trials",
             "-n",
-            help="In all, those of earlier commands and other machines included. Default: 50, of "
-            "a grid all its points.",
-            rich_help_panel=_SEARCH,
+            help="Total number of trials, including those of earlier commands and other machines.",
+            show_default="50; with --sampler grid all points",
+            rich_help_panel=SEARCH_PANEL,
         ),
     ] = None,
     timeout: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Begin no trial after this: seconds, or as 30m, 2h, 1h30m.",
-            rich_help_panel=_SEARCH,
+            help="Start no trial after this time: seconds, or 30m, 2h, 1h30m.",
+            rich_help_panel=SEARCH_PANEL,
         ),
     ] = None,
     sampler: Annotated[
         SamplerName,
-        typer.Option(help="Who chooses the settings to try.", rich_help_panel=_SEARCH),
+        typer.Option(
+            metavar="NAME",
+            help="Chooses the settings to try: tpe, gp, random or grid.",
+            rich_help_panel=SEARCH_PANEL,
+        ),
     ] = SamplerName.TPE,
     pruner: Annotated[
         PrunerName,
-        typer.Option(help="Who gives up trials that do badly.", rich_help_panel=_SEARCH),
+        typer.Option(
+            metavar="NAME",
+            help="Stops unpromising trials early: median, hyperband or none.",
+            rich_help_panel=SEARCH_PANEL,
+        ),
     ] = PrunerName.MEDIAN,
     inner_folds: Annotated[
         int,
         typer.Option(
-            help="Train each trial so many times, with another part for validation each time, and "
-            "take the mean; 1: the split's own hold-out.",
-            rich_help_panel=_SEARCH,
+            help="Validate each trial on this many folds; 1: the split's own validation graphs.",
+            show_default="1",
+            rich_help_panel=SEARCH_PANEL,
         ),
     ] = 1,
-    report_every: Annotated[
-        int | None,
-        typer.Option(
-            metavar="EPOCHS",
-            help="How often trials report to the pruner. Default: 50 times in a training.",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = None,
-    seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Of the split, the search and all trainings. Default: 0.",
-            rich_help_panel=_SEARCH,
-        ),
-    ] = None,
-    epochs: Epochs = None,
-    patience: Patience = None,
-    recipe: RecipeName = None,
-    config: Annotated[
+    search_space: Annotated[
         Path | None,
         typer.Option(
-            "--config",
-            "-c",
             metavar="FILE",
-            help="TOML as for 'ihgnn train', for what is not searched.",
-            rich_help_panel=TRAINING_PANEL,
+            help="TOML file with a table per setting: low and high (and log), or values.",
+            rich_help_panel=SEARCH_PANEL,
         ),
     ] = None,
     device: Device = None,
     workers: Workers = "auto",
-    stack: Annotated[
-        str,
-        typer.Option(
-            metavar="N",
-            help="Trials that a process trains together. auto: as many as pay and fit in memory.",
-            rich_help_panel=WORK_PANEL,
-        ),
-    ] = "auto",
+    stack: Stack = "auto",
     storage: Annotated[
         str | None,
         typer.Option(
             metavar="URL",
-            help="postgresql://..., mysql://..., sqlite:///FILE or journal:FILE: the same command "
-            "on several machines is one search. Default: SQLite in the folder.",
+            help="Shared study: postgresql://..., mysql://..., sqlite:///FILE or journal:FILE.",
             envvar=_STORAGE_VARIABLE,
-            show_default=False,
-            rich_help_panel=WORK_PANEL,
+            show_default=f"${_STORAGE_VARIABLE}, else SQLite in --out",
+            show_envvar=False,
+            rich_help_panel=COMPUTE_PANEL,
         ),
     ] = None,
     study: Annotated[
         str | None,
         typer.Option(
             metavar="NAME",
-            help="The study's name in the storage. Default: by what is asked.",
-            rich_help_panel=WORK_PANEL,
+            help="Name of the study in the storage.",
+            show_default="NAME-tune-HASH",
+            rich_help_panel=COMPUTE_PANEL,
         ),
     ] = None,
-    out: Annotated[
-        Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            metavar="DIR",
-            help="The folder of the results; the same command goes on in it. Default: "
-            "runs/NAME-tune-..., by what is asked.",
-            rich_help_panel=WORK_PANEL,
-        ),
-    ] = None,
+    out: Annotated[Path | None, output_folder("runs/NAME-tune-HASH")] = None,
     dashboard: Annotated[
         bool,
         typer.Option(
             "--dashboard",
-            help="Look at the study in a browser, and do no trials. Needs pip install "
+            help="Show the study in a browser and run no trials. Needs pip install "
             "'ihgnn-cli\\[dashboard]'.",
+            rich_help_panel=OUTPUT_PANEL,
         ),
     ] = False,
-    port: Annotated[
-        int, typer.Option(help="Of the dashboard; 0: one that is free.", min=0, max=65535)
-    ] = 8080,
     quiet: Quiet = False,
-    data_root: DataRoot = None,
-    offline: Offline = False,
     as_json: AsJson = False,
+    report_every: Annotated[
+        int | None,
+        typer.Option(
+            metavar="EPOCHS",
+            help="Epochs between reports to the pruner.",
+            show_default="1/50 of --epochs",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
+    port: Annotated[
+        int,
+        typer.Option(
+            help="Port of the dashboard; 0: any free port.",
+            min=0,
+            max=65535,
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = 8080,
 ) -> None:
-    """Search for good settings by validation accuracy; the best are trained and tested once.
+    """Search for the settings with the best validation accuracy; test them once.
 
-    Kill it at any time: the same command goes on, and --trials is the total.
+    SPACE is a range LOW:HIGH (on a log scale: LOW:HIGH:log, the default of lr), a list A,B,C, or
+    one fixed value. Default spaces are those of IHGNN; other models have their own
+    ('ihgnn models NAME').
+
+    An interrupted command continues where it stopped when it is run again.
     """
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.training.config import configure
 
-    if out is not None and out == Path():
-        raise InputError("--out needs the name of a folder.")
     seconds = _seconds(timeout)
     together, processes = count_or_auto("--stack", stack), count_or_auto("--workers", workers)
     given = {
@@ -327,12 +338,12 @@ def _named(text: str) -> tuple[str, str]:
 
     name, found, space = text.partition("=")
     if not found:
-        raise InputError(f"--set takes NAME=SPACE, as --set width=16,32, not '{text}'.")
+        raise InputError(f"--set takes NAME=SPACE, such as --set width=16,32, not '{text}'.")
     return name.strip(), space.strip()
 
 
 def _total(trials: int | None, points: int | None) -> int:
-    """How many trials there are to be; a grid has an end."""
+    """The total number of trials; a grid has no more than its points."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.errors import InputError
 
@@ -341,12 +352,12 @@ def _total(trials: int | None, points: int | None) -> int:
     if points is None:
         return trials or _TRIALS
     if trials is not None and trials > points:
-        console.note(f"The grid has {points:,} points: {points:,} trials are all there is.")
+        console.note(f"The grid has {points:,} points: running {points:,} trials.")
     return min(trials or points, points)
 
 
 def _seconds(text: str | None) -> float | None:
-    """A time as 90, 45s, 30m, 2h or 1h30m, in seconds."""
+    """A time such as 90, 45s, 30m, 2h or 1h30m, in seconds."""
     from ihgnn_cli.errors import InputError
 
     if text is None:
@@ -356,5 +367,5 @@ def _seconds(text: str | None) -> float | None:
     parts = [] if match is None else [float(each) if each else 0.0 for each in match.groups()]
     total = sum(part * unit for part, unit in zip(parts, (1, 3600, 60, 1), strict=False))
     if total <= 0:
-        raise InputError(f"--timeout is a time as 90, 30m, 2h or 1h30m, not '{text}'.")
+        raise InputError(f"--timeout must be a time such as 90, 30m, 2h or 1h30m, not '{text}'.")
     return total

@@ -1,4 +1,4 @@
-"""What `ihgnn tune` shows: how far it is, and in the end the tables and figures."""
+"""What `ihgnn tune` shows: progress, and at the end tables and figures."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,19 +21,19 @@ if TYPE_CHECKING:
 
 PAGE = "report.html"
 _SHOWN = 5
-"""Trials in a table: the best, and of those that run the furthest."""
+"""Trials in a table: the best ones, and the running ones that are furthest."""
 
 
 def tell_begin(search: "Search", places: "Places", total: int, stack: int, folder: Path) -> None:
-    """What is going to be done."""
+    """Say what the search will do."""
     space = "; ".join(f"{name} {part}" for name, part in search.space.parts.items())
     inner = len(search.inner)
     splits = "" if inner == 1 else f" × {inner} inner folds"
     config = search.config
     title = "" if config.model_name == IHGNN else f"{config.spec.title} on "
     console.note(
-        f"{title}{search.dataset.name}: {counted(total, 'trial')}{splits} of "
-        f"{search.config.training.epochs} epochs ({search.sampler}, pruner {search.pruner}); "
+        f"{title}{search.dataset.name}: {counted(total, 'trial')}{splits}, "
+        f"{search.config.training.epochs} epochs each ({search.sampler}, pruner {search.pruner}); "
         f"{counted(len(places.devices), 'worker')} on {places.first.type}, up to {stack} together; "
         f"in {folder}\nSearched: {space}"
     )
@@ -41,7 +41,7 @@ def tell_begin(search: "Search", places: "Places", total: int, stack: int, folde
 
 @contextmanager
 def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[Sight], None]]":
-    """A live table in a terminal, else a line for what is new, on standard error."""
+    """A live table in a terminal, otherwise a line per change, on standard error."""
     if quiet:
         yield _warn
     elif console.err.is_terminal and not console.err.is_dumb_terminal:
@@ -55,14 +55,14 @@ def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[Sight], None]]"
 
             yield show_sight
     else:
-        told = -1
+        reported = -1
 
         def tell(sight: "Sight") -> None:
-            nonlocal told
+            nonlocal reported
             _warn(sight)
             settled = sum(slot.settled for slot in sight.slots)
-            if settled > told:
-                told = settled
+            if settled > reported:
+                reported = settled
                 console.note(f"{settled:,} of {sight.total:,} trials: {_line(sight)}")
 
         yield tell
@@ -83,10 +83,10 @@ def _line(sight: "Sight") -> str:
     from ihgnn_cli.selection.tuning.slots import best_of
 
     best = best_of(sight.slots)
-    told = states_in_words(sight.slots)
+    text = states_in_words(sight.slots)
     if best is not None:
-        told += f"; best {_percent(best.last.value)} % (trial {best.number})"
-    return told
+        text += f"; best {_percent(best.last.value)} % (trial {best.number})"
+    return text
 
 
 def states_in_words(slots: "Sequence[Slot]") -> str:
@@ -94,11 +94,11 @@ def states_in_words(slots: "Sequence[Slot]") -> str:
     states = [slot.state.name.lower().replace("fail", "failed") for slot in slots]
     names = ("complete", "pruned", "failed", "running", "waiting")
     found = [f"{states.count(name):,} {name}" for name in names if name in states]
-    return ", ".join(found) or "none as yet"
+    return ", ".join(found) or "none so far"
 
 
 def _live_table(sight: "Sight", epochs: int) -> Table:
-    """The best trials, and those that are trained here."""
+    """The best trials, and those that run in this process."""
     here = {slot.last.number: slot for slot in sight.slots}
     running = sorted(
         ((epoch, number) for number, epoch in sight.running.items() if number in here),
@@ -118,18 +118,18 @@ def _live_table(sight: "Sight", epochs: int) -> Table:
 def final_progress(
     epochs: int, trial: int, *, quiet: bool
 ) -> "Iterator[Callable[[Epoch, Epoch], None]]":
-    """A bar for the training of the best settings in a terminal, a line elsewhere."""
-    told = f"trial {trial} is the best on validation; its settings are trained and tested"
+    """A bar in a terminal, otherwise a line, for the training of the best settings."""
+    text = f"trial {trial} is best on validation; its settings are now trained and tested"
     if quiet:
         yield lambda _epoch, _best: None
     elif console.err.is_terminal and not console.err.is_dumb_terminal:
         with console.work_bar("epochs") as update:
-            yield lambda epoch, _best: update(epoch.epoch, epochs, told)
+            yield lambda epoch, _best: update(epoch.epoch, epochs, text)
     else:
 
         def tell(epoch: "Epoch", _best: "Epoch") -> None:
-            if epoch.epoch == 1:  # where it was trained before, there is nothing to tell
-                console.note(f"{told[0].upper()}{told[1:]}.")
+            if epoch.epoch == 1:  # a finished training is not repeated
+                console.note(f"{text[0].upper()}{text[1:]}.")
 
         yield tell
 
@@ -141,17 +141,17 @@ def show(result: Mapping[str, Any], slots: "Sequence[Slot]", folder: Path) -> No
     test, validation = final["test"], final["validation"]
     console.show(f"Test accuracy {test['accuracy']:.1%}", style="bold")
     console.show(
-        f"of one run of the best settings on {counted(test['graphs'], 'graph')} (95 % interval "
-        f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; the commonest class alone "
-        f"{test['majority_share']:.1%}), at epoch {final['best_epoch']}, which was chosen on "
+        f"One run of the best settings on {counted(test['graphs'], 'test graph')}; 95 % interval "
+        f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; majority class "
+        f"{test['majority_share']:.1%}. Epoch {final['best_epoch']}, chosen on "
         f"{counted(validation['graphs'], 'validation graph')} ({validation['accuracy']:.1%}). "
-        f"Trials by {result['chosen_by']}; no trial saw test."
+        f"Trials are compared by {result['chosen_by']}; no trial saw the test graphs."
     )
     if final["tested_before"]:
         before = ", ".join(map(str, final["tested_before"]))
         console.warn(
-            f"Test graphs were looked at before in this search, for trial {before}: of several "
-            "looks, the best is no estimate."
+            f"The test graphs were already used in this search, for trial {before}: the best of "
+            "several tests is not an unbiased estimate."
         )
     console.show(f"\n{_timing(result)}")
     console.show(f"Best        {folder / 'best.toml'}")
@@ -162,8 +162,8 @@ def show(result: Mapping[str, Any], slots: "Sequence[Slot]", folder: Path) -> No
 
 
 def show_best(slots: "Sequence[Slot]") -> None:
-    """The best trials."""
-    shown = _trial_table("Best trials by validation, accuracy in %", slots, "Seconds")
+    """Show the best trials."""
+    shown = _trial_table("Best trials by validation accuracy in %", slots, "Seconds")
     for slot in _best_slots(slots):
         outcome = slot.outcome
         shown.add_row(*_cells(slot), "" if outcome is None else f"{outcome.seconds:.0f}")
@@ -203,14 +203,14 @@ def _best_slots(slots: "Sequence[Slot]") -> "list[Slot]":
 def _timing(result: Mapping[str, Any]) -> str:
     epochs = f"{result['model_epochs']:,} model-epochs"
     if not result["trained_now"]:
-        return f"Trained     {epochs}, all there already"
+        return f"Trained     {epochs}, all by earlier commands"
     rate = result["trained_now"] / result["seconds"]
     now = (
         ""
         if result["trained_now"] == result["model_epochs"]
-        else (f", {result['trained_now']:,} of them now and here")
+        else (f", {result['trained_now']:,} of them by this command")
     )
-    return f"Trained     {epochs}{now}, in {_duration(result['seconds'])}: {rate:.0f} a second"
+    return f"Trained     {epochs}{now}, in {_duration(result['seconds'])}: {rate:.0f} per second"
 
 
 def _duration(seconds: float) -> str:
@@ -228,7 +228,7 @@ def draw(
     folder: Path,
     log: Sequence[str],
 ) -> None:
-    """The figures and the page."""
+    """Write the figures and the HTML page."""
     from ihgnn_cli.report.tuning import draw_history, draw_importance
     from ihgnn_cli.report.tuning_curves import draw_curves
     from ihgnn_cli.report.tuning_page import write_page

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 
 def opened(search: Search, where: Address, folder: Path, name: str, command: str) -> "Study":
-    """Begin or find the search's folder, and its study; nothing is left of one that is refused."""
+    """Create or open the folder and study of a search; a refused new one leaves nothing behind."""
     new = folders.begin(search, folder, study=name, storage=where.masked, command=command)
     try:
         return open_study(search, where, folder, name)
@@ -72,11 +72,11 @@ class TuneWork:
             console.note("Finished trials are kept: the same command continues with the rest.")
             raise
         if not done.finished:
-            console.note("The time is over: what was not begun is left for the next command.")
+            console.note("The time is up. The next command runs the remaining trials.")
         return done
 
     def conclude(self, done: Conducted, *, quiet: bool) -> dict[str, Any]:
-        """Train the best settings, test them, and write all there is to know."""
+        """Train the best settings, test them, and write the results."""
         about = {
             "study": self.study.study_name,
             "storage": self.where.masked,
@@ -87,7 +87,7 @@ class TuneWork:
         self._write(done.slots)
         if best is None:
             raise IhgnnError(
-                f"No trial was trained to its end: {tune_display.states_in_words(done.slots)}. "
+                f"No trial was completed: {tune_display.states_in_words(done.slots)}. "
                 "See trials.csv in the folder; try more --trials, a longer --timeout, or other "
                 f"ranges. ({self.folder})"
             )
@@ -116,7 +116,7 @@ class TuneWork:
         return result
 
     def _write(self, slots: tuple[Slot, ...]) -> None:
-        """The table of the trials, and the best settings where there are some."""
+        """Write the table of trials, and the best settings if there are any."""
         rows = [TrialRow(**each) for each in trial_rows(slots)]
         write_trials(self.folder / folders.TRIALS, rows)
         best = folders.best_config(self.search, slots)

@@ -34,7 +34,7 @@ class Metrics:
     right or all wrong the bootstrap has no spread, and this is the Wilson interval."""
     accuracy_high: float
     majority_share: float
-    """Share of the commonest true class: the accuracy of naming that class for every graph."""
+    """Share of the majority class: the accuracy of predicting it for every graph."""
     balanced_accuracy: float
     """Mean recall over the classes that occur."""
     macro_f1: float
@@ -67,7 +67,7 @@ class HomophilyBin:
     """From here to `accuracy_high`: the 95 % Wilson interval, which holds for few graphs too."""
     accuracy_high: float
     majority_share: float
-    """Share of the class that is commonest among these graphs."""
+    """Share of the majority class among these graphs."""
     mean_beta: float
 
 

@@ -58,7 +58,7 @@ def accuracy_table(
     shares = [majority(comparison, dataset) for dataset in comparison.datasets]
     if any(share is not None for share in shares):
         boxes = tuple(Box(_NONE if share is None else percent(share)) for share in shares)
-        rows.append(Row("commonest class", boxes, apart=True))
+        rows.append(Row("majority class", boxes, apart=True))
     return Table(
         name=name,
         title=title,

@@ -39,7 +39,7 @@ def draw_comparison(comparison: Comparison, dataset: str, path: Path, *, budget:
     legend = _draw_rows(panel, entries)
     share = majority(comparison, dataset)
     if share is not None:
-        legend[f"the commonest class: {100 * share:.1f} %"] = panel.axvline(
+        legend[f"majority class: {100 * share:.1f} %"] = panel.axvline(
             100 * share, color=_PLAIN, linestyle=":", linewidth=1.4, zorder=1
         )
     panel.set_yticks(range(len(entries)), [literal(each.cell.title) for each in entries])

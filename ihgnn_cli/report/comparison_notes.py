@@ -83,7 +83,7 @@ def notes(comparison: Comparison) -> tuple[str, ...]:
         told.append(PAPER_EXPLAINED)
     below = _below_majority(comparison)
     if below:
-        told.append(f"No better than always naming the commonest class: {below}.")
+        told.append(f"No better than always predicting the majority class: {below}.")
     refused = [entry.cell for entry in comparison.entries if entry.cell.refused is not None]
     if refused:
         told.append(
@@ -106,8 +106,8 @@ def _protocol(cells: Sequence[Cell]) -> str:
     rule = f", epoch and configuration by {' or '.join(chosen)}" if chosen else ""
     return (
         f"Ours is nested cross-validation: {_range([len(cell.folds) for cell in cells], 'fold')}, "
-        f"{_range([cell.runs for cell in cells], 'final run')} a fold averaged, "
-        f"{_range(epochs, 'epoch')} a training{rule}; test graphs choose nothing."
+        f"{_range([cell.runs for cell in cells], 'final run')} per fold averaged, "
+        f"{_range(epochs, 'epoch')} per training{rule}; test graphs choose nothing."
     )
 
 
@@ -159,7 +159,7 @@ def _ahead_in_paper(here: Sequence[Entry]) -> bool | None:
 
 
 def majority(comparison: Comparison, dataset: str) -> float | None:
-    """The share of the commonest class of a data set, if a result tells it."""
+    """The share of the majority class of a data set, if a result tells it."""
     shares = (entry.cell.majority_share for entry in comparison.on(dataset))
     return next((share for share in shares if share is not None), None)
 

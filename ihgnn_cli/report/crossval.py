@@ -123,7 +123,7 @@ def _draw_by_fold(panel: "Axes", result: Mapping[str, Any]) -> "dict[str, Artist
         legend[f"the paper's mean{of}: {printed:.1f} %"] = panel.axhline(
             printed, color=_ON_TEST, linestyle="--", linewidth=1.2, zorder=1
         )
-    legend[f"the commonest class: {majority:.1f} %"] = panel.axhline(
+    legend[f"majority class: {majority:.1f} %"] = panel.axhline(
         majority, color=_PLAIN, linestyle=":", linewidth=1.4, zorder=1
     )
     panel.set_xlim(numbers[0] - 0.6, numbers[-1] + 0.6)

@@ -51,7 +51,7 @@ def draw_accuracy_by_homophily(
     )
     legend: dict[str, Any] = {
         "accuracy, 95 % interval": (bars, intervals),
-        "share of the commonest class": majority,
+        "share of the majority class": majority,
     }
     if not math.isnan(overall_accuracy):
         legend[f"overall accuracy {overall_accuracy:.3f}"] = panel.axhline(

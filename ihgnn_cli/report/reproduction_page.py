@@ -128,4 +128,4 @@ def _remarks(entry: Entry) -> Iterator[str]:
         yield f"not tested: {entry.against.untested}"
     share = cell.majority_share
     if share is not None and cell.mean is not None and cell.mean <= share:
-        yield f"no better than the commonest class ({percent(share)} %)"
+        yield f"no better than the majority class ({percent(share)} %)"

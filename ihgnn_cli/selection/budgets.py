@@ -58,9 +58,9 @@ class Budget:
             compete = f"{told} compete, with each method's other settings at their defaults"
         return (
             f"The same for every method: {folds or self.folds} outer folds, "
-            f"one inner hold-out (90/10) by which {compete}, {self.epochs} epochs a training, "
-            f"{counted(runs or self.runs, 'final run')} a fold; epoch and configuration by "
-            "validation, test looked at once."
+            f"one inner hold-out (90/10) by which {compete}, {self.epochs} epochs per training, "
+            f"{counted(runs or self.runs, 'final run')} per fold; epoch and configuration by "
+            "validation, tested once."
         )
 
 

@@ -156,7 +156,7 @@ def cell_of(result: Mapping[str, Any], model: str) -> Cell:
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"This is no result of crossval for {model}: {error!r} is amiss. Remove it, and the "
-            "same command makes it anew."
+            "same command makes it again."
         ) from error
 
 

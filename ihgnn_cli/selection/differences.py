@@ -62,7 +62,7 @@ def _settings(document: Any, name: str = "") -> Iterator[tuple[str, Any]]:
         case _, {"values": [*values], **rest} if not rest:
             yield name, ",".join(map(str, values))
         case _, {"low": low, "high": high, "log": log, **rest} if not rest:
-            yield name, f"{low} to {high}{', by scale' if log else ''}"
+            yield name, f"{low} to {high}{', log scale' if log else ''}"
         case _, {}:
             for key, value in document.items():
                 yield from _settings(value, str(key))

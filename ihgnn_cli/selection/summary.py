@@ -100,7 +100,9 @@ def summarize(
 def _final_run(record: Record) -> FinalRun:
     known, tested = record.validated, record.tested
     if tested is None or tested.accuracy is None or known.best is None:
-        raise IhgnnError(f"{known.unit.name} was not tested. Remove its file, and it is done anew.")
+        raise IhgnnError(
+            f"{known.unit.name} was not tested. Remove its file, and it is done again."
+        )
     return FinalRun(
         run=known.unit.run,
         seed=known.seed,

@@ -61,7 +61,7 @@ def require_room(
     spec = config.spec
     raise NoRoomError(
         f"{spec.title} does not fit in memory: on {dataset.name} (up to {dataset.max_nodes:,} "
-        f"nodes a graph, batches of {config.training.batch_size}) it takes about "
+        f"nodes per graph, batches of {config.training.batch_size}) it takes about "
         f"{file_size(needed)}, and {file_size(free)} are free. Use a smaller --width, "
         f"{'' if spec.by_size else 'a smaller --batch-size, '}{also}data without its largest "
         "graphs, or a machine with more memory.",

@@ -62,10 +62,10 @@ def test_the_size_of_stacks_is_told(
 @pytest.mark.parametrize(
     ("trained", "told"),
     [
-        (ALL, "in 10 min: 175 a second with 2 workers"),
-        (350, "(20 min of workers' time); now 350 of them, in 10 min: 175 a second with 2 workers"),
-        (0, "all by other commands (20 min of workers' time)"),
-        (None, "all there already (20 min of workers' time)"),
+        (ALL, "in 10 min: 175 per second with 2 workers"),
+        (350, "(20 min of worker time); 350 of them now, in 10 min: 175 per second with 2 workers"),
+        (0, "all by other commands (20 min of worker time)"),
+        (None, "all by earlier commands (20 min of worker time)"),
     ],
 )
 def test_what_was_trained_now_is_told_apart_from_what_was_there(
@@ -122,7 +122,7 @@ def test_rules_say_whether_they_look_at_test_and_the_paper_by_what_it_does(
     assert " no  " in row(text, "A configuration for each fold")
     assert " no*  " in row(text, "One configuration for all folds")
     assert " YES  " in row(text, "The authors' script")
-    assert " by their script  89.9 ± 6.0" in row(text, "The paper's table")
+    assert " in their script  89.9 ± 6.0" in row(text, "The paper's table")
     assert row(text, "* ") == f"* {NOTE}"
 
 

@@ -25,4 +25,4 @@ def test_a_model_of_somebody_else_that_cannot_be_made_does_not_hide_the_others(
             models._parameters(broken)
     else:
         assert models._parameters(broken) is None
-        assert models._told_parameters(broken) == "–"
+        assert models._parameters_text(broken) == "–"

@@ -43,7 +43,7 @@ def test_what_a_model_cannot_have_is_no_training(folder: Path, args: list[str], 
 @pytest.mark.parametrize("command", ["train", "crossval", "tune"])
 def test_a_model_that_does_not_fit_in_memory_is_not_begun(folder: Path, command: str) -> None:
     told, code = refused(command, "--model", "gin", "--set", "width=2000000", "--device", "cpu")
-    assert told.startswith("GIN does not fit in memory: on MUTAG (up to 28 nodes a graph, ")
+    assert told.startswith("GIN does not fit in memory: on MUTAG (up to 28 nodes per graph, ")
     assert code == 1
     assert not list(folder.iterdir())
 
@@ -81,9 +81,9 @@ def test_lists_that_a_model_cannot_have_are_refused(
         (["table1", "--models", "gim"], "No model 'gim'. Did you mean gin?"),
         (["table1", "--models", "ihgnn", "-d", "MUTAG,MUTAGG"], "Did you mean MUTAG"),
         (["table1", "--models", "ihgnn", "-d", "synthetic:graphs=x"], "graphs"),
-        (["figure1", "--models", "gin"], "figure1 is of data alone"),
+        (["figure1", "--models", "gin"], "figure1 shows data sets only"),
         (["figure1", "-d", "MUTAGG"], "Did you mean MUTAG"),
-        (["homophily-sweep", "-d", "MUTAG"], "makes its own data sets"),
+        (["homophily-sweep", "-d", "MUTAG"], "generates its own data sets"),
         (["table1", "-d", ","], "--datasets is empty"),
         (["table1", "--models", ""], "--models is empty"),
         (["table1", "--models", "ihgnn", "-d", "MUTAG", "--device", "tpu"], "Use auto, cpu, cuda"),

@@ -117,7 +117,7 @@ def test_curves_by_k_have_a_cell_a_depth(capsys) -> None:
         grid = each["result"]["job"]["protocol"]["grid"]
         assert [configuration["layers"] for configuration in grid] == [each["layers"]]
         assert len(each["result"]["runs"]) == 2
-    assert "2 final runs a fold" in told["statement"]
+    assert "2 final runs per fold" in told["statement"]
     assert Path("out/sensitivity.svg").is_file()
 
 
@@ -143,5 +143,5 @@ def test_without_a_list_figure1_has_the_papers_data_sets_that_are_here(capsys) -
     shown, said = capsys.readouterr()
     assert "MUTAG" in shown
     told = " ".join(said.split())
-    assert "Not on this machine, and so left out: KKI, DD, COLLAB" in told
+    assert "Left out because not on this machine: KKI, DD, COLLAB" in told
     assert "MUTAG" not in told

@@ -12,23 +12,6 @@ from refusals import assert_refused
 from ihgnn_cli import __version__
 
 ESCAPE = "\x1b["
-COMMANDS = (
-    *("train", "evaluate", "export", "predict", "bench-export", "homophily", "datasets", "env"),
-)
-
-
-def test_help_lists_the_commands(ihgnn) -> None:
-    result = ihgnn("--help")
-    assert result.returncode == 0
-    for name in COMMANDS:
-        assert re.search(rf"\b{name}\b", result.stdout)
-
-
-@pytest.mark.parametrize("name", COMMANDS)
-def test_every_command_has_help_and_json(ihgnn, name: str) -> None:
-    result = ihgnn(name, "--help")
-    assert result.returncode == 0
-    assert "--json" in result.stdout
 
 
 def test_version(ihgnn) -> None:

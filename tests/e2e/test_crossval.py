@@ -58,7 +58,7 @@ def test_the_table_tells_folds_runs_and_what_was_chosen_by_what(ihgnn, tmp_path)
     assert told["trained_now"] == 24  # of the command that trained them
     assert told["paper"] == {"variant": "full", "mean": 0.899, "std": 0.06}
     shown = ihgnn("crossval", *TINY, "--epochs", "2")
-    assert "24 model-epochs, stacks of 3: all there already" in shown.stdout
+    assert "24 model-epochs, stacks of 3: all by earlier commands" in shown.stdout
     assert "models finished" not in shown.stderr
 
 
@@ -182,8 +182,8 @@ def test_the_first_folds_of_a_split_file_are_a_result_that_says_so(ihgnn, tmp_pa
         (["--folds", "500"], "188 graphs"),
         (["--runs", "0"], "runs must be at least 1"),
         (["--epochs", "0"], "epochs must be at least 1"),
-        (["--stack", "none"], "--stack is auto or a whole number from 1"),
-        (["--workers", "0"], "--workers is auto or a whole number from 1"),
+        (["--stack", "none"], "--stack must be auto or a whole number from 1"),
+        (["--workers", "0"], "--workers must be auto or a whole number from 1"),
         (["--workers", "100000"], "--workers is at most 1,024 on one machine, not 100,000"),
         (["--out", ""], "--out needs the name of a folder"),
         (["--split-file", "nowhere.json"], "Cannot read nowhere.json"),
@@ -229,8 +229,8 @@ def test_other_versions_are_warned_about(ihgnn, tmp_path) -> None:
     asked.write_text(json.dumps(content))
     again = ihgnn(*args)
     assert again.returncode == 0
-    assert "job was begun with torch 1.0, now 2." in again.stderr
-    assert "the rest may end with other numbers" in " ".join(again.stderr.split())
+    assert "job was started with torch 1.0, now 2." in again.stderr
+    assert "the remaining results may differ slightly" in " ".join(again.stderr.split())
 
 
 def test_divergence_is_a_result_and_not_a_failure(ihgnn) -> None:

@@ -45,8 +45,12 @@ def test_people_get_tables_and_may_name_the_folder(ihgnn, checkpoint: Path) -> N
     ("part", "graphs", "said"),
     [
         ("train", 150, "150 of these graphs were used to train"),
-        ("validation", 19, "19 chose its epoch"),
-        ("all", 188, "150 of these graphs were used to train the model and 19 chose its epoch"),
+        ("validation", 19, "19 were used to choose its epoch"),
+        (
+            "all",
+            188,
+            "150 of these graphs were used to train the model and 19 were used to choose its epoch",
+        ),
     ],
 )
 def test_graphs_the_model_has_seen_are_said_loudly(ihgnn, checkpoint, part, graphs, said) -> None:
@@ -120,7 +124,7 @@ app(["evaluate", {str(mutag_model.exported)!r}, "--json"], standalone_mode=False
 
 def test_a_model_that_validation_did_not_choose_is_said_loudly(ihgnn, checkpoint: Path) -> None:
     result = ihgnn("evaluate", checkpoint.parent / "last.pt", "--json")
-    assert "WARNING: this model is just the last one (epoch 5)" in result.stderr
+    assert "WARNING: this is the model of the last epoch (5)" in result.stderr
     told = json.loads(result.stdout)["snapshot"]
     assert told == {"epoch": 5, "chosen": False, "seeds": [0], "split": "holdout"}
 

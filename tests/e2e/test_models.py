@@ -85,7 +85,7 @@ def test_its_checkpoint_is_evaluated_and_predicts_but_is_not_exported(
     evaluated = json.loads(ihgnn("evaluate", run / "ckpt.pt", "--model", "gin", "--json").stdout)
     assert evaluated["model_name"] == "gin"
     other = ihgnn("evaluate", run / "ckpt.pt", "--model", "pgcn")
-    assert_refused(other, 2, "is of the model gin, not pgcn")
+    assert_refused(other, 2, "is a checkpoint of gin, not pgcn")
     assert evaluated["accuracy"] == pytest.approx(told["test"]["accuracy"])
     predicted = ihgnn("predict", run / "ckpt.pt", "MUTAG", "--json")
     assert predicted.returncode == 0, predicted.stderr

@@ -128,17 +128,15 @@ def test_strange_graphs_are_answered_for_and_said(piped: Piped, mutag_model) -> 
     first, second = objects(result)
     assert (first["id"], first["larger_than_m"]) == ("long", True)
     assert second["unknown_nodes"] == 1
-    assert "The model does not know the labels of 1 node in 1 graph: they count" in result.stderr
+    assert "The labels of 1 node in 1 graph are unknown to the model" in result.stderr
     assert "It knows 0, 1, 2, 3, 4 and 2 others" in result.stderr
-    assert (
-        "Larger than the largest graph that the model was made for: 1 graph of 2" in result.stderr
-    )
+    assert "1 graph of 2 with more nodes than any graph of the model's data" in result.stderr
 
 
 def test_no_graphs_are_no_mistake(piped: Piped, mutag_model) -> None:
     result = piped("\n", "predict", mutag_model.exported, "-", "--json")
     assert (result.returncode, result.stdout) == (0, "")
-    assert "There were no graphs." in result.stderr
+    assert "No graphs in the input." in result.stderr
 
 
 def test_a_tu_folder_needs_no_classes(ihgnn, mutag_model, write_tu) -> None:
@@ -230,7 +228,7 @@ def test_a_terminal_is_told_what_to_type(command, mutag_model, tmp_path) -> None
     os.close(ours)
     os.close(theirs)
     assert json.loads(answered)["graph"] == 0
-    assert "Type graphs, one JSON object a line" in told
+    assert "Type graphs, one JSON object per line" in told
 
 
 @pytest.mark.skipif(os.name == "nt", reason="only Unix can close it")

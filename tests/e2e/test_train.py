@@ -29,7 +29,7 @@ def test_without_options_it_trains_on_mutag_and_says_what_comes_next(ihgnn, tmp_
     result = ihgnn("train", "--epochs", "3")
     assert result.returncode == 0, result.stderr
     assert result.stdout.startswith("Test accuracy ")
-    assert "of one run on 19 graphs" in result.stdout
+    assert "One run on 19 test graphs" in result.stdout
     checkpoint = Path("runs") / "MUTAG-1" / "ckpt.pt"
     assert f"ihgnn evaluate {checkpoint}" in result.stdout
     assert (tmp_path / checkpoint).is_file()

@@ -13,7 +13,7 @@ def test_a_search_ends_with_a_tested_model_and_all_its_files(ihgnn, tmp_path) ->
     result = ihgnn("tune", *TINY, "--trials", "6", "--workers", "2")
     assert result.returncode == 0, result.stderr
     assert re.search(r"^Test accuracy \d+\.\d%$", result.stdout, re.MULTILINE)
-    assert "no trial saw test" in result.stdout
+    assert "no trial saw the test graphs" in result.stdout
     assert "\x1b" not in result.stdout + result.stderr
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("MUTAG-tune-")
@@ -79,10 +79,10 @@ def test_a_second_look_at_test_is_told(ihgnn, tmp_path) -> None:
     args += ("--batch-size", "64", "--epochs", "12", "--out", "search")
     first = ihgnn(*args, "--trials", "1", "-q")
     assert first.returncode == 0, first.stderr
-    assert "looked at before" not in first.stderr
+    assert "already used" not in first.stderr
     second = ihgnn(*args, "--trials", "2")
     assert second.returncode == 0, second.stderr
-    assert "Test graphs were looked at before in this search, for trial 0" in second.stderr
+    assert "The test graphs were already used in this search, for trial 0" in second.stderr
     told = json.loads((tmp_path / "search" / "result.json").read_text())
     assert told["final"]["tested_before"] == [0]
 
@@ -156,7 +156,7 @@ def test_mistakes_are_told_in_a_line(ihgnn, tmp_path) -> None:
         ("--dropout", "0:2"): ("dropout must be at least 0 and below 1",),
         ("--variant", "best"): ("--variant", "best"),
         ("--trials", "0"): ("--trials must be from 1",),
-        ("--timeout", "soon"): ("--timeout is a time", "1h30m"),
+        ("--timeout", "soon"): ("--timeout must be a time", "1h30m"),
         ("--inner-folds", "0"): ("inner fold",),
         ("--inner-folds", "999"): ("169 graphs", "inner folds"),
         ("--report-every", "0"): ("--report-every",),

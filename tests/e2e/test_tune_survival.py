@@ -26,7 +26,7 @@ def test_a_killed_search_goes_on_and_loses_and_repeats_nothing(
     shown, said = process.communicate(timeout=60)
     assert process.returncode == {"SIGKILL": -9, "SIGINT": 130, "SIGTERM": 143}[name]
     if name != "SIGKILL":
-        assert "Best trials by validation" in shown
+        assert "Best trials by validation accuracy" in shown
         assert "the same command continues" in said
         assert (tmp_path / "search" / "best.toml").is_file()
     kept = finished(tmp_path / "search")
@@ -103,7 +103,7 @@ def test_two_commands_on_one_folder_share_the_trials(command, tmp_path) -> None:
 def test_the_live_table_fits_a_terminal(in_terminal) -> None:
     shown = in_terminal("tune", *TINY, "--trials", "3", "--out", "search")
     assert "trial-epochs" in shown
-    assert "Best trials by validation" in shown
+    assert "Best trials by validation accuracy" in shown
 
 
 def test_the_dashboard_shows_the_study(command, ihgnn, tmp_path) -> None:

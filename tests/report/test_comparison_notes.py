@@ -34,8 +34,8 @@ def test_without_ihgnn_or_others_there_is_nothing_to_say_of_it() -> None:
 def test_notes_tell_folds_runs_epochs_and_the_rule_of_the_choice() -> None:
     told = notes(compare([OURS, cell("gin", 0.7, 0.8, runs=3, epochs=1000, splits_sha256="o")]))
     assert told[0] == (
-        "Ours is nested cross-validation: 2 to 5 folds, 1 to 3 final runs a fold averaged, 5 to "
-        "1,000 epochs a training, epoch and configuration by validation accuracy; test graphs "
+        "Ours is nested cross-validation: 2 to 5 folds, 1 to 3 final runs per fold averaged, 5 to "
+        "1,000 epochs per training, epoch and configuration by validation accuracy; test graphs "
         "choose nothing."
     )
     assert told[1].startswith("Methods have different folds on MUTAG.")
@@ -47,7 +47,7 @@ def test_notes_name_what_learned_nothing_what_was_not_run_and_what_is_missing() 
     refused = refused_cell("DD", "ppgn", "does not fit")
     told = notes(compare([OURS, WORSE, refused]))
     assert told[3:] == (
-        "No better than always naming the commonest class: on MUTAG (60.0 %) ACM.",
+        "No better than always predicting the majority class: on MUTAG (60.0 %) ACM.",
         "Not run: PPGNs on DD (does not fit).",
         "3 places of the table have no result.",
     )

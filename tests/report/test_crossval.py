@@ -102,13 +102,13 @@ def test_the_mean_over_folds_has_a_band_of_a_standard_deviation(
     assert "test, mean ± std over folds: 70.0 ± 10.0 %" in names(figure)
 
 
-def test_the_paper_is_a_dashed_line_and_the_commonest_class_a_dotted_one(
+def test_the_paper_is_a_dashed_line_and_the_majority_class_a_dotted_one(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     figure = drawn(monkeypatch, paper=PAPER)
     lines = {line.get_linestyle(): line.get_ydata()[0] for line in figure.axes[0].lines[2:]}
     assert lines == pytest.approx({"-": 70, "--": 89.9, ":": 66.5})
-    assert {"the paper's mean: 89.9 %", "the commonest class: 66.5 %"} <= set(names(figure))
+    assert {"the paper's mean: 89.9 %", "majority class: 66.5 %"} <= set(names(figure))
 
 
 def test_the_papers_number_for_an_ablation_names_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -82,7 +82,7 @@ def test_all_results_are_in_a_table_that_can_be_sorted(tmp_path: Path) -> None:
         [
             *("MUTAG", "ACM", "59.6 ± 2.4", "80.8 ± 8.1", "−21.2", "−24.4"),
             *("0.001", "0.003", "5", "1", "5"),
-            "no better than the commonest class (60.0 %)",
+            "no better than the majority class (60.0 %)",
         ],
         [
             *("MUTAG", "IHGNN", "84.0 ± 5.8", "89.9 ± 6.0", "−5.9", ""),

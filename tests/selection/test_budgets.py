@@ -41,16 +41,16 @@ def test_a_budget_is_stated_in_a_sentence() -> None:
     assert QUICK.statement() == (
         "The same for every method: 5 outer folds, one inner hold-out (90/10) by "
         "which learning rate 0.01 or 0.001 and batch size 32 compete, with each method's other "
-        "settings at their defaults, 30 epochs a training, 1 final run a fold; epoch and "
-        "configuration by validation, test looked at once."
+        "settings at their defaults, 30 epochs per training, 1 final run per fold; epoch and "
+        "configuration by validation, tested once."
     )
     told = PAPER.statement()
     assert "the grid of each method's own paper competes" in told
-    assert "350 epochs a training, 3 final runs a fold" in told
+    assert "350 epochs per training, 3 final runs per fold" in told
 
 
 def test_a_statement_tells_folds_and_runs_that_are_not_the_budget_s() -> None:
     told = QUICK.statement(folds=7, runs=3)
     assert "7 outer folds" in told
-    assert "3 final runs a fold" in told
+    assert "3 final runs per fold" in told
     assert "10 outer" not in told

@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits import choose, draw_folds, write_fold_file
+from ihgnn_cli.data.splits import draw_folds, load_split, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.selection import crossval, workers
 from ihgnn_cli.selection.claims import Claims
@@ -305,7 +305,7 @@ def test_the_first_folds_of_a_file_are_a_partial_job(job: Job, tmp_path: Path) -
     assert identity(whole) != identity(part)
     write_fold_file(first, file)  # what the job writes into its folder can be read again
     assert len(crossval.make_folds(data, 0, file=file, folds=3)) == 3
-    assert choose(f"{file}:2", data, 0).digest == first[2].splits[0].digest
+    assert load_split(f"{file}:2", data, 0).digest == first[2].splits[0].digest
     with pytest.raises(InputError, match="in the test part of no fold"):
         crossval.make_folds(data, 0, file=file)
 

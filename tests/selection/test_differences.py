@@ -108,7 +108,7 @@ def test_a_search_tells_its_space_by_setting_whether_it_is_searched_or_not() -> 
     searched = {"space": {"lr": lr, "width": {"values": [16, 32]}}, "training": {"epochs": 9}}
     fixed = {"space": {"width": {"values": [16]}}, "training": {"epochs": 9, "lr": 0.01}}
     assert difference(searched, fixed) == (
-        "--lr was 0.001 to 0.1, by scale, is 0.01; width was 16,32, is 16"
+        "--lr was 0.001 to 0.1, log scale, is 0.01; width was 16,32, is 16"
     )
 
 

@@ -184,7 +184,7 @@ def test_a_refusal_tells_the_estimate_the_cost_and_what_to_do(quadratic) -> None
     assert error.needed == model_bytes(data, configure(model="pairs"))
     told = str(error)
     assert told.startswith(
-        "Pairs does not fit in memory: on PATHS (up to 5,748 nodes a graph, batches of 32) it "
+        "Pairs does not fit in memory: on PATHS (up to 5,748 nodes per graph, batches of 32) it "
         "takes about "
     )
     assert f", and {file_size(64 * MB)} are free. " in told

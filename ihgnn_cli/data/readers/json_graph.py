@@ -69,7 +69,7 @@ def parse_graph(line: str | bytes) -> JsonGraph:
         text = line if isinstance(line, str) else line.decode(json.detect_encoding(line))
         entry = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        raise GraphError(f"not JSON ({error}).", "Write one JSON object a line.") from None
+        raise GraphError(f"not JSON ({error}).", "Write one JSON object per line.") from None
     if not isinstance(entry, dict):
         raise GraphError("not a JSON object.", "Write {...} with node_labels and edges.")
     if not _can_be_repeated(entry.get("id")):

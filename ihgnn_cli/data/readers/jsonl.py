@@ -43,7 +43,7 @@ def read_jsonl(path: Path, advance: Advance = silent) -> GraphDataset:
             except GraphError as error:
                 problems.add(number, error.message, error.remedy)
     if not collected.sizes and not problems:
-        problems.add(None, "no graphs in it.", "Write one JSON object a line.")
+        problems.add(None, "no graphs in it.", "Write one JSON object per line.")
     if problems:
         raise DataError(problems.all())
     return build(collected.listed(path.stem))

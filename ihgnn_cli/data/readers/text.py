@@ -122,7 +122,7 @@ class _Reader:
             self.problems.add(
                 self.line,
                 f"{counted(len(fields), 'value')} where {columns} belong.",
-                f"Write {counted(columns, 'value')} a line, with commas between them.",
+                f"Write {counted(columns, 'value')} per line, with commas between them.",
             )
             return [0] * columns
         row = []

@@ -49,7 +49,7 @@ class Range:
         return {"low": self.low, "high": self.high, "log": self.log}
 
     def __str__(self) -> str:
-        return f"{_shown(self.low)} to {_shown(self.high)}{', by scale' if self.log else ''}"
+        return f"{_shown(self.low)} to {_shown(self.high)}{', log scale' if self.log else ''}"
 
 
 @dataclass(frozen=True)
@@ -286,7 +286,9 @@ def _check(config: RunConfig, name: str, part: Part, kind: type) -> None:
         if not part.low < part.high:
             raise InputError(f"{told}: a range goes from a smaller to a larger number ({part}).")
         if part.log and part.low <= 0:
-            raise InputError(f"{told}: a range by scale begins above 0, not at {_shown(part.low)}.")
+            raise InputError(
+                f"{told}: a range on a log scale must start above 0, not at {_shown(part.low)}."
+            )
         ends: Sequence[Value] = [kind(part.low), kind(part.high)]
     else:
         if not part.values:

@@ -339,7 +339,7 @@ def test_what_is_not_json_is_told_with_its_line(read: Read, line: bytes) -> None
     [problem] = problems(read, graph(), line)
     assert (problem.file, problem.line) == ("set.jsonl", 2)
     assert problem.message.startswith("not JSON (")
-    assert problem.remedy.endswith("Write one JSON object a line.")
+    assert problem.remedy.endswith("Write one JSON object per line.")
 
 
 @pytest.mark.parametrize(
@@ -382,7 +382,7 @@ def test_all_wrong_lines_are_told_at_once_and_the_rest_counted(read: Read) -> No
 @pytest.mark.parametrize("lines", [(), ("", "  ")])
 def test_a_file_without_graphs(read: Read, lines: tuple[str, ...]) -> None:
     assert problems(read, *lines) == (
-        Problem("set.jsonl", None, "no graphs in it.", "Write one JSON object a line."),
+        Problem("set.jsonl", None, "no graphs in it.", "Write one JSON object per line."),
     )
 
 

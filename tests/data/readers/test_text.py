@@ -192,7 +192,7 @@ def test_an_empty_field_is_a_mistake_and_not_a_number(content: bytes) -> None:
     ],
 )
 def test_a_line_with_more_or_fewer_values_than_the_first(content: bytes, message: str) -> None:
-    remedy = "Write 2 values a line, with commas between them."
+    remedy = "Write 2 values per line, with commas between them."
     for read in (integers, floats):
         table, problems = read(content)
         assert problems == [Problem("T.txt", 2, message, remedy)]

@@ -247,7 +247,7 @@ def test_every_byte_is_told_to_the_progress(write_tu: WriteTU) -> None:
 
 NUMBERING = "Node and graph numbers start at 1."
 SAME_ROWS = "Both need a line for the same things, in the same order."
-SAME_VALUES = "Write 2 values a line, with commas between them."
+SAME_VALUES = "Write 2 values per line, with commas between them."
 NO_GRAPH = "no graph of this number among 2 graph labels."
 NO_NODE = "no node of this number among 5 lines of the graph indicator."
 CROSSING = ("the edge joins nodes of two graphs.", "Correct it, or the indicator.")

@@ -131,7 +131,7 @@ def test_words_that_are_none_are_refused_with_those_there_are(text: str) -> None
     [
         ({"lr": "0.1:0.01"}, "--lr: a range goes from a smaller to a larger number (0.1 to 0.01"),
         ({"lr": "0.1:0.1"}, "--lr: a range goes from a smaller to a larger number"),
-        ({"lr": "0:0.1"}, "--lr: a range by scale begins above 0, not at 0."),
+        ({"lr": "0:0.1"}, "--lr: a range on a log scale must start above 0, not at 0."),
         ({"lr": "-1:0.1:linear"}, "--lr: lr must be a finite number above 0, not -1."),
         ({"lr": "0.1,0"}, "--lr: lr must be a finite number above 0, not 0."),
         ({"batch_size": "0:8"}, "--batch-size: batch_size must be at least 1, not 0."),
@@ -397,7 +397,7 @@ def test_a_space_survives_json(tmp_path: Path) -> None:
 
 
 def test_parts_in_words() -> None:
-    assert str(Range(1e-4, 0.01, log=True)) == "0.0001 to 0.01, by scale"
+    assert str(Range(1e-4, 0.01, log=True)) == "0.0001 to 0.01, log scale"
     assert str(Range(8, 1234567)) == "8 to 1234567"
     assert str(Choice((True, False))) == "true, false"
     assert str(Choice((0.1, "full", 512))) == "0.1, full, 512"

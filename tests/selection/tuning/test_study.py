@@ -106,7 +106,7 @@ def test_a_search_is_the_same_after_a_file(tmp_path: Path, kind: str) -> None:
     [
         (
             {"lr": "0.001:0.01"},
-            "--lr was 0.0001 to 0.01, by scale, is 0.001 to 0.01, by scale",
+            "--lr was 0.0001 to 0.01, log scale, is 0.001 to 0.01, log scale",
         ),
         ({"layers": "3,4"}, "--layers was 3,4,5, is 3,4"),
         ({"dropout": "0:0.5"}, "dropout was 0.5, is 0.0 to 0.5"),

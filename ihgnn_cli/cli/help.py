@@ -1,0 +1,70 @@
+"""How `--help` looks: panels, defaults, metavars and examples, the same in all commands."""
+
+from typing import TYPE_CHECKING
+
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+if TYPE_CHECKING:
+    # Typer brings its own copy of click, which has no public name.
+    from typer._click.core import Command as ClickCommand
+    from typer._click.core import Context
+    from typer._click.formatting import HelpFormatter
+
+# The panels of options, in the order in which commands declare them.
+DATA_PANEL = "Data"
+MODEL_PANEL = "Model"
+TRAINING_PANEL = "Training"
+PROTOCOL_PANEL = "Protocol"
+SEARCH_PANEL = "Search"
+COMPUTE_PANEL = "Compute"
+OUTPUT_PANEL = "Output"
+ADVANCED_PANEL = "Advanced"
+
+_NUMBERS = {"<int>": "N", "<int range>": "N", "<float>": "X", "<float range>": "X"}
+
+
+class Command(TyperCommand):
+    """A command with the common help."""
+
+    def format_help(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+        """Print the help."""
+        _prepare(self, ctx)
+        super().format_help(ctx, formatter)
+
+
+class Group(TyperGroup):
+    """A command with subcommands and the common help."""
+
+    def format_help(self, ctx: "Context", formatter: "HelpFormatter") -> None:
+        """Print the help."""
+        _prepare(self, ctx)
+        super().format_help(ctx, formatter)
+
+
+class _Argument(TyperArgument):
+    """An argument whose type is not shown: its help says what it is."""
+
+    def display_type_rich(self, ctx: "Context") -> str | None:  # noqa: ARG002
+        return None
+
+
+def _prepare(command: "ClickCommand", context: "Context") -> None:
+    """Change what Typer would print; a command that shows its help does nothing else."""
+    for option in command.get_params(context):
+        if isinstance(option, TyperArgument):
+            option.__class__ = _Argument
+        if not isinstance(option, TyperOption):
+            continue
+        if option.name == "help" and context.parent is not None:
+            option.rich_help_panel = OUTPUT_PANEL
+        shown = option.display_type_rich(context) or ""
+        option.metavar = "" if option.is_flag else _NUMBERS.get(shown, shown)
+        if isinstance(option.show_default, str):  # Typer would put it in parentheses
+            option.help = f"{option.help} [dim]\\[default: {option.show_default}][/dim]"
+            option.show_default = False
+
+
+def examples(*lines: tuple[str, str]) -> str:
+    """The end of a command's help, from pairs of a command line and what it does."""
+    shown = "\n".join(f"  {what}:\n    {line}" for line, what in lines)
+    return f"[bold]Examples[/bold]\n{shown}"
