@@ -46,8 +46,11 @@ def test_imports_point_one_way() -> None:
     wrong = []
     for file in ROOT.rglob("*.py"):
         module = file.relative_to(ROOT).with_suffix("").as_posix().replace("/", ".")
-        if module not in ("__init__", "__main__"):
-            for target in imported(file):
-                if not allowed(module.split(".")[0], target.split(".")[1]):
-                    wrong.append(f"{module} -> {target.removeprefix('ihgnn_cli.')}")
+        if module in ("__init__", "__main__"):
+            continue
+        wrong += [
+            f"{module} -> {target.removeprefix('ihgnn_cli.')}"
+            for target in imported(file)
+            if not allowed(module.split(".")[0], target.split(".")[1])
+        ]
     assert sorted(wrong) == []

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, ReadingNotes
 from ihgnn_cli.data.readers.json_graph import parse_graph
 from ihgnn_cli.data.readers.jsonl import read_jsonl, write_jsonl
-from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_A_FILE
+from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_PER_FILE
 from ihgnn_cli.data.readers.tu import read_tu
 from ihgnn_cli.data.readers.tu_files import open_tu
 from ihgnn_cli.errors import DataError, InputError, Problem
@@ -374,8 +374,8 @@ def test_a_width_that_changes_between_graphs(read: Read) -> None:
 
 
 def test_all_wrong_lines_are_told_at_once_and_the_rest_counted(read: Read) -> None:
-    found = problems(read, graph(), *["{"] * (MAX_PROBLEMS_A_FILE + 3))
-    assert [each.line for each in found] == [*range(2, MAX_PROBLEMS_A_FILE + 2), None]
+    found = problems(read, graph(), *["{"] * (MAX_PROBLEMS_PER_FILE + 3))
+    assert [each.line for each in found] == [*range(2, MAX_PROBLEMS_PER_FILE + 2), None]
     assert found[-1].message == "3 more problems like these."
 
 

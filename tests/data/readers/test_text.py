@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ihgnn_cli.data.readers import text
-from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_A_FILE, ProblemList
+from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_PER_FILE, ProblemList
 from ihgnn_cli.data.readers.text import Table, read_floats, read_integers
 from ihgnn_cli.errors import Problem
 
@@ -270,26 +270,26 @@ def test_floats_in_every_notation() -> None:
 
 
 def test_the_first_problems_of_a_file_are_told_and_the_rest_counted() -> None:
-    _, problems = integers(b"1\n" + b"x\n" * (MAX_PROBLEMS_A_FILE + 1234))
-    assert [problem.line for problem in problems[:-1]] == list(range(2, MAX_PROBLEMS_A_FILE + 2))
+    _, problems = integers(b"1\n" + b"x\n" * (MAX_PROBLEMS_PER_FILE + 1234))
+    assert [problem.line for problem in problems[:-1]] == list(range(2, MAX_PROBLEMS_PER_FILE + 2))
     assert problems[-1] == Problem(
         "T.txt", None, "1,234 more problems like these.", "Mend those above first.", 1234
     )
 
 
 def test_a_file_with_as_many_problems_as_are_told_has_no_rest() -> None:
-    _, problems = integers(b"x\n" * MAX_PROBLEMS_A_FILE)
-    assert len(problems) == MAX_PROBLEMS_A_FILE
+    _, problems = integers(b"x\n" * MAX_PROBLEMS_PER_FILE)
+    assert len(problems) == MAX_PROBLEMS_PER_FILE
     assert all(problem.line for problem in problems)
 
 
 def test_rows_and_single_problems_share_one_cap() -> None:
     problems = ProblemList("T.txt")
-    for _ in range(MAX_PROBLEMS_A_FILE - 1):
+    for _ in range(MAX_PROBLEMS_PER_FILE - 1):
         problems.add(None, "one.", "Mend it.")
     problems.add_rows(np.array([False] + [True] * 30), "row.", "Mend it.")
     *listed, rest = problems.all()
-    assert len(listed) == MAX_PROBLEMS_A_FILE
+    assert len(listed) == MAX_PROBLEMS_PER_FILE
     assert listed[-1] == Problem("T.txt", 2, "row.", "Mend it.")
     assert rest.message == "29 more problems like these."
 
@@ -405,7 +405,7 @@ def test_any_text_gives_the_rows_and_the_lines_of_the_reference(content: bytes, 
     table, problems = in_chunks(size, integers, content)
     assert table.tolist() == rows
     lines = {problem.line for problem in problems}
-    assert lines - {None} == set(sorted(wrong)[:MAX_PROBLEMS_A_FILE])
+    assert lines - {None} == set(sorted(wrong)[:MAX_PROBLEMS_PER_FILE])
 
 
 @any_case

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, ReadingNotes
-from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_A_FILE
+from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_PER_FILE
 from ihgnn_cli.data.readers.tu import read_tu
 from ihgnn_cli.data.readers.tu_files import open_tu
 from ihgnn_cli.errors import DataError, Problem
@@ -384,10 +384,10 @@ def test_an_edge_out_of_range_does_not_hide_an_edge_across_graphs(write_tu: Writ
 def test_many_mistakes_in_one_file_leave_room_for_those_of_another(write_tu: WriteTU) -> None:
     folder = write_tu(**{**PATH_AND_EDGE, "A": "0, 1\n" * 1000}, node_labels="1\n")
     found = problems(folder)
-    assert [each.line for each in found[:MAX_PROBLEMS_A_FILE]] == list(
-        range(1, MAX_PROBLEMS_A_FILE + 1)
+    assert [each.line for each in found[:MAX_PROBLEMS_PER_FILE]] == list(
+        range(1, MAX_PROBLEMS_PER_FILE + 1)
     )
-    assert found[MAX_PROBLEMS_A_FILE].message == "980 more problems like these."
+    assert found[MAX_PROBLEMS_PER_FILE].message == "980 more problems like these."
     assert found[-1].file == "TINY_node_labels.txt"
 
 
