@@ -14,7 +14,7 @@ Coded = tuple[NDArray[np.int32], tuple[Value, ...]]
 
 @dataclass(frozen=True)
 class ListedGraphs:
-    """Graphs as listed in a file: checked, but edges may be unordered, repeated or one-directional."""
+    """Checked graphs as listed in a file; edges may be unordered, repeated or one-directional."""
 
     name: str
     sizes: NDArray[np.integer]

@@ -1,7 +1,9 @@
-"""Where a data set comes from, in a fixed order.
+"""Find a data set by name or path, and read it.
+
+The sources are tried in this order:
 
 1. `MUTAG` is bundled with the package.
-2. `synthetic:FIELD=VALUE,...` is made on the spot.
+2. `synthetic:FIELD=VALUE,...` is generated.
 3. A path: a folder or zip in TU format, or a `.jsonl` file.
 4. `NAME.zip`, `NAME/` or `NAME.jsonl` in the data root.
 5. A download of `NAME` from the TU server into the data root, unless offline.
@@ -46,16 +48,16 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True)
 class Source:
-    """A data set that is on this machine."""
+    """A data set on this machine."""
 
     name: str
     origin: Origin
     path: Path
-    """Of a synthetic data set its name, which is no file."""
+    """For a synthetic data set, its name; there is no such file."""
 
     @property
     def has_files(self) -> bool:
-        """Whether there are files of the user's that it is read from."""
+        """Whether it is read from files of the user."""
         return self.origin not in (Origin.BUNDLED, Origin.SYNTHETIC)
 
     def __str__(self) -> str:
@@ -69,12 +71,12 @@ def locate(
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Source:
-    """Find a data set by name or path, downloading it if it is nowhere else.
+    """Find a data set by name or path; download it if it is not on this machine.
 
     Raises:
-        InputError: there is no such path, or the name cannot be one, or is close to a known one,
-            or a synthetic data set cannot be made as it is asked for.
-        DownloadError: it is not here and cannot be fetched; says where to put the file.
+        InputError: the path does not exist, the name is invalid or looks misspelt, or the fields
+            of a synthetic data set are invalid.
+        DownloadError: it cannot be downloaded; says where to put the file.
     """
     path = None if is_own_name(given) else _existing(given)
     if path is None or _hides_a_name(path, given, data_root):
@@ -83,10 +85,10 @@ def locate(
 
 
 def locate_file(given: str, *, data_root: Path | None = None) -> Source:
-    """Find files to check: an existing path comes first, and nothing is downloaded.
+    """Find files to check: existing paths come first, and nothing is downloaded.
 
     Raises:
-        InputError: there is no such path and no such name on this machine.
+        InputError: there is no such path or name on this machine.
     """
     path = None if is_synthetic(given) else _existing(given)
     if path is not None:
@@ -104,7 +106,7 @@ def locate_by_name(
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Source:
-    """`locate` without the files and folders of the working directory."""
+    """`locate`, ignoring files and folders in the working directory."""
     if given in BUNDLED:
         return Source(given, Origin.BUNDLED, bundled_folder(given))
     if is_synthetic(given):
@@ -134,18 +136,18 @@ def locate_by_name(
 
 
 def is_own_name(given: str) -> bool:
-    """Whether a name means what this package brings with it or makes, whatever files there are."""
+    """Whether a name is a bundled or synthetic data set, whatever files exist."""
     return given in BUNDLED or is_synthetic(given)
 
 
 def read(source: Source, progress: Progress = NO_PROGRESS, *, classes: bool = True) -> GraphDataset:
-    """Read a located data set, through the cache of parsed data, or make a synthetic one.
+    """Read a data set through the cache of parsed data, or generate a synthetic one.
 
-    Without classes, a TU data set needs no file of them: where it has none, the class of each
-    graph is unknown (-1).
+    With `classes=False`, a TU data set may lack the file of classes; all classes are then unknown
+    (-1).
 
     Raises:
-        InputError: the files are not in a format that is read, or wrong (`DataError`).
+        InputError: the format is unknown, or the files contain mistakes (`DataError`).
     """
     if source.origin == Origin.SYNTHETIC:
         return generate(parse_synthetic(source.name))
@@ -167,10 +169,10 @@ def load_dataset(
 
 
 def refuse_overwriting(outputs: Sequence[Path], sources: Sequence[Source]) -> None:
-    """Make sure that no output is one of the files that are read.
+    """Refuse to write to a file that is being read.
 
     Raises:
-        InputError: one is.
+        InputError: an output is part of a source.
     """
     for output in outputs:
         place = output.resolve()
@@ -180,12 +182,12 @@ def refuse_overwriting(outputs: Sequence[Path], sources: Sequence[Source]) -> No
 
 
 def bundled_folder(name: str) -> Path:
-    """Where a bundled data set's files are."""
+    """The folder of a bundled data set."""
     return Path(str(files("ihgnn_cli.data") / "bundled" / name))
 
 
 def find_in_root(root: Path, name: str) -> Path | None:
-    """The zip, folder or JSON-lines file of this name in a data root.
+    """Find the zip, folder or JSON-lines file of this name in a data root.
 
     Raises:
         InputError: the data root cannot be read.
@@ -208,14 +210,14 @@ def _no_path(given: str) -> InputError:
 
 
 def _hides_a_name(path: Path, given: str, data_root: Path | None) -> bool:
-    """Whether a folder without a TU data set only happens to be called like a known one."""
+    """Whether a folder without a TU data set has the name of a known data set."""
     if not _is_name(given) or not path.is_dir() or is_tu_folder(path):
         return False
     return given in catalogue() or find_in_root(default_data_root(data_root), given) is not None
 
 
 def _existing(given: str) -> Path | None:
-    """The path if there is one; an empty text is none, and not the working directory."""
+    """The path if it exists; an empty text does not mean the working directory."""
     try:
         path = expanded(Path(given))
         return path if given and path.exists() else None
@@ -228,7 +230,7 @@ def _existing(given: str) -> Path | None:
 def _stem(path: Path) -> str:
     path = path.resolve()
     name = path.name if path.is_dir() else path.stem
-    return name.encode(errors="replace").decode()  # a name that can be printed
+    return name.encode(errors="replace").decode()  # printable
 
 
 def _read(source: Source, progress: Progress, classes: bool) -> GraphDataset:
@@ -250,8 +252,8 @@ def _read(source: Source, progress: Progress, classes: bool) -> GraphDataset:
         )
     tu = open_tu(path)
     with progress.task(f"Reading {tu.name}", sum(tu.parts.values())) as advance:
-        if not classes and "graph_labels" not in tu:  # never where others would find it
+        if not classes and "graph_labels" not in tu:  # not cached
             return read_tu(tu, advance, classes=False)
-        # A zip may hold several data sets, and its name says which is meant.
+        # A zip may hold several data sets; its name selects one.
         key = hashlib.sha256(f"{tu.name}\n{tu.digest()}".encode()).hexdigest()
         return cache.load_or_read(cache_root(), key, tu.name, lambda: read_tu(tu, advance))
