@@ -124,7 +124,7 @@ def locked(path: Path) -> Iterator[None]:
             stack.enter_context(_flock(path, "rb", wait=False))
         except BlockingIOError as error:
             raise InUseError(
-                f"Another process is at work in {path.parent}. Wait for it, or stop it."
+                f"Another process is using {path.parent}. Wait until it ends, or stop it."
             ) from error
         yield
 
@@ -239,5 +239,5 @@ def clock_of(folder: Path) -> float:
 def cannot_write(target: Path, error: OSError) -> IhgnnError:
     """The error for a path that cannot be written."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    remedy = "Make room, or choose another place." if full else "Choose another place."
+    remedy = "Free some space, or choose another path." if full else "Choose another path."
     return IhgnnError(f"Cannot write {target}: {error.strerror or error}. {remedy}")

@@ -48,10 +48,10 @@ class ReadingNotes:
         """The non-zero counts, in words."""
         counts = [
             (self.self_loops, "self-loop", "left out"),
-            (self.duplicate_edges, "duplicate edge", "merged (the first one counts)"),
+            (self.duplicate_edges, "duplicate edge", "merged (the first one is kept)"),
             (self.conflicting_duplicates, "duplicate", "disagreed in edge label or attributes"),
             (self.one_directional, "one-directional edge", "made undirected"),
-            (self.reordered_nodes, "node", "moved so that each graph's nodes stand together"),
+            (self.reordered_nodes, "node", "moved so that each graph's nodes are consecutive"),
         ]
         return [f"{counted(count, what)} {happened}" for count, what, happened in counts if count]
 

@@ -175,7 +175,7 @@ def _edge_index(name: str, index: int, item: Data, num_nodes: int) -> NDArray[np
         raise InputError(f"{name}: edge_index of graph {index} is not [2, E]. Transpose it?")
     if edges.size and (edges.min() < 0 or edges.max() >= num_nodes):
         raise InputError(
-            f"{name}: edge_index of graph {index} names a node that is not there "
+            f"{name}: edge_index of graph {index} names a node that does not exist "
             f"({num_nodes} nodes). Set num_nodes, or correct the edges."
         )
     return edges
@@ -210,7 +210,7 @@ def _stacked(
     for index, (row, count) in enumerate(zip(rows, expected, strict=True)):
         if row is None or len(row) != count:
             raise InputError(
-                f"{name}: {key} of graph {index} has not one row for each of {count}. "
+                f"{name}: {key} of graph {index} does not have {count} rows. "
                 "Give it to every graph, or to none."
             )
         blocks.append(row.detach().cpu().reshape(count, -1) if count else None)
@@ -305,5 +305,5 @@ def _named(positions: NDArray[np.integer], values: Sequence[Value] | None) -> Co
     if values is None:
         return vocabulary(positions)
     if positions.min() < 0 or positions.max() >= len(values):
-        raise InputError(f"{len(values)} values do not name position {positions.max()}. Give all.")
+        raise InputError(f"Position {positions.max()} has no value among {len(values)}. Give all.")
     return positions.astype(np.int32), tuple(values)

@@ -37,9 +37,9 @@ _PRINTED_DIGIT = 0.01
 
 MISPLACED_DEGREES = (
     "The paper's homophily of COLLAB, IMDB-BINARY and IMDB-MULTI does not follow from its own "
-    "equations. Its numbers come out when degrees are listed in the order in which networkx first "
-    "met the nodes, and then read as if in the order of node numbers, so that nodes carry other "
-    "nodes' degrees. The value shown here is the one of equations 1 and 2."
+    "equations. Its numbers result from listing degrees in the order in which networkx first saw "
+    "the nodes and reading them in the order of node numbers, which gives nodes the degrees of "
+    "other nodes. The value shown here follows equations 1 and 2."
 )
 
 

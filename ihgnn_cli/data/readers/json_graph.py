@@ -69,7 +69,7 @@ def parse_graph(line: str | bytes) -> JsonGraph:
         text = line if isinstance(line, str) else line.decode(json.detect_encoding(line))
         entry = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        raise GraphError(f"not JSON ({error}).", "Write one JSON object a line.") from None
+        raise GraphError(f"not JSON ({error}).", "Write one JSON object per line.") from None
     if not isinstance(entry, dict):
         raise GraphError("not a JSON object.", "Write {...} with node_labels and edges.")
     if not _can_be_repeated(entry.get("id")):
@@ -118,13 +118,13 @@ def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
     if len(found) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise GraphError(f"the key '{_shown(key)}' stands there twice.", "Keep one of them.")
+        raise GraphError(f"the key '{_shown(key)}' appears twice.", "Keep one of them.")
     return found
 
 
 def _no_number(name: str) -> None:
     """Refuse NaN and Infinity, which Python accepts but JSON does not have."""
-    raise GraphError(f"not JSON ({name} is no number of JSON).", "Use finite numbers.")
+    raise GraphError(f"not JSON ({name} is not a JSON number).", "Use finite numbers.")
 
 
 # Created once: json.loads would create one per line.
@@ -154,7 +154,7 @@ def _value(key: str, value: object) -> Value:
     if isinstance(value, bool) or not isinstance(value, int | str):
         raise GraphError(f"{key} {_as_json(value)}.", "Use an integer or a string.")
     if isinstance(value, str) and _shown(value) != value:
-        raise GraphError(f"{key} {_as_json(value)} holds half a character.", "Mend it.")
+        raise GraphError(f"{key} {_as_json(value)} holds an unpaired surrogate.", "Fix it.")
     return value
 
 
@@ -210,7 +210,7 @@ def _num_nodes(
     elif given is not None:
         count = given
         if count > MAX_BARE_NODES:
-            raise GraphError(f"num_nodes is {count}.", f"At most {MAX_BARE_NODES:,} are taken.")
+            raise GraphError(f"num_nodes is {count}.", f"At most {MAX_BARE_NODES:,} are accepted.")
     else:
         raise GraphError("no node_labels.", "Add them, or num_nodes for a graph without labels.")
     if given is not None and given != count:

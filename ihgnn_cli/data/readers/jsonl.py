@@ -43,7 +43,7 @@ def read_jsonl(path: Path, advance: Advance = silent) -> GraphDataset:
             except GraphError as error:
                 problems.add(number, error.message, error.remedy)
     if not collected.sizes and not problems:
-        problems.add(None, "no graphs in it.", "Write one JSON object a line.")
+        problems.add(None, "no graphs found.", "Write one JSON object per line.")
     if problems:
         raise DataError(problems.all())
     return build(collected.listed(path.stem))
@@ -84,7 +84,7 @@ class _Collected:
         self._same("edge_attributes", _width(graph.edge_attributes), bool(graph.edges))
         self.num_nodes += graph.num_nodes
         if self.num_nodes > np.iinfo(np.int32).max:
-            raise GraphError("more than 2**31 nodes up to here.", "Split the data set.")
+            raise GraphError("more than 2**31 nodes so far.", "Split the data set.")
         self.sizes.append(graph.num_nodes)
         self.edge_counts.append(len(graph.edges))
         self.edges += graph.edges

@@ -46,7 +46,7 @@ class ProblemList:
         if not self.unlisted:
             return self.found
         rest = f"{counted(self.unlisted, 'more problem')} like these."
-        remedy = "Mend those above first."
+        remedy = "Fix those above first."
         return [*self.found, Problem(self.file, None, rest, remedy, self.unlisted)]
 
     def __bool__(self) -> bool:

@@ -17,7 +17,7 @@ from ihgnn_cli.words import counted
 
 CHUNK_BYTES = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-NOT_TEXT = "not plain text (UTF-16, perhaps, or not a text file at all)."
+NOT_TEXT = "not plain text (perhaps UTF-16 or a binary file)."
 SAVE_AS_TEXT = "Save it as UTF-8."
 _INT32_DIGITS = 9
 _INT64_DIGITS = 18
@@ -121,8 +121,8 @@ class _Reader:
         if len(fields) != columns:
             self.problems.add(
                 self.line,
-                f"{counted(len(fields), 'value')} where {columns} belong.",
-                f"Write {counted(columns, 'value')} a line, with commas between them.",
+                f"{counted(len(fields), 'value')} instead of {columns}.",
+                f"Write {counted(columns, 'value')} per line, separated by commas.",
             )
             return [0] * columns
         row = []

@@ -85,7 +85,7 @@ class _Reading:
             if part not in self.files:
                 remedy = "Add it; docs/data.md describes the format."
                 if part == "graph_labels" and "graph_attributes" in self.files:
-                    remedy = "graph_attributes are for regression, and ihgnn classifies."
+                    remedy = "graph_attributes are for regression; ihgnn only classifies."
                 self._list(part).add(None, f"the file is missing in {self.files.path}.", remedy)
         if self.problems:
             self._check_other_parts()
@@ -127,7 +127,7 @@ class _Reading:
             return
         wrong = (indicator < 1) | (indicator > num_graphs)
         self._list("graph_indicator").add_rows(
-            wrong, f"no graph of this number among {num_graphs:,} graph labels.", _NUMBERING
+            wrong, f"no graph with this number among {num_graphs:,} graph labels.", _NUMBERING
         )
         if not self._list("graph_indicator"):
             self._list("graph_labels").add_rows(
@@ -142,12 +142,12 @@ class _Reading:
         if not len(indicator):
             found.add(None, "the file is empty.", "Give each node its graph.")
             return
-        found.add_rows(indicator < 1, "no number of a graph.", _NUMBERING)
+        found.add_rows(indicator < 1, "not a graph number.", _NUMBERING)
         if not found:
             numbers = np.unique(indicator)
             if len(numbers) < numbers[-1]:
                 missing = int(np.flatnonzero(numbers != np.arange(1, len(numbers) + 1))[0]) + 1
-                found.add(None, f"no node is of graph {missing}.", "Number graphs without gaps.")
+                found.add(None, f"graph {missing} has no nodes.", "Number graphs without gaps.")
 
     def _check_rows(self, tables: _Tables) -> None:
         num_nodes, num_edges = len(tables.graph_indicator), len(tables.edges)
@@ -162,7 +162,7 @@ class _Reading:
                     None,
                     f"{counted(len(table), 'line')} where {self.files.file_name(other)} "
                     f"has {expected:,}.",
-                    "Both need a line for the same things, in the same order.",
+                    "Both need one line per item, in the same order.",
                 )
 
     def _check_edges(self, tables: _Tables) -> None:
@@ -175,7 +175,7 @@ class _Reading:
         if found or (len(edges) and (edges.min() < 1 or edges.max() > num_nodes)):
             found.add_rows(
                 np.asarray(((edges < 1) | (edges > num_nodes)).any(axis=1)),
-                f"no node of this number among {num_nodes:,} lines of the graph indicator.",
+                f"no node with this number among {num_nodes:,} lines of the graph indicator.",
                 _NUMBERING,
             )
         if not self._list("graph_indicator"):

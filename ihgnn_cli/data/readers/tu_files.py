@@ -180,7 +180,7 @@ def _refuse_odd(path: Path, name: str, entries: Container[str], files: Collectio
     """Refuse what would be overlooked: a part that is not a file, or has a misspelt name."""
     parts = {f"{name}_{part}.txt" for part in PARTS}
     problems = [
-        Problem(str(path), None, f"{part} is there, but is no file.", "Put the file there.")
+        Problem(str(path), None, f"{part} exists but is not a file.", "Replace it with the file.")
         for part in sorted(parts)
         if part in entries and part not in files
     ]
@@ -188,9 +188,7 @@ def _refuse_odd(path: Path, name: str, entries: Container[str], files: Collectio
         meant = get_close_matches(file, parts - set(files), n=1, cutoff=_MISSPELT)
         if file.startswith(f"{name}_") and file not in parts and meant:
             remedy = f"Did you mean {meant[0]}? Rename it, or move it away."
-            problems.append(
-                Problem(str(path), None, f"{file} is not a part of the format.", remedy)
-            )
+            problems.append(Problem(str(path), None, f"{file} is not part of the format.", remedy))
     if problems:
         raise DataError(problems)
 
@@ -216,7 +214,7 @@ def _choose(path: Path, edge_lists: list[str]) -> str | None:
 
 
 def _refuse_unsafe(path: Path, members: list[zipfile.ZipInfo]) -> None:
-    remedy = "Do not trust this file; get it from its publisher again."
+    remedy = "Do not trust this file; download it again from its publisher."
     problems = []
     seen = set()
     for member in members:
@@ -225,7 +223,7 @@ def _refuse_unsafe(path: Path, members: list[zipfile.ZipInfo]) -> None:
             message = f"its member {member.filename!r} points outside the archive."
             problems.append(Problem(str(path), None, message, remedy))
         if name in seen:
-            message = f"its member {member.filename!r} stands there twice."
+            message = f"its member {member.filename!r} appears twice."
             problems.append(Problem(str(path), None, message, remedy))
         seen.add(name)
         if member.flag_bits & 1:
@@ -233,7 +231,7 @@ def _refuse_unsafe(path: Path, members: list[zipfile.ZipInfo]) -> None:
             problems.append(Problem(str(path), None, message, "Unpack it and give the folder."))
     total = sum(member.file_size for member in members)
     if total > HARMLESS_BYTES and total > MAX_COMPRESSION * path.stat().st_size:
-        message = f"it would unpack to {total / 2**30:,.1f} GiB, as only a zip bomb does."
+        message = f"it would unpack to {total / 2**30:,.1f} GiB, like a zip bomb."
         problems.append(Problem(str(path), None, message, remedy))
     if problems:
         raise DataError(problems)
@@ -243,7 +241,7 @@ def _no_edge_list(path: Path) -> Problem:
     return Problem(
         str(path),
         None,
-        "no TU data set in it (a file NAME_A.txt with the edges).",
+        "no TU data set found (no file NAME_A.txt with edges).",
         "Check the path; docs/data.md describes the format.",
     )
 
@@ -258,8 +256,8 @@ def _damaged(path: Path, error: Exception) -> Exception:
             Problem(
                 str(path),
                 None,
-                f"not a whole zip file ({reason}).",
-                "Delete it and fetch it again.",
+                f"not a complete zip file ({reason}).",
+                "Delete it and download it again.",
             )
         ]
     )

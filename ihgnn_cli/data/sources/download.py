@@ -92,9 +92,7 @@ def download(
         try:
             check_whole(temporary, name)
         except DataError as error:
-            _fail(
-                name, url, target, f"what the server sent is no good: {error.problems[0].message}"
-            )
+            _fail(name, url, target, f"the downloaded file is invalid: {error.problems[0].message}")
     return target
 
 
@@ -155,7 +153,7 @@ def check_whole(path: Path, name: str) -> None:
     Raises:
         DataError: it does not, or it is.
     """
-    remedy = "Delete the file and fetch it again."
+    remedy = "Delete the file and download it again."
     held = open_tu(path).name
     if held != name:
         raise DataError([Problem(str(path), None, f"it holds {held} instead of {name}.", remedy)])
@@ -171,5 +169,5 @@ def check_whole(path: Path, name: str) -> None:
 def _fail(name: str, url: str, target: Path, reason: str) -> NoReturn:
     raise DownloadError(
         f"Cannot download {name} from {url}: {reason.removesuffix('.')}.\n"
-        f"Fetch the file by other means and put it at {target}"
+        f"Download the file by hand and put it at {target}"
     )

@@ -123,7 +123,7 @@ def locate_by_name(
         raise InputError(f"No data set {given} here. Did you mean {' or '.join(similar)}?")
     if offline:
         raise DownloadError(
-            f"{given} is not on this machine, and --offline forbids to download it.\n"
+            f"{given} is not on this machine, and --offline forbids downloading it.\n"
             f"Put the file at {root / given}.zip"
         )
     try:

@@ -106,8 +106,8 @@ class SyntheticSpec:
         pairs = self.graphs * self.nodes[1] ** 2 // 2
         if pairs > _MAX_PAIRS:
             raise InputError(
-                f"{PREFIX} {self.graphs:,} graphs of {self.nodes[1]:,} nodes are too many to make "
-                "each time they are used. Use fewer graphs or nodes."
+                f"{PREFIX} {self.graphs:,} graphs of {self.nodes[1]:,} nodes take too long to "
+                "generate each time. Use fewer graphs or nodes."
             )
         least_degree = self._least_degree()
         if self.degree < least_degree:
@@ -219,7 +219,7 @@ def parse_synthetic(text: str) -> SyntheticSpec:
         if not equals or not value:
             raise InputError(f"{PREFIX} {name} has no value. Example: {EXAMPLE}")
         if name in values:
-            raise InputError(f"{PREFIX} {name} is named twice. Name it once.")
+            raise InputError(f"{PREFIX} {name} is given twice. Give it once.")
         values[name] = _PARSERS[name](name, value)
     return SyntheticSpec(**values)  # type: ignore[arg-type]
 

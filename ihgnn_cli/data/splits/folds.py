@@ -104,7 +104,7 @@ def inner_folds(
     rest = np.union1d(split.train, split.validation)
     if not 1 < inner <= len(rest):
         raise InputError(
-            f"{counted(len(rest), 'graph')} for training and validation cannot be cut into "
+            f"{counted(len(rest), 'graph')} for training and validation cannot be divided into "
             f"{counted(inner, 'inner fold')}. Use 1 to {len(rest)}."
         )
     parts = _dealt(graph_class[rest], inner, random_bits(seed))
@@ -216,7 +216,7 @@ def _positions(entry: object, key: str) -> NDArray[np.int64]:
 
 def _member(entry: object, key: str) -> list[Any]:
     if not isinstance(entry, dict):
-        raise InputError(f"{json.dumps(entry)[:40]} stands where an object belongs. Write {_FORM}.")
+        raise InputError(f"{json.dumps(entry)[:40]} is not an object. Write {_FORM}.")
     if not isinstance(entry.get(key), list):
         raise InputError(f"{key} is {'not a list' if key in entry else 'missing'}. Write {_FORM}.")
     return list(entry[key])
@@ -225,11 +225,11 @@ def _member(entry: object, key: str) -> list[Any]:
 def _read_json(path: Path) -> object:
     try:
         if path.is_dir():
-            raise InputError(f"{path} is a folder. Give a JSON file of folds.")
+            raise InputError(f"{path} is a folder. Give a JSON fold file.")
         content = path.read_bytes()
     except OSError as error:
         reason = error.strerror or error
-        raise InputError(f"Cannot read {path}: {reason}. Give a JSON file of folds.") from error
+        raise InputError(f"Cannot read {path}: {reason}. Give a JSON fold file.") from error
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:

@@ -40,7 +40,7 @@ def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
             return _from_file(path, numbers, dataset)
     raise InputError(
         f"No split '{text}', and no file of that name. Give {HOLDOUT}, fold:N (N from 0 to "
-        f"{PROTOCOL_FOLDS - 1}), or a file of folds as FILE, FILE:N or FILE:N:I."
+        f"{PROTOCOL_FOLDS - 1}), or a fold file as FILE, FILE:N or FILE:N:I."
     )
 
 

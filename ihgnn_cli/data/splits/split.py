@@ -93,8 +93,8 @@ def holdout(
     train = graphs - validation - test
     if train < 1:
         raise InputError(
-            f"{validation} to validate and {test} to test leave none of {graphs} graphs to train "
-            "on. Use smaller shares."
+            f"{validation} validation and {test} test graphs leave none of {graphs} graphs for "
+            "training. Use smaller shares."
         )
     return Split(*stratified(graph_class, (train, validation, test), random_bits(seed)))
 
@@ -106,7 +106,9 @@ def compact_json(content: object) -> str:
 
 def _part_size(name: str, share: float, graphs: int) -> int:
     if not 0 < share < 1:
-        raise InputError(f"The share {share:g} of {name} is not between 0 and 1. Use 0.1, say.")
+        raise InputError(
+            f"The share {share:g} of {name} is not between 0 and 1. Use a share such as 0.1."
+        )
     return max(1, round(share * graphs))
 
 
@@ -116,12 +118,12 @@ def _ascending(name: str, part: NDArray[np.int64]) -> NDArray[np.int64]:
         raise InputError(f"{name} is empty. Put at least one graph into each part.")
     whole = given.dtype.kind in "iu" and np.can_cast(given.dtype, np.int64)
     if given.ndim != 1 or not whole:
-        raise InputError(f"{name} is no list of 64-bit integers. Give the positions of graphs.")
+        raise InputError(f"{name} is not a list of 64-bit integers. Give the positions of graphs.")
     positions = np.sort(given.astype(np.int64))
     if positions[0] < 0:
         raise InputError(f"Graph {positions[0]} is in {name}. Graphs are counted from 0.")
     repeated = positions[1:][positions[1:] == positions[:-1]]
     if repeated.size:
-        raise InputError(f"Graph {repeated[0]} stands twice in {name}. Keep it once.")
+        raise InputError(f"Graph {repeated[0]} appears twice in {name}. Keep it once.")
     positions.flags.writeable = False
     return positions

@@ -235,12 +235,12 @@ REFUSED: dict[str, tuple[str | bytes | dict[str, Any], str, str]] = {
     ),
     "attribute NaN": (
         graph(node_attributes=[[float("nan")], [1], [1]]),
-        "not JSON (NaN is no number of JSON).",
+        "not JSON (NaN is not a JSON number).",
         "Use finite numbers.",
     ),
     "attribute infinite": (
         graph(edge_attributes=[[1], [float("-inf")]]),
-        "not JSON (-Infinity is no number of JSON).",
+        "not JSON (-Infinity is not a JSON number).",
         "Use finite numbers.",
     ),
     "id beyond 64 bits": (
@@ -250,7 +250,7 @@ REFUSED: dict[str, tuple[str | bytes | dict[str, Any], str, str]] = {
     ),
     "infinite id": (
         graph(id={"made": [float("inf")]}),
-        "not JSON (Infinity is no number of JSON).",
+        "not JSON (Infinity is not a JSON number).",
         "Use finite numbers.",
     ),
     "attribute beyond 32 bits": (
@@ -339,7 +339,7 @@ def test_what_is_not_json_is_told_with_its_line(read: Read, line: bytes) -> None
     [problem] = problems(read, graph(), line)
     assert (problem.file, problem.line) == ("set.jsonl", 2)
     assert problem.message.startswith("not JSON (")
-    assert problem.remedy.endswith("Write one JSON object a line.")
+    assert problem.remedy.endswith("Write one JSON object per line.")
 
 
 @pytest.mark.parametrize(
@@ -382,7 +382,7 @@ def test_all_wrong_lines_are_told_at_once_and_the_rest_counted(read: Read) -> No
 @pytest.mark.parametrize("lines", [(), ("", "  ")])
 def test_a_file_without_graphs(read: Read, lines: tuple[str, ...]) -> None:
     assert problems(read, *lines) == (
-        Problem("set.jsonl", None, "no graphs in it.", "Write one JSON object a line."),
+        Problem("set.jsonl", None, "no graphs found.", "Write one JSON object per line."),
     )
 
 
@@ -516,7 +516,7 @@ def test_any_graphs_come_back_the_same(folder: Path, graphs: list[dict[str, Any]
 
 
 def test_a_key_that_stands_twice_is_refused() -> None:
-    with pytest.raises(InputError, match="the key 'class' stands there twice"):
+    with pytest.raises(InputError, match="the key 'class' appears twice"):
         parse_graph('{"node_labels": [1], "edges": [], "class": 1, "class": 2}')
 
 

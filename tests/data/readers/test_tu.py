@@ -246,10 +246,10 @@ def test_every_byte_is_told_to_the_progress(write_tu: WriteTU) -> None:
 # What is refused.
 
 NUMBERING = "Node and graph numbers start at 1."
-SAME_ROWS = "Both need a line for the same things, in the same order."
-SAME_VALUES = "Write 2 values a line, with commas between them."
-NO_GRAPH = "no graph of this number among 2 graph labels."
-NO_NODE = "no node of this number among 5 lines of the graph indicator."
+SAME_ROWS = "Both need one line per item, in the same order."
+SAME_VALUES = "Write 2 values per line, separated by commas."
+NO_GRAPH = "no graph with this number among 2 graph labels."
+NO_NODE = "no node with this number among 5 lines of the graph indicator."
 CROSSING = ("the edge joins nodes of two graphs.", "Correct it, or the indicator.")
 NOT_FINITE = (
     "a value is NaN, infinite or beyond 32-bit floats.",
@@ -267,7 +267,7 @@ MISTAKES: list[tuple[str, str, int | None, str, str]] = [
     ("A", "1, 2\n-1, 2\n", 2, NO_NODE, NUMBERING),
     ("A", "1, 2\n2, 1\n3, 4\n", 3, *CROSSING),
     ("A", "1, 2\n2 one\n", 2, "'one' is not a whole number of at most 18 digits.", "Correct it."),
-    ("A", "1, 2, 1\n", 1, "3 values where 2 belong.", SAME_VALUES),
+    ("A", "1, 2, 1\n", 1, "3 values instead of 2.", SAME_VALUES),
     ("graph_indicator", "0\n1\n1\n2\n2\n", 1, NO_GRAPH, NUMBERING),
     ("graph_indicator", "1\n1\n1\n2\n3\n", 5, NO_GRAPH, NUMBERING),
     ("graph_indicator", "1\n1\n\n2\n2\n", 3, "the line is empty.", "Remove it or fill it."),
@@ -341,7 +341,7 @@ def test_a_regression_data_set_is_told_to_be_one(write_tu: WriteTU) -> None:
     folder = write_tu(A="1, 2\n", graph_indicator="1\n1\n", graph_attributes="0.5\n")
     [problem] = problems(folder)
     assert problem.file == "TINY_graph_labels.txt"
-    assert problem.remedy == "graph_attributes are for regression, and ihgnn classifies."
+    assert problem.remedy == "graph_attributes are for regression; ihgnn only classifies."
 
 
 def test_graph_attributes_beside_classes_do_no_harm(write_tu: WriteTU) -> None:
@@ -422,9 +422,9 @@ def test_classes_that_are_there_are_read_all_the_same(write_tu: WriteTU) -> None
 @pytest.mark.parametrize(
     ("indicator", "line", "message"),
     [
-        ("1\n0\n", 2, "no number of a graph."),
-        ("1\n3\n", None, "no node is of graph 2."),
-        ("2\n2\n", None, "no node is of graph 1."),
+        ("1\n0\n", 2, "not a graph number."),
+        ("1\n3\n", None, "graph 2 has no nodes."),
+        ("2\n2\n", None, "graph 1 has no nodes."),
         ("", None, "the file is empty."),
     ],
 )

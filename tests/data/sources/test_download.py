@@ -171,7 +171,7 @@ def failure(folder: Path, retry: RetryPolicy = QUICK) -> str:
 def expected(folder: Path, reason: str) -> str:
     return (
         f"Cannot download TINY from {download_url('TINY')}: {reason}.\n"
-        f"Fetch the file by other means and put it at {folder / 'TINY.zip'}"
+        f"Download the file by hand and put it at {folder / 'TINY.zip'}"
     )
 
 
@@ -347,7 +347,7 @@ def test_the_connection_of_a_refused_request_is_closed(
     assert [str(each.message) for each in told] == []
 
 
-NO_GOOD = "what the server sent is no good: "
+NO_GOOD = "the downloaded file is invalid: "
 
 
 @pytest.mark.parametrize(
