@@ -4,5 +4,5 @@ import logging
 
 __version__ = "0.1.0"
 
-# A library is silent unless its user listens; the command line does.
+# Libraries do not log unless the application configures it.
 logging.getLogger(__name__).addHandler(logging.NullHandler())

@@ -1,4 +1,4 @@
-"""What this installation is made of, for bug reports: also where half of it is broken."""
+"""Describe the installation for bug reports, even if parts of it are broken."""
 
 import platform
 from collections.abc import Callable
@@ -16,23 +16,23 @@ Found = TypeVar("Found")
 
 @dataclass(frozen=True)
 class Environment:
-    """Versions, devices and folders."""
+    """Versions, devices and folders of this installation."""
 
     ihgnn: str
     python: str
     platform: str
     packages: dict[str, str]
-    """Only those that are installed."""
+    """Versions of the installed packages."""
     cuda_devices: list[CudaDevice] | str
-    """Those that torch can use, or why torch does not start."""
+    """Devices that torch can use, or why torch cannot be imported."""
     onnx_providers: dict[str, bool] | str
-    """By name, whether the provider really loads, or why onnxruntime does not start."""
+    """Whether each provider loads, or why onnxruntime cannot be imported."""
     data_root: str
     cache: str
 
 
 def describe_environment() -> Environment:
-    """Look around."""
+    """Collect the description."""
     return Environment(
         ihgnn=__version__,
         python=f"{platform.python_implementation()} {platform.python_version()}",
@@ -46,7 +46,7 @@ def describe_environment() -> Environment:
 
 
 def _or_reason(look: Callable[[], Found]) -> Found | str:
-    """What a broken installation says is what the report is for."""
+    """The result, or the error of a broken installation as text."""
     try:
         return look()
     except (ImportError, OSError, RuntimeError, AttributeError) as error:

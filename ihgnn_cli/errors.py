@@ -1,7 +1,7 @@
-"""What can go wrong for a user, one type per kind of mistake.
+"""Errors that a user can cause and fix.
 
-Every message says what was wrong and what to do. The command line shows it in
-one or two lines and leaves with `exit_code`; the library only raises.
+Every message says what is wrong and what to do. The command line shows it in one or two lines and
+exits with `exit_code`; the library only raises.
 """
 
 from collections.abc import Sequence
@@ -11,23 +11,23 @@ from ihgnn_cli.words import counted
 
 
 class IhgnnError(Exception):
-    """Something failed for a reason that the user can understand and act on."""
+    """Base class: something failed for a reason that the user can act on."""
 
     exit_code = 1
 
 
 class InputError(IhgnnError):
-    """The user asked for something that cannot be: a name, a path, an option, a file's content."""
+    """The input is wrong: a name, a path, an option, or the content of a file."""
 
     exit_code = 2
 
 
 class InUseError(InputError):
-    """What was asked for belongs to another process at the moment."""
+    """Another process is using the resource."""
 
 
 class DownloadError(IhgnnError):
-    """A data set could not be fetched from the network."""
+    """A data set could not be downloaded."""
 
 
 class NotOnServerError(DownloadError):
@@ -35,20 +35,20 @@ class NotOnServerError(DownloadError):
 
 
 def retold(error: IhgnnError, text: str) -> IhgnnError:
-    """An error with the same exit code and another text."""
+    """An error with the same exit code and a new text."""
     return InputError(text) if isinstance(error, InputError) else IhgnnError(text)
 
 
 @dataclass(frozen=True)
 class Problem:
-    """One mistake in a data file: where it is, what it is, and how to mend it."""
+    """One mistake in a data file: where it is, what it is, and how to fix it."""
 
     file: str
     line: int | None
     message: str
     remedy: str
     count: int = 1
-    """How many mistakes this stands for."""
+    """Number of mistakes that this entry represents."""
 
     @property
     def where(self) -> str:
@@ -60,7 +60,7 @@ class Problem:
 
 
 class DataError(InputError):
-    """A data set's files are wrong; `problems` holds every mistake that was found, never none."""
+    """The files of a data set are wrong; `problems` holds every mistake found (at least one)."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
@@ -72,5 +72,5 @@ class DataError(InputError):
 
     @property
     def count(self) -> int:
-        """How many mistakes there are, also those that are not told one by one."""
+        """Number of mistakes, including those that are not listed individually."""
         return sum(problem.count for problem in self.problems)

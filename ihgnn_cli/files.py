@@ -1,4 +1,4 @@
-"""The one place that writes files: whole or not at all."""
+"""Atomic file writes and locks."""
 
 import errno
 import os
@@ -10,26 +10,26 @@ from pathlib import Path
 
 from ihgnn_cli.errors import IhgnnError, InputError, InUseError
 
-# What a write can meet half-way through, as opposed to errors of whatever is being written.
+# Errors of the disk during a write, as opposed to errors of the code that writes.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
-# A lock file of this age, in seconds, was left behind: nobody works for that long under it.
-_LEFT_BEHIND = 30
+# Age in seconds at which a lock file counts as stale; no lock is held that long.
+_STALE_AFTER = 30
 
 
 @contextmanager
 def written_whole(target: Path, *, durable: bool = False) -> Iterator[Path]:
-    """Give a temporary path beside `target` to write to, and move it to `target` at the end.
+    """Yield a temporary path beside `target`, and move it to `target` at the end.
 
-    The move is atomic, so a reader sees the old file or the new one and never a part; when the
-    block fails, `target` is untouched and the temporary file is gone. Two writers may race: the
-    last one wins. A link is followed, and an old file's permissions stay. What is no ordinary
-    file (a pipe, a device) is written to as it is. A durable file is on the disk before it has its
-    name, so that it outlives a power cut.
+    The move is atomic: a reader sees the old file or the new one, never a part. If the block fails,
+    `target` is unchanged and the temporary file is removed. If two processes write, the last one
+    wins. Links are followed, and the permissions of an old file are kept. Anything that is not an
+    ordinary file (a pipe, a device) is written to directly. `durable` flushes the file to disk
+    before the move, so that it survives a power failure.
 
     Raises:
         InputError: the target is a folder.
-        IhgnnError: the folder cannot be made or written, or the disk is full.
+        IhgnnError: the folder cannot be created or written, or the disk is full.
     """
     _refuse_folder(target)
     if target.exists() and not target.is_file():
@@ -41,7 +41,7 @@ def written_whole(target: Path, *, durable: bool = False) -> Iterator[Path]:
             raise cannot_write(target, error) from error
         return
     target = target.resolve()
-    # The suffix stays last, because writers such as matplotlib choose the format by it.
+    # Keep the suffix last: matplotlib and others choose the format by it.
     unique = f".{target.stem[:100]}-{os.getpid()}-{secrets.token_hex(4)}.part{target.suffix}"
     temporary = target.parent / unique
     try:
@@ -71,13 +71,11 @@ def written_whole(target: Path, *, durable: bool = False) -> Iterator[Path]:
 
 
 def check_place(target: Path) -> None:
-    """Refuse a place that `written_whole` could not write to, before the work that it is for.
-
-    Nothing is made or written: that the disk is full shows only later.
+    """Check before long work that `written_whole` can write to a path; writes nothing.
 
     Raises:
         InputError: the target is a folder.
-        IhgnnError: its folder cannot be made or written.
+        IhgnnError: its folder cannot be created or written.
     """
     try:
         _refuse_folder(target)
@@ -89,9 +87,9 @@ def check_place(target: Path) -> None:
 
 
 def _obstacle(target: Path) -> int | None:
-    """The system's number for what is in the way of a file, where something is."""
+    """The error number of what prevents writing a file, if anything."""
     if target.exists() and not target.is_file():
-        return None  # a pipe or a device, which is written to as it is
+        return None  # a pipe or a device
     folder = target.resolve().parent
     while not folder.exists():
         folder = folder.parent
@@ -106,7 +104,7 @@ def _refuse_folder(target: Path) -> None:
 
 
 def remove_parts(folder: Path) -> None:
-    """Remove what `written_whole` left in a folder when its process was killed."""
+    """Remove temporary files that killed processes left in a folder."""
     for part in folder.glob(".*.part*"):
         with suppress(OSError):
             part.unlink()
@@ -114,38 +112,37 @@ def remove_parts(folder: Path) -> None:
 
 @contextmanager
 def locked(path: Path) -> Iterator[None]:
-    """Keep other processes of this program out of what the file stands for, until the block ends.
+    """Hold a lock on an existing file during the block, without waiting for it.
 
-    The lock goes with the process, however it ends. Where the system or the file system has no
-    such locks, there is none.
+    The lock ends with the process. Windows and file systems without locks are not protected.
 
     Raises:
-        InUseError: another process has it.
+        InUseError: another process holds the lock.
     """
     with ExitStack() as stack:
         try:
             stack.enter_context(_flock(path, "rb", wait=False))
         except BlockingIOError as error:
             raise InUseError(
-                f"Another process is at work in {path.parent}. Wait for it, or stop it."
+                f"Another process is using {path.parent}. Wait until it ends, or stop it."
             ) from error
         yield
 
 
 @contextmanager
 def exclusive(path: Path) -> Iterator[None]:
-    """Wait until no other process or thread is in such a block of the same file, then enter it.
+    """Hold an exclusive lock on a file during the block; wait for other processes and threads.
 
-    The file is made where missing, and stays. Blocks are to be short: where the system or the
-    file system has no locks, a file beside it stands for the lock, and one that is half a minute
-    old counts as left behind by a process that was killed.
+    The file is created if missing, and kept. Keep blocks short: without system locks (Windows, some
+    file systems), a second file serves as the lock, and is considered stale after half a minute.
+    (`filelock` does neither for ENOLCK, which NFS gives, nor for processes on other machines.)
 
     Raises:
         IhgnnError: the folder cannot be written.
     """
     with ExitStack() as stack:
         try:
-            # Open for writing, because NFS gives no exclusive lock otherwise.
+            # Open for writing: NFS requires it for an exclusive lock.
             if not stack.enter_context(_flock(path, "ab", wait=True)):
                 stack.enter_context(_lock_file(path))
         except OSError as error:
@@ -155,7 +152,7 @@ def exclusive(path: Path) -> Iterator[None]:
 
 @contextmanager
 def _flock(path: Path, mode: str, *, wait: bool) -> Iterator[bool]:
-    """Hold the system's lock on a file, which goes with the process; false if it has none."""
+    """Hold the system's lock on a file; yields false if there are no locks."""
     try:
         import fcntl
     except ImportError:  # Windows
@@ -174,14 +171,14 @@ def _flock(path: Path, mode: str, *, wait: bool) -> Iterator[bool]:
 
 @contextmanager
 def _lock_file(path: Path) -> Iterator[None]:
-    """Hold a lock that is a file beside `path`, which only one process can make."""
+    """Hold a lock by creating a file beside `path`, which only one process can do."""
     lock = path.with_name(f"{path.name}.held")
     pause = 0.001
-    while (mine := _made(lock)) is None:
-        if _left_behind(lock):
-            # One at a time, so that nobody removes the new lock of who was faster.
+    while (mine := _created(lock)) is None:
+        if _is_stale(lock):
+            # One at a time, so that no process removes the new lock of a faster one.
             with _lock_file(lock):
-                if _left_behind(lock):
+                if _is_stale(lock):
                     lock.unlink(missing_ok=True)
         else:
             time.sleep(pause)
@@ -190,12 +187,14 @@ def _lock_file(path: Path) -> Iterator[None]:
         yield
     finally:
         with suppress(OSError):
-            if _identity(lock.stat()) == mine:  # else it took too long, and another has it
+            if (
+                _identity(lock.stat()) == mine
+            ):  # otherwise it became stale, and another process holds it
                 lock.unlink()
 
 
-def _made(lock: Path) -> tuple[int, int] | None:
-    """The identity of the file if it was made just now, and nothing if it was there."""
+def _created(lock: Path) -> tuple[int, int] | None:
+    """Create the file and return its identity; `None` if it exists."""
     try:
         descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
     except FileExistsError:
@@ -207,21 +206,21 @@ def _made(lock: Path) -> tuple[int, int] | None:
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
-    return status.st_ino, status.st_mtime_ns  # the number alone is soon given to another file
+    return status.st_ino, status.st_mtime_ns  # inode numbers are reused
 
 
-def _left_behind(lock: Path) -> bool:
+def _is_stale(lock: Path) -> bool:
     try:
         touched = lock.stat().st_mtime
     except FileNotFoundError:
         return False
-    return clock_of(lock.parent) - touched > _LEFT_BEHIND
+    return clock_of(lock.parent) - touched > _STALE_AFTER
 
 
 def clock_of(folder: Path) -> float:
-    """The time by the clock of a folder's file system, to compare with its files' times.
+    """The current time of a folder's file system, to compare with the times of its files.
 
-    The clocks of the machines that share the folder need not agree.
+    The clocks of machines that share the folder may differ.
 
     Raises:
         IhgnnError: the folder cannot be written.
@@ -238,7 +237,7 @@ def clock_of(folder: Path) -> float:
 
 
 def cannot_write(target: Path, error: OSError) -> IhgnnError:
-    """What to tell the user of a place that cannot be written."""
+    """The error for a path that cannot be written."""
     full = error.errno in (errno.ENOSPC, errno.EDQUOT)
-    remedy = "Make room, or choose another place." if full else "Choose another place."
+    remedy = "Free some space, or choose another path." if full else "Choose another path."
     return IhgnnError(f"Cannot write {target}: {error.strerror or error}. {remedy}")

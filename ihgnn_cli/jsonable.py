@@ -1,4 +1,4 @@
-"""Values as JSON knows them."""
+"""Convert values to JSON types."""
 
 import math
 from enum import Enum
@@ -6,7 +6,7 @@ from pathlib import Path
 
 
 def jsonable(value: object) -> object:
-    """The value with lists, texts and numbers only; NaN and infinity become null."""
+    """Convert enums, paths and tuples; NaN and infinity become null."""
     if isinstance(value, dict):
         return {str(key): jsonable(each) for key, each in value.items()}
     if isinstance(value, list | tuple):

@@ -1,22 +1,22 @@
-"""How long work tells of its progress, without knowing who watches."""
+"""Progress reporting for long tasks, independent of the display."""
 
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from typing import Protocol
 
 Advance = Callable[[int], None]
-"""Told how many units were done since it was last told."""
+"""Called with the number of units done since the last call."""
 
 
 class Progress(Protocol):
-    """A display of tasks; the command line has one, the library only calls it."""
+    """A progress display; the command line implements it, the library calls it."""
 
     def task(self, description: str, total: int | None) -> AbstractContextManager[Advance]:
-        """Show a task of `total` bytes (`None`: not known) until the block ends."""
+        """Show a task of `total` bytes (`None`: unknown) until the block ends."""
 
 
 def silent(_: int) -> None:
-    """An `Advance` that nobody watches."""
+    """An `Advance` that does nothing."""
 
 
 class NoProgress:

@@ -1,8 +1,7 @@
-"""Dataclasses whose values are checked, and turned into their declared type, on creation.
+"""Dataclasses that check and convert their values on creation.
 
-A choice can be given as its text (`variant="no-concat"`) or as the enum member, a number as any
-number that means the same. Everything else is refused, so that no spelling silently builds
-something other than what was asked for.
+A choice can be given as text (`variant="no-concat"`) or as an enum member, and a number as any
+equal number. Everything else is refused.
 """
 
 from dataclasses import dataclass, fields
@@ -12,15 +11,15 @@ from typing import Any, get_args, get_type_hints
 
 from ihgnn_cli.errors import InputError
 
-_LARGEST = 10**300  # safely a float, and short enough to be shown
+_LARGEST = 10**300  # fits in a float, and is short enough to display
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Base class of all settings: fields of type int, float, bool, str or a StrEnum are checked.
+    """Base class of settings: checks fields of type int, float, bool, str or StrEnum.
 
-    A subclass with ranges of its own checks them in `__post_init__`, after calling this one.
+    A subclass checks its own ranges in `__post_init__`, after calling this one.
 
     Raises:
         InputError: a value is not of its field's type.
@@ -38,17 +37,17 @@ def field_types(settings: type[Any]) -> dict[str, Any]:
 
 
 def checked(name: str, value: Any, kind: type) -> Any:
-    """The value as the type of its setting.
+    """Convert a value to the type of its setting.
 
     Raises:
-        InputError: it is not one.
+        InputError: it has another type.
     """
     if NoneType in get_args(kind):
         if value is None:
             return None
         kind = next(each for each in get_args(kind) if each is not NoneType)
     if hasattr(value, "item") and not getattr(value, "shape", ()):
-        value = value.item()  # a number of NumPy or torch
+        value = value.item()  # a NumPy or torch scalar
     if isinstance(kind, type) and issubclass(kind, StrEnum):
         try:
             return kind(value)

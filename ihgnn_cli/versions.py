@@ -1,4 +1,4 @@
-"""The versions that results depend on: for bug reports and provenance."""
+"""Versions of the packages that results depend on, for bug reports and provenance."""
 
 from importlib.metadata import PackageNotFoundError, version
 
@@ -20,7 +20,7 @@ PACKAGES = (
 
 
 def package_versions() -> dict[str, str]:
-    """By package, only those that are installed."""
+    """The version of each installed package."""
     found = {}
     for package in PACKAGES:
         try:

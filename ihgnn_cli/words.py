@@ -1,8 +1,8 @@
-"""Small help with sentences."""
+"""Helpers for messages."""
 
 import re
 
-# An address with a name and a password; a path that was made of one has lost a stroke.
+# A URL with name and password; one slash is enough, as pathlib merges them.
 _CREDENTIALS = re.compile(r"(?i)(\b[a-z][a-z0-9+.-]*:/{1,2}[^:\s/]*):\S*@")
 _QUERY = re.compile(r"(?i)([?&][^=&\s]*(?:pass|pwd|secret|token)[^=&\s]*=)[^&\s]+")
 
@@ -20,5 +20,5 @@ def file_size(count: float) -> str:
 
 
 def without_passwords(text: str) -> str:
-    """The text with passwords in addresses (`scheme://name:password@host`) hidden."""
+    """Hide passwords in URLs (`scheme://name:password@host`)."""
     return _QUERY.sub(r"\1***", _CREDENTIALS.sub(r"\1:***@", text))

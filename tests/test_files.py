@@ -20,7 +20,7 @@ from ihgnn_cli.files import (
     written_whole,
 )
 
-ADVICE = "Choose another place."
+ADVICE = "Choose another path."
 NO_SPACE = os.strerror(errno.ENOSPC)
 
 
@@ -106,7 +106,7 @@ def test_a_full_disk_is_told_in_one_line_and_leaves_the_old_file(tmp_path: Path)
         write_half(target, OSError(errno.ENOSPC, NO_SPACE))
     assert (
         str(caught.value)
-        == f"Cannot write {target}: {NO_SPACE}. Make room, or choose another place."
+        == f"Cannot write {target}: {NO_SPACE}. Free some space, or choose another path."
     )
     assert names(tmp_path) == ["result.txt"]
     assert target.read_text() == "old"
@@ -390,7 +390,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_any_work(
         check_place(tmp_path)
     (tmp_path / "file").touch()
     for name in ("file/a.png", "file/new/a.png"):
-        with pytest.raises(IhgnnError, match=r"a\.png: Not a directory\. Choose another place"):
+        with pytest.raises(IhgnnError, match=r"a\.png: Not a directory\. Choose another path"):
             check_place(tmp_path / name)
     monkeypatch.setattr(os, "access", lambda *_: False)
     for name in ("a.png", "new/a.png"):

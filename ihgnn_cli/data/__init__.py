@@ -1,4 +1,4 @@
-"""Graph data sets: where they come from, how they are read, and the columns they become."""
+"""Graph data sets: sources, readers, columns, splits and batches."""
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features, node_features

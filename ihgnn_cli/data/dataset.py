@@ -1,4 +1,4 @@
-"""`GraphDataset`: a set of labelled graphs as a handful of contiguous columns."""
+"""`GraphDataset`: labelled graphs as a few contiguous columns."""
 
 import hashlib
 import json
@@ -15,7 +15,7 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.words import counted
 
 Value = int | str
-"""A node label, edge label or class as the data set's author wrote it."""
+"""A node label, edge label or class as written in the data."""
 
 Column = TypeVar("Column", NDArray[np.int32] | None, NDArray[np.float32] | None)
 
@@ -31,50 +31,50 @@ class LabelSource(StrEnum):
 
 @dataclass(frozen=True)
 class ReadingNotes:
-    """What reading changed so that the graphs are simple and undirected, each as a count."""
+    """How many changes made the graphs simple and undirected."""
 
     self_loops: int = 0
-    """Edges from a node to itself: left out."""
+    """Edges from a node to itself (left out)."""
     duplicate_edges: int = 0
-    """Repeated edge lines: merged, the first one kept."""
+    """Repeated edge lines (the first one is kept)."""
     conflicting_duplicates: int = 0
-    """Of those, the ones whose edge label or attributes differ from the first."""
+    """Repeated edges whose label or attributes differ from the first."""
     one_directional: int = 0
-    """Edges listed in one direction only: the other direction was added."""
+    """Edges listed in one direction only (the other one was added)."""
     reordered_nodes: int = 0
-    """Nodes moved because the nodes of a graph did not stand together."""
+    """Nodes moved because the nodes of a graph were not consecutive."""
 
     def sentences(self) -> list[str]:
         """The non-zero counts, in words."""
-        told = [
+        counts = [
             (self.self_loops, "self-loop", "left out"),
-            (self.duplicate_edges, "duplicate edge", "merged (the first one counts)"),
+            (self.duplicate_edges, "duplicate edge", "merged (the first one is kept)"),
             (self.conflicting_duplicates, "duplicate", "disagreed in edge label or attributes"),
             (self.one_directional, "one-directional edge", "made undirected"),
-            (self.reordered_nodes, "node", "moved so that each graph's nodes stand together"),
+            (self.reordered_nodes, "node", "moved so that each graph's nodes are consecutive"),
         ]
-        return [f"{counted(count, what)} {happened}" for count, what, happened in told if count]
+        return [f"{counted(count, what)} {happened}" for count, what, happened in counts if count]
 
 
 @dataclass(frozen=True, eq=False)
 class GraphDataset:
-    """Graphs as columns; G graphs, N nodes and E directed edges (each edge twice) in all.
+    """Graphs as columns: G graphs, N nodes and E directed edges (each edge in both directions).
 
-    Nodes are numbered through the whole data set, a graph's nodes stand together, and so the
-    graphs form one block-diagonal adjacency matrix, kept in compressed rows: the neighbours of
-    node v are `neighbors[neighbor_ptr[v]:neighbor_ptr[v + 1]]`, ascending. There are no
-    self-loops and no duplicates, and u is a neighbour of v where v is one of u.
+    Nodes are numbered across the whole data set, and the nodes of a graph are consecutive. So the
+    graphs form one block-diagonal adjacency matrix, stored as compressed rows: the neighbours of
+    node v are `neighbors[neighbor_ptr[v]:neighbor_ptr[v + 1]]`, ascending. The matrix is symmetric,
+    without self-loops or duplicates.
 
-    Labels and classes are positions in `label_values` and `class_values`, which keep what the
-    author wrote. Columns are read-only NumPy arrays, so that looking at data needs no torch.
+    Labels and classes are positions in `label_values` and `class_values`. Columns are read-only
+    NumPy arrays, so that looking at data does not need torch.
 
     Raises:
-        InputError: there is no graph, or a graph has no nodes.
+        InputError: there are no graphs, or a graph has no nodes.
     """
 
     name: str
     node_ptr: NDArray[np.int64]
-    """[G + 1] graph g has the nodes node_ptr[g] up to node_ptr[g + 1]."""
+    """[G + 1] graph g has the nodes node_ptr[g] to node_ptr[g + 1] - 1."""
     neighbor_ptr: NDArray[np.int64]
     """[N + 1]"""
     neighbors: NDArray[np.int32]
@@ -114,12 +114,12 @@ class GraphDataset:
 
     @property
     def num_nodes(self) -> int:
-        """N, the nodes of all graphs."""
+        """N, the number of nodes of all graphs."""
         return len(self.node_label)
 
     @property
     def num_edges(self) -> int:
-        """Undirected edges of all graphs, each counted once."""
+        """Number of undirected edges of all graphs."""
         return len(self.neighbors) // 2
 
     @property
@@ -134,7 +134,7 @@ class GraphDataset:
 
     @property
     def edge_ptr(self) -> NDArray[np.int64]:
-        """[G + 1] graph g has the directed edges edge_ptr[g] up to edge_ptr[g + 1]."""
+        """[G + 1] graph g has the directed edges edge_ptr[g] to edge_ptr[g + 1] - 1."""
         return self.neighbor_ptr[self.node_ptr]
 
     @property
@@ -148,13 +148,13 @@ class GraphDataset:
         return np.stack([source, self.neighbors.astype(np.int64)])
 
     def columns(self) -> dict[str, NDArray[np.generic]]:
-        """The arrays by name, absent ones left out."""
+        """The arrays by name, without absent ones."""
         found = {each.name: getattr(self, each.name) for each in fields(self)}
         return {name: value for name, value in found.items() if isinstance(value, np.ndarray)}
 
     @cached_property
     def fingerprint(self) -> str:
-        """SHA-256 of the content (not of the name): the same graphs, however they were packed."""
+        """SHA-256 of the content, without the name; independent of the file format."""
         digest = hashlib.sha256()
         vocabularies = [self.label_values, self.edge_label_values, self.class_values]
         digest.update(json.dumps([vocabularies, self.label_source]).encode())
@@ -169,9 +169,9 @@ class GraphDataset:
         return replace(self, node_label=label, label_values=values, label_source=LabelSource.DEGREE)
 
     def select(self, graphs: Sequence[int] | NDArray[np.integer]) -> "GraphDataset":
-        """The graphs at these positions (as NumPy has it: negative ones, masks), in this order.
+        """The graphs at these positions, in this order; NumPy indexing (negative numbers, masks).
 
-        Vocabularies stay as they are; the reading notes, which speak of the whole, do not.
+        Vocabularies are kept; the reading notes, which describe the whole data set, are not.
         """
         chosen = np.arange(len(self))[np.asarray(graphs) if len(graphs) else slice(0)]
         nodes, node_ptr = ranges(self.node_ptr, chosen)
@@ -196,11 +196,10 @@ class GraphDataset:
 def graph_digests(
     dataset: GraphDataset, graphs: NDArray[np.int64], *, attributes: bool = False
 ) -> list[str]:
-    """For each graph a short hash of its labels and edges, in the order of its nodes.
+    """A short hash of the labels and edges of each graph, which depends on the order of nodes.
 
-    Labels count by what the author wrote, so that the same graph has the same hash in a part of a
-    data set, in another file, or with another vocabulary. The class does not count; node
-    attributes do on request.
+    The hash uses label values rather than positions, so that it does not depend on the rest of the
+    data set. It ignores the class, and node attributes unless requested.
     """
     value = [_number(str(each).encode()) for each in dataset.label_values]
     label = np.array(value, dtype=np.uint64)[dataset.node_label]
@@ -223,13 +222,13 @@ def _number(text: bytes) -> int:
 
 
 def vocabulary(values: NDArray[np.generic]) -> tuple[NDArray[np.int32], tuple[Value, ...]]:
-    """The position of each value among the distinct ones, and those in ascending order."""
+    """The position of each value in the vocabulary, and the vocabulary in ascending order."""
     distinct, position = np.unique(values, return_inverse=True)
     return position.astype(np.int32), tuple(distinct.tolist())
 
 
 def offsets(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Where each of the ranges of these sizes starts, and at last where they all end."""
+    """The start of each of the consecutive ranges of these sizes, and the end of the last."""
     starts = np.zeros(len(sizes) + 1, dtype=np.int64)
     np.cumsum(sizes, out=starts[1:])
     return starts
@@ -238,7 +237,7 @@ def offsets(sizes: NDArray[np.integer]) -> NDArray[np.int64]:
 def ranges(
     ptr: NDArray[np.int64], chosen: NDArray[np.int64]
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """The members of the chosen ranges one after the other, and the offsets of the new ranges."""
+    """The members of the chosen ranges, concatenated, and the offsets of the new ranges."""
     new_ptr = offsets((ptr[1:] - ptr[:-1])[chosen])
     members = np.arange(new_ptr[-1]) + np.repeat(ptr[chosen] - new_ptr[:-1], np.diff(new_ptr))
     return members, new_ptr

@@ -1,4 +1,4 @@
-"""What a model sees of a node: its label, its attributes, or both."""
+"""Node features: labels, attributes, or both."""
 
 from enum import StrEnum
 
@@ -19,12 +19,12 @@ class Features(StrEnum):
 
 
 def node_features(dataset: GraphDataset, kind: Features = Features.LABELS) -> NDArray[np.float32]:
-    """[N, d] attributes as they are, then the label one-hot over `label_values`.
+    """[N, d] attributes followed by one-hot labels, in the order of torch-geometric.
 
-    The order is torch-geometric's. Dense: for looking at and for exchange; models look labels up.
+    For inspection and exchange; models use embedding lookups instead.
 
     Raises:
-        InputError: attributes are asked for, and the data set has none.
+        InputError: attributes are requested, but the data set has none.
     """
     kind = checked("features", kind, Features)
     blocks = []
@@ -40,7 +40,7 @@ def node_features(dataset: GraphDataset, kind: Features = Features.LABELS) -> ND
 
 
 def one_hot(positions: NDArray[np.int32], width: int) -> NDArray[np.float32]:
-    """[rows, width] with a 1 at each row's position."""
+    """[rows, width] one-hot rows."""
     rows = np.zeros((len(positions), width), dtype=np.float32)
     rows[np.arange(len(positions)), positions] = 1
     return rows

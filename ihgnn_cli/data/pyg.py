@@ -1,4 +1,4 @@
-"""torch-geometric's graphs in and out; the only file of the data layer that needs torch."""
+"""Convert graphs from and to torch-geometric."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
@@ -18,17 +18,17 @@ from ihgnn_cli.settings import checked
 
 
 class FeatureColumns(StrEnum):
-    """How to understand a matrix of node or edge features."""
+    """How to interpret a matrix of node or edge features."""
 
     AUTO = "auto"
-    """Labels if every row is one-hot or a single integer, else attributes."""
+    """Labels if every row is one-hot or a single integer, otherwise attributes."""
     LABELS = "labels"
     """One-hot rows or a single integer column; anything else is an error."""
     ATTRIBUTES = "attributes"
 
 
 class PygGraphs(list[Data]):
-    """A list of graphs that remembers what positions stand for, so that nothing is lost."""
+    """A list of graphs with their vocabularies, so that `from_pyg` can restore the data set."""
 
     def __init__(self, graphs: Iterable[Data], dataset: GraphDataset, features: Features | None):
         super().__init__(graphs)
@@ -50,15 +50,15 @@ def from_pyg(
     node_columns: FeatureColumns = FeatureColumns.AUTO,
     edge_columns: FeatureColumns = FeatureColumns.AUTO,
 ) -> GraphDataset:
-    """Make a `GraphDataset` of torch-geometric graphs: a data set, or any list of `Data`.
+    """Make a `GraphDataset` from a torch-geometric data set or list of `Data`.
 
     Each graph needs `edge_index` and `y` (one class). `x` becomes node labels or attributes, and
-    `edge_attr` edge labels or attributes, as `FeatureColumns` says; where the data set tells how
-    many leading columns are attributes (`num_node_attributes`, as `TUDataset` does), the rest is
-    labels. Without labels, the degree is the label. (A single column of ones is one label.)
+    `edge_attr` becomes edge labels or attributes, according to `FeatureColumns`. If the data set
+    says how many leading columns are attributes (`num_node_attributes`, as `TUDataset` does), the
+    rest are labels. Without labels, degrees are used. (A single column of ones is one label.)
 
     Raises:
-        InputError: there are no graphs, or one lacks what is needed; says which.
+        InputError: there are no graphs, or a graph is incomplete; says which.
     """
     if isinstance(graphs, Data):
         raise InputError("from_pyg takes a list of graphs or a data set. Give [graph].")
@@ -72,14 +72,14 @@ def from_pyg(
     pairs = np.concatenate(
         [each + start for each, start in zip(edges, starts, strict=True)], axis=1
     )
-    node_attributes, node_labels = _understood(
+    node_attributes, node_labels = _interpreted(
         _stacked(name, items, "x", sizes),
         _attribute_columns(graphs, "node", items[0].get("x")),
         node_columns,
         getattr(graphs, "label_values", None),
         joint=_are_labels(graphs, "node"),
     )
-    edge_attributes, edge_labels = _understood(
+    edge_attributes, edge_labels = _interpreted(
         _stacked(name, items, "edge_attr", [each.shape[1] for each in edges]),
         _attribute_columns(graphs, "edge", items[0].get("edge_attr")),
         edge_columns,
@@ -104,7 +104,7 @@ def from_pyg(
 
 
 def _with_known_degrees(dataset: GraphDataset, graphs: PygGraphs) -> GraphDataset:
-    """Degree labels as positions among all degrees of the data set that `graphs` came from."""
+    """Restore degree labels as positions among the degrees of the original data set."""
     both = {dataset.label_source, graphs.label_source} == {LabelSource.DEGREE}
     if not both or not set(dataset.label_values) <= set(graphs.label_values):
         return dataset
@@ -113,11 +113,11 @@ def _with_known_degrees(dataset: GraphDataset, graphs: PygGraphs) -> GraphDatase
 
 
 def to_pyg(dataset: GraphDataset, features: Features | None = None) -> PygGraphs:
-    """The graphs as torch-geometric `Data`, edges sorted by source and then by target.
+    """Convert the graphs to torch-geometric `Data`; edges are sorted by source, then target.
 
-    `x` holds the chosen `features` (see `node_features`), by default whatever the data set itself
-    has: labels, attributes or both, and no `x` where the labels are only degrees. `edge_attr`
-    holds edge attributes and then one-hot edge labels. `from_pyg` gives the same data set back.
+    `x` holds the chosen `features` (see `node_features`); by default, those the data set has, and
+    no `x` if labels are only degrees. `edge_attr` holds edge attributes followed by one-hot edge
+    labels. `from_pyg` restores the data set.
     """
     features = (
         _own_features(dataset) if features is None else checked("features", features, Features)
@@ -175,7 +175,7 @@ def _edge_index(name: str, index: int, item: Data, num_nodes: int) -> NDArray[np
         raise InputError(f"{name}: edge_index of graph {index} is not [2, E]. Transpose it?")
     if edges.size and (edges.min() < 0 or edges.max() >= num_nodes):
         raise InputError(
-            f"{name}: edge_index of graph {index} names a node that is not there "
+            f"{name}: edge_index of graph {index} names a node that does not exist "
             f"({num_nodes} nodes). Set num_nodes, or correct the edges."
         )
     return edges
@@ -202,7 +202,7 @@ def _is_whole(value: object) -> bool:
 def _stacked(
     name: str, items: list[Data], key: str, expected: list[int]
 ) -> NDArray[np.generic] | None:
-    """[rows, columns] of a feature over all graphs, or `None` where no graph has it."""
+    """[rows, columns] of a feature over all graphs, or `None` if no graph has it."""
     rows = [item.get(key) for item in items]
     if all(row is None for row in rows):
         return None
@@ -210,7 +210,7 @@ def _stacked(
     for index, (row, count) in enumerate(zip(rows, expected, strict=True)):
         if row is None or len(row) != count:
             raise InputError(
-                f"{name}: {key} of graph {index} has not one row for each of {count}. "
+                f"{name}: {key} of graph {index} does not have {count} rows. "
                 "Give it to every graph, or to none."
             )
         blocks.append(row.detach().cpu().reshape(count, -1) if count else None)
@@ -224,7 +224,7 @@ def _stacked(
 
 
 def _attribute_columns(graphs: object, of: str, table: Tensor | None) -> int:
-    """How many leading columns are attributes; a `TUDataset` leaves them out unless asked."""
+    """Number of leading columns that are attributes; `TUDataset` omits them by default."""
     attributes = int(getattr(graphs, f"num_{of}_attributes", 0))
     labels = getattr(graphs, f"num_{of}_labels", None)
     if labels is None or table is None:
@@ -234,11 +234,11 @@ def _attribute_columns(graphs: object, of: str, table: Tensor | None) -> int:
 
 
 def _are_labels(graphs: object, of: str) -> bool:
-    """Whether the data set itself says that what follows the attributes is labels."""
+    """Whether the data set declares the columns after the attributes as labels."""
     return bool(getattr(graphs, f"num_{of}_labels", 0))
 
 
-def _understood(
+def _interpreted(
     table: NDArray[np.generic] | None,
     attribute_columns: int,
     columns: FeatureColumns,
@@ -246,7 +246,7 @@ def _understood(
     *,
     joint: bool,
 ) -> tuple[NDArray[np.float32] | None, Coded | None]:
-    """Attributes and labels in a feature matrix; `joint`: several labels a row make one."""
+    """Attributes and labels in a feature matrix; `joint` combines several labels per row."""
     columns = checked("columns", columns, FeatureColumns)
     if table is None or not table.shape[1]:
         return None, None
@@ -285,7 +285,7 @@ def _is_one_hot(table: NDArray[np.generic]) -> bool:
 
 
 def _joint_labels(table: NDArray[np.generic]) -> Coded:
-    """Several one-hot blocks side by side (Cuneiform): the places of the ones, as text `0,3`."""
+    """Join several one-hot blocks (Cuneiform) into one label: the columns of the ones, as `0,3`."""
     distinct, position = np.unique(table, axis=0, return_inverse=True)
     texts = [",".join(map(str, np.flatnonzero(row).tolist())) for row in distinct]
     rank, values = vocabulary(np.array(texts))
@@ -301,9 +301,9 @@ def _finite(table: NDArray[np.generic]) -> NDArray[np.float32]:
 
 
 def _named(positions: NDArray[np.integer], values: Sequence[Value] | None) -> Coded:
-    """Positions with the names they stand for; without names, the distinct numbers themselves."""
+    """Positions with their values; without values, the distinct numbers are the vocabulary."""
     if values is None:
         return vocabulary(positions)
     if positions.min() < 0 or positions.max() >= len(values):
-        raise InputError(f"{len(values)} values do not name position {positions.max()}. Give all.")
+        raise InputError(f"Position {positions.max()} has no value among {len(values)}. Give all.")
     return positions.astype(np.int32), tuple(values)

@@ -1,4 +1,4 @@
-"""A data set in the words of a model: labels and classes as positions in given vocabularies."""
+"""Encode the labels and classes of a data set with the vocabularies of a model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -16,13 +16,13 @@ _SHOWN = 5
 
 @dataclass(frozen=True)
 class Recoded:
-    """A data set in other words, and what these do not cover."""
+    """A data set encoded with other vocabularies, and what they do not contain."""
 
     dataset: GraphDataset
-    """Labels that the model does not know are `UNKNOWN`."""
+    """Labels that are not in the vocabulary are `UNKNOWN`."""
     unknown_labels: tuple[Value, ...]
     unlabelled: NDArray[np.int64]
-    """Graphs whose class the model does not know."""
+    """Graphs whose class is not in the vocabulary."""
 
 
 def recoded(
@@ -31,13 +31,13 @@ def recoded(
     label_source: LabelSource,
     class_values: Sequence[Value],
 ) -> Recoded:
-    """The same graphs with labels and classes as positions in these values.
+    """Encode labels and classes as positions in these values.
 
-    A value is found by itself or else by its text, as 1 and "1" mean the same in files that know
-    no types. A model of degrees sees degrees, whatever labels there are.
+    Values are matched directly or as text, because 1 and "1" mean the same in files without types.
+    With degree labels, the labels of the data set are ignored.
 
     Raises:
-        InputError: the model needs labels, and the data set has none.
+        InputError: the model needs labels, but the data set has none.
     """
     if label_source == LabelSource.DEGREE:
         dataset = dataset.with_degree_labels()
@@ -53,7 +53,7 @@ def recoded(
         for value, position in zip(dataset.label_values, label.tolist(), strict=True)
         if position == UNKNOWN
     )
-    # A class that is not known to begin with, as of graphs to predict, stays so.
+    # Graphs to predict have no class (-1), and keep none.
     graph_class = np.append(classes, np.int32(UNKNOWN))[dataset.graph_class]
     return Recoded(
         replace(
@@ -69,7 +69,7 @@ def recoded(
 
 
 def positions(values: Sequence[Value], known: Sequence[Value]) -> NDArray[np.int32]:
-    """Where each value stands among those that a model knows, else `UNKNOWN`."""
+    """The position of each value in a vocabulary, or `UNKNOWN`."""
     exact = {value: position for position, value in enumerate(known)}
     by_text = {str(value): position for position, value in enumerate(known)}
     found = [exact.get(value, by_text.get(str(value), UNKNOWN)) for value in values]
@@ -78,6 +78,6 @@ def positions(values: Sequence[Value], known: Sequence[Value]) -> NDArray[np.int
 
 def some_values(values: Sequence[Value]) -> str:
     """A few of the values, for a message."""
-    told = ", ".join(str(value) for value in values[:_SHOWN])
+    shown = ", ".join(str(value) for value in values[:_SHOWN])
     more = len(values) - _SHOWN
-    return told if more <= 0 else f"{told} and {counted(more, 'other')}"
+    return shown if more <= 0 else f"{shown} and {counted(more, 'other')}"

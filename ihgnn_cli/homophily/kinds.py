@@ -1,4 +1,4 @@
-"""The names of the homophily measures, apart from their arithmetic so that `--help` is instant."""
+"""The names of the homophily measures, in a module that imports fast for `--help`."""
 
 from enum import StrEnum
 
@@ -12,16 +12,16 @@ class Measure(StrEnum):
 
     @property
     def threshold(self) -> float:
-        """From here on a graph counts as mostly homophilic."""
+        """Graphs at or above this value count as homophilic."""
         return 0.0 if self == Measure.ADJUSTED else 0.5
 
     @property
     def span(self) -> tuple[float, float]:
-        """The values a histogram has to cover."""
+        """The range of a histogram."""
         return (-1.0, 1.0) if self == Measure.ADJUSTED else (0.0, 1.0)
 
     @property
     def label(self) -> str:
-        """The name to print."""
+        """The name to display."""
         names = {Measure.NODE: "Node homophily β", Measure.EDGE: "Edge homophily"}
         return names.get(self, "Adjusted homophily")

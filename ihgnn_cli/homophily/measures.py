@@ -1,16 +1,16 @@
-"""Homophily measures, one number a graph, at a cost linear in the edges.
+"""Homophily measures: one number per graph, in time linear in the edges.
 
 With l(v) the label of node v, N(v) its neighbours and d(v) their number:
 
 - node (the paper's equations 1 and 2; Pei et al. 2020):
   alpha_v = |{u in N(v): l(u) = l(v)}| / d(v), beta = mean of alpha_v over the graph's nodes.
-  A node without neighbours has no defined share and counts as 0.
+  A node without neighbours counts as 0.
 - edge (Zhu et al. 2020): the share of edges that join equal labels; 0 for a graph without edges.
-- adjusted (Platonov et al. 2023): the edge share h_e, corrected for what random edges between
-  nodes of these degrees would give, and so comparable between graphs with few and many labels:
+- adjusted (Platonov et al. 2023): the edge share h_e, corrected for its expected value with random
+  edges, so that graphs with few and many labels are comparable:
   (h_e - S) / (1 - S), S = sum over labels k of (D_k / sum_v d(v))^2, D_k the degrees of label k.
-  At most 1, 0 at random, below 0 for heterophily; undefined (NaN) without edges, or where all
-  edges hang on one label.
+  At most 1; 0 for random edges; below 0 for heterophily; undefined (NaN) if there are no edges or
+  all edges join nodes of one label.
 """
 
 from typing import TypeVar
@@ -24,12 +24,12 @@ from ihgnn_cli.settings import checked
 
 Number = TypeVar("Number", np.int64, np.float64)
 
-# Edges compared at once: keeps the comparison inside the processor's cache, and memory flat.
+# Edges compared at once: fits in the processor's cache and bounds memory.
 _BLOCK_EDGES = 1 << 18
 
 
 def same_label_neighbors(dataset: GraphDataset) -> NDArray[np.int64]:
-    """[N] how many neighbours of each node carry the node's own label."""
+    """[N] number of neighbours with the same label as the node."""
     label, ptr = dataset.node_label, dataset.neighbor_ptr
     count = np.zeros(dataset.num_nodes, dtype=np.int64)
     degree = dataset.degree
@@ -39,7 +39,7 @@ def same_label_neighbors(dataset: GraphDataset) -> NDArray[np.int64]:
         edges = slice(ptr[first], ptr[last])
         own = np.repeat(label[first:last], degree[first:last])
         same = (label[dataset.neighbors[edges]] == own).view(np.uint8)
-        # reduceat sums from each start to the next one: nodes without edges have to stand aside.
+        # reduceat sums from each start to the next, so nodes without edges must be left out.
         connected = np.flatnonzero(degree[first:last])
         if len(connected):
             starts = ptr[first:last][connected] - ptr[first]
@@ -49,7 +49,7 @@ def same_label_neighbors(dataset: GraphDataset) -> NDArray[np.int64]:
 
 
 def node_homophily(dataset: GraphDataset) -> NDArray[np.float64]:
-    """[N] alpha of each node (equation 1), 0 for a node without neighbours."""
+    """[N] alpha of each node (equation 1); 0 for a node without neighbours."""
     alpha: NDArray[np.float64] = same_label_neighbors(dataset) / np.maximum(dataset.degree, 1)
     return alpha
 
@@ -78,18 +78,18 @@ def graph_homophily(dataset: GraphDataset, measure: Measure = Measure.NODE) -> N
 
 
 def isolated_nodes(dataset: GraphDataset) -> NDArray[np.int64]:
-    """[G] how many nodes of each graph have no neighbours."""
+    """[G] number of nodes without neighbours in each graph."""
     return _per_graph(dataset, (dataset.degree == 0).astype(np.int64))
 
 
 def _per_graph(dataset: GraphDataset, column: NDArray[Number]) -> NDArray[Number]:
-    """Sums over the nodes of each graph; a data set has no graph without nodes."""
+    """Sum over the nodes of each graph (every graph has nodes)."""
     sums: NDArray[Number] = np.add.reduceat(column, dataset.node_ptr[:-1])
     return sums
 
 
 def _random_share(dataset: GraphDataset) -> tuple[NDArray[np.float64], NDArray[np.int64]]:
-    """[G] S, the share of equal ends if ends were drawn by degree; [G] labels that have edges."""
+    """[G] S, the expected share with random edges; [G] number of labels that have edges."""
     labels = len(dataset.label_values)
     pair = dataset.node_graph * labels + dataset.node_label
     pairs, position = np.unique(pair, return_inverse=True)

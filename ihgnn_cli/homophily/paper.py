@@ -1,4 +1,4 @@
-"""The paper's own row for a data set, and why ours may differ."""
+"""The paper's statistics of its data sets, and why ours may differ."""
 
 from dataclasses import dataclass
 
@@ -9,13 +9,13 @@ from ihgnn_cli.homophily.summary import HomophilySummary
 
 @dataclass(frozen=True)
 class PaperRow:
-    """A column of the paper's table of data sets; homophily is printed with two digits."""
+    """A column of the paper's table of data sets; homophily is printed with two decimals."""
 
     graphs: int
     mean_nodes: float
     mean_edges: float
     node_labels: int | None
-    """`None` where the paper uses degrees."""
+    """`None` if the paper uses degrees."""
     beta_mean: float
     beta_std: float
 
@@ -32,14 +32,14 @@ PAPER: dict[str, PaperRow] = {
     "IMDB-MULTI": PaperRow(1500, 13.00, 65.93, None, 0.72, 0.32),
 }
 
-# The paper rounds some means and cuts others (283.018 became 283.01).
+# The paper rounds some means and truncates others (283.018 became 283.01).
 _PRINTED_DIGIT = 0.01
 
 MISPLACED_DEGREES = (
     "The paper's homophily of COLLAB, IMDB-BINARY and IMDB-MULTI does not follow from its own "
-    "equations. Its numbers come out when degrees are listed in the order in which networkx first "
-    "met the nodes, and then read as if in the order of node numbers, so that nodes carry other "
-    "nodes' degrees. The value shown here is the one of equations 1 and 2."
+    "equations. Its numbers result from listing degrees in the order in which networkx first saw "
+    "the nodes and reading them in the order of node numbers, which gives nodes the degrees of "
+    "other nodes. The value shown here follows equations 1 and 2."
 )
 
 
@@ -49,12 +49,12 @@ def paper_row(name: str) -> PaperRow | None:
 
 
 def differences(dataset: GraphDataset, summary: HomophilySummary, row: PaperRow) -> list[str]:
-    """Where the summary departs from the paper by more than its last printed digit, and why."""
-    told: list[str] = []
+    """Sentences on where and why the summary differs from the paper in a printed digit."""
+    found: list[str] = []
     beta = summary.of(Measure.NODE).overall
     if not (_close(beta.mean, row.beta_mean) and _close(beta.std, row.beta_std)):
         degrees = summary.label_source == LabelSource.DEGREE and row.node_labels is None
-        told.append(
+        found.append(
             MISPLACED_DEGREES
             if degrees
             else "The homophily differs from the paper's: these may not be its files."
@@ -63,17 +63,17 @@ def differences(dataset: GraphDataset, summary: HomophilySummary, row: PaperRow)
         loops = dataset.notes.self_loops
         with_loops = summary.mean_edges + loops / summary.graphs
         if loops and _close(with_loops, row.mean_edges):
-            told.append(
+            found.append(
                 f"The paper counts the {loops:,} self-loops as edges (mean {with_loops:.2f}); "
                 "they are left out here, as its adjacency matrix has an empty diagonal."
             )
         else:
-            told.append("The mean number of edges differs from the paper's.")
+            found.append("The mean number of edges differs from the paper's.")
     if summary.label_source == LabelSource.LABELS and summary.node_labels != row.node_labels:
-        told.append("The number of node labels differs from the paper's.")
+        found.append("The number of node labels differs from the paper's.")
     if summary.graphs != row.graphs or not _close(summary.mean_nodes, row.mean_nodes):
-        told.append("The number of graphs or nodes differs: these are not the paper's files.")
-    return told
+        found.append("The number of graphs or nodes differs: these are not the paper's files.")
+    return found
 
 
 def _close(ours: float, printed: float) -> bool:

@@ -1,4 +1,4 @@
-"""What a data set's homophily looks like, in numbers."""
+"""Summary statistics of the homophily of a data set."""
 
 from dataclasses import dataclass
 
@@ -10,17 +10,17 @@ from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import graph_homophily, isolated_nodes
 
 HISTOGRAM_BINS = 20
-# Means of fractions miss a bound by some 1e-16, and a graph at just 0.5 has to count as such.
+# Tolerance for rounding errors, so that a graph at exactly 0.5 counts as such.
 _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
 class Distribution:
-    """One measure over some graphs; standard deviations are over graphs, with ddof 0."""
+    """One measure over a set of graphs (standard deviation with ddof 0)."""
 
     graphs: int
     undefined: int
-    """Graphs for which the measure is not defined, left out of everything below."""
+    """Graphs for which the measure is undefined; left out of the statistics below."""
     mean: float
     std: float
     minimum: float
@@ -34,7 +34,7 @@ class Distribution:
 
 @dataclass(frozen=True)
 class MeasureSummary:
-    """One measure over a data set, over each class, and as a histogram."""
+    """One measure over a data set and each class, with a histogram."""
 
     measure: Measure
     values: NDArray[np.float64]
@@ -47,13 +47,13 @@ class MeasureSummary:
 
 @dataclass(frozen=True)
 class HomophilySummary:
-    """The paper's statistics of a data set, and its homophily by each measure asked for."""
+    """The paper's statistics of a data set, and its homophily by each requested measure."""
 
     name: str
     graphs: int
     mean_nodes: float
     mean_edges: float
-    """Undirected edges, each once, self-loops not counted."""
+    """Undirected edges, without self-loops."""
     node_labels: int
     classes: int
     label_source: LabelSource
@@ -61,7 +61,7 @@ class HomophilySummary:
     measures: tuple[MeasureSummary, ...]
 
     def of(self, measure: Measure) -> MeasureSummary:
-        """The summary of one of the measures asked for."""
+        """The summary of one of the requested measures."""
         return next(each for each in self.measures if each.measure is measure)
 
 
@@ -101,7 +101,7 @@ def _summarize(dataset: GraphDataset, measure: Measure) -> MeasureSummary:
 def bin_positions(
     values: NDArray[np.float64], low: float, high: float, bins: int
 ) -> NDArray[np.int64]:
-    """Which of the equal bins holds each value: each with its lower edge, the last with both."""
+    """The bin of each value; bins include their lower edge, and the last also its upper edge."""
     place = np.floor((values - low) / (high - low) * bins + _ROUNDING).astype(np.int64)
     return np.clip(place, 0, bins - 1)
 

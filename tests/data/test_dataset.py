@@ -285,18 +285,18 @@ def test_notes_are_told_in_singular_and_plural() -> None:
     ones = ReadingNotes(1, 1, 1, 1, 1)
     assert ones.sentences() == [
         "1 self-loop left out",
-        "1 duplicate edge merged (the first one counts)",
+        "1 duplicate edge merged (the first one is kept)",
         "1 duplicate disagreed in edge label or attributes",
         "1 one-directional edge made undirected",
-        "1 node moved so that each graph's nodes stand together",
+        "1 node moved so that each graph's nodes are consecutive",
     ]
     many = ReadingNotes(2, 3, 4, 5, 6000)
     assert many.sentences() == [
         "2 self-loops left out",
-        "3 duplicate edges merged (the first one counts)",
+        "3 duplicate edges merged (the first one is kept)",
         "4 duplicates disagreed in edge label or attributes",
         "5 one-directional edges made undirected",
-        "6,000 nodes moved so that each graph's nodes stand together",
+        "6,000 nodes moved so that each graph's nodes are consecutive",
     ]
 
 

@@ -155,4 +155,4 @@ def test_a_synthetic_data_set_has_the_homophily_in_its_name(ihgnn, tmp_path: Pat
     assert "all 100 0.30" in " ".join(shown.stdout.split())
     entry = json.loads(ihgnn("homophily", "synthetic:graphs=100", "--json").stdout)["datasets"][0]
     assert (entry["source"], entry["path"]) == ("generated", None)
-    assert not list(Path(os.environ["IHGNN_CACHE"]).glob("**/*.ihgnn"))
+    assert not list(Path(os.environ["IHGNN_CACHE"]).glob("**/*.npy"))

@@ -1,8 +1,8 @@
-"""The readout cut by ranks, so that graphs of different sizes leave few places empty.
+"""The readout in blocks of ranks, so that graphs of different sizes need little padding.
 
-The graphs of a batch stand in descending order of size, and so those that have a node of a given
-rank are the first few. A block is a range of ranks for as many graphs as reach it; together the
-blocks hold every node, and the zero rows that would pad each graph up to m are hardly there.
+The graphs of a batch are in descending order of size, so the ones that have a node of a given rank
+come first. A block is a range of ranks and the graphs that reach it. Together, the blocks hold
+every node, with few of the zero rows that would pad each graph to m.
 """
 
 from bisect import bisect_left
@@ -14,13 +14,13 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import offsets
 
-# A block of the readout costs about as much as this many places of it (measured on two cores).
+# Overhead of a block, in places of the readout (measured on two cores).
 BLOCK_COST = 64
 
 
 @dataclass(frozen=True)
 class Block:
-    """Ranks `low` up to `high` of the readout, which a member's first `graphs` graphs reach."""
+    """Ranks `low` to `high` (exclusive) of the readout, for a member's first `graphs` graphs."""
 
     low: int
     high: int
@@ -28,20 +28,20 @@ class Block:
 
     @property
     def ranks(self) -> int:
-        """How many."""
+        """Number of ranks."""
         return self.high - self.low
 
     @property
     def slots(self) -> int:
-        """Places for nodes in a member."""
+        """Places for nodes per member."""
         return self.graphs * self.ranks
 
 
 def rank_blocks(sizes: Sequence[int], members: int = 1) -> tuple[Block, ...]:
-    """Cut the ranks into blocks; sizes descend, position by position the largest of all members.
+    """Cut the ranks into blocks.
 
-    A new block begins where half of the graphs have ended, if that saves more places than a block
-    costs.
+    A new block begins where half of the graphs have ended, if that saves more than it costs.
+    `sizes` descend; each is the largest of all members at that position.
     """
     negative = [-size for size in sizes]  # ascending, for bisect
     reach = sizes[0]
@@ -65,16 +65,16 @@ def slots(
     size: NDArray[np.int64],
     at: NDArray[np.int64],
 ) -> NDArray[np.int64]:
-    """[n] the place of each node, the nodes of a graph in the order of their ranks.
+    """[n] the place of each node; the nodes of a graph are in order of rank.
 
     Args:
-        blocks: of each step.
+        blocks: the blocks of each step.
         members: S.
-        size: [G] the nodes of each graph; graphs run step by step.
-        at: [3, G] the step, the member and the position in the member of each graph.
+        size: [G] nodes per graph; graphs are ordered by step.
+        at: [3, G] step, member, and position in the member of each graph.
     """
-    # One line for each block, and after those of a step one that takes what lies beyond its ranks:
-    # ranks, the place of member 0's first node, and what a rank, a graph and a member add to it.
+    # One line per block, and one per step for nodes beyond its ranks: number of ranks, the place of
+    # member 0's first node, and the stride of a rank, a graph and a member.
     lines: list[tuple[int, int, int, int, int]] = []
     for of_step in blocks:
         begin = 0

@@ -1,4 +1,4 @@
-"""Batches: index operations on the columns of a data set, for a stack of models at once."""
+"""Make batches for a stack of models by index operations on the columns of a data set."""
 
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
@@ -16,19 +16,19 @@ from ihgnn_cli.data.features import Features
 
 __all__ = ["Batch", "GraphStore", "Positions"]
 
-# Rows and adjacent pairs that are indexed together: about a hundred megabytes while they are.
+# Rows and adjacent pairs that are indexed at once (about 100 MB).
 _GROUP_COST = 1_000_000
 
 
 class GraphStore:
-    """A data set made ready to be cut into batches.
+    """A data set prepared for batching.
 
     Args:
-        dataset: labels may be -1 (unknown): they stand for the zero vector.
-        features: what the model sees of a node.
+        dataset: label -1 means unknown, which is encoded as the zero vector.
+        features: node features of the model.
         max_nodes: m; nodes of rank m and above are left out of the readout.
-        rounds: message-passing rounds of the model, or `None` where rows have to be nodes.
-        device: where the tensors of the batches live.
+        rounds: message-passing rounds of the model; `None` to keep one row per node.
+        device: device of the batches.
     """
 
     def __init__(
@@ -63,18 +63,18 @@ class GraphStore:
         self._memo: dict[tuple[str, int], Any] = {}
 
     def cost(self, graphs: Positions) -> NDArray[np.int64]:
-        """[len(graphs)] rows and adjacent pairs of each graph: what a batch of it takes."""
+        """[len(graphs)] rows plus adjacent pairs of each graph, as an estimate of its cost."""
         return self._cost[graphs]
 
     def batch(self, graphs: Sequence[Positions]) -> Batch:
-        """One batch, the graphs of each member given by position."""
+        """Make one batch from the positions of each member's graphs."""
         return next(self.batches([graphs]))
 
     def batches(self, steps: Iterable[Sequence[Positions]]) -> Iterator[Batch]:
-        """A batch for each step; a step gives the graphs of each member.
+        """Make a batch for each step; a step lists the graphs of each member.
 
-        Steps are indexed together, as many as memory allows: an operation on the arrays of one
-        step takes longer to start than to run.
+        Several steps are indexed at once, because for a single step the overhead of each array
+        operation exceeds its running time.
         """
         group: list[Sequence[Positions]] = []
         taken = 0
@@ -89,7 +89,7 @@ class GraphStore:
             yield from self._group(_Grid(group, self.rows))
 
     def _group(self, grid: "_Grid") -> Iterator[Batch]:
-        """The batches of a grid: columns are made for all steps, and cut."""
+        """Make the columns of all steps of a grid, and cut them into batches."""
         columns = {
             **self._row_columns(grid),
             **self._label_columns(grid),
@@ -129,14 +129,14 @@ class GraphStore:
         }
 
     def _label_columns(self, grid: "_Grid") -> "_Columns":
-        # Each value, member by member and step by step, has a number; the last is "unknown".
+        # Number the labels of each member and step; the last one is "unknown".
         values, cells = self.labels + 1, grid.steps * grid.members
         label = grid.at_rows(self._label - self.labels)
         label += np.repeat(np.arange(cells) * values + self.labels, grid.cell_length)
         rows_of = np.bincount(label, minlength=cells * values)
         nodes_of = np.bincount(label, grid.at_rows(self.rows.size), cells * values)
         share = nodes_of.reshape(cells, values) / grid.some[:, None]
-        # NumPy sorts numbers of 16 bits in linear time.
+        # NumPy sorts 16-bit integers in linear time.
         number = label.astype(np.uint16) if cells * values < 2**16 else label
         order = np.argsort(number, kind="stable")
         step = np.repeat(np.arange(grid.steps), np.diff(grid.row_cuts))
@@ -222,13 +222,13 @@ class GraphStore:
     def _cut(
         self, array: NDArray[np.generic], cuts: Positions, shape: tuple[int, ...] | None = None
     ) -> list[Tensor]:
-        """The one way from columns to tensors: an array as the parts between the cuts."""
+        """Copy an array to the device and split it at the cuts."""
         whole = torch.from_numpy(array).to(self.device, non_blocking=True)
         parts = torch.split_with_sizes(whole, np.diff(cuts).tolist())
         return list(parts) if shape is None else [part.view(shape) for part in parts]
 
     def _cut_offsets(self, sizes: NDArray[np.int64], cuts: Positions) -> list[Tensor]:
-        """The offsets of the ranges of these sizes, from 0 in each part: one more than sizes."""
+        """The offsets of ranges of these sizes, starting from 0 in each part."""
         steps = len(cuts) - 1
         step = np.repeat(np.arange(steps), np.diff(cuts) + 1)
         ends = offsets(sizes)
@@ -237,14 +237,14 @@ class GraphStore:
 
 
 _Columns = dict[str, Any]
-"""A list of parts, one a step, for each field of a batch."""
+"""For each field of a batch, a list with one part per step."""
 
 
 class _Grid:
-    """Where the graphs and rows of several steps stand: cell t * S + s is member s in step t.
+    """Positions of the graphs and rows of several steps; cell t * S + s is member s in step t.
 
-    Graphs and rows without padding run cell by cell; with padding, each cell of a step is as wide
-    as the widest. Cuts tell where each step begins, and at last the end.
+    Graphs and rows are ordered by cell. With padding, all cells of a step have the same width. Cuts
+    are the first positions of each step, and the end.
     """
 
     def __init__(self, steps: Sequence[Sequence[Positions]], rows: Rows) -> None:
@@ -278,7 +278,7 @@ class _Grid:
         self.first_row = self.row_ptr[:-1] + moved[self.cell] - self.row_cuts[self.step]
 
     def at_rows(self, column: NDArray[Any]) -> NDArray[Any]:
-        """A column of the data set's rows at the padded rows, 0 at padding."""
+        """A column of the data set's rows at the padded rows; 0 for padding."""
         found = np.zeros((self.row_cuts[-1], *column.shape[1:]), dtype=column.dtype)
         found[self.place] = column[self.row]
         return found
@@ -290,7 +290,7 @@ class _Grid:
         return found
 
     def largest(self) -> Positions:
-        """[T, *] position by position the size of the largest graph of any member; then 0."""
+        """[T, *] size of the largest graph of any member at each position, padded with 0."""
         found = np.zeros((self.steps, int(self.width.max())), dtype=np.int64)
         np.maximum.at(found, (self.step, self.number), self.size)
         return found
@@ -301,6 +301,6 @@ class _Grid:
         return found
 
     def _padded(self, width: Positions) -> tuple[Positions, Positions]:
-        """[T * S] where each cell begins when those of a step are that wide, and the cuts."""
+        """[T * S] first position of each cell, given the widths in each step; and the cuts."""
         begin = offsets(np.repeat(width, self.members))
         return begin[:-1], begin[self.cell_cuts]

@@ -1,14 +1,14 @@
-"""The rows that a model computes: nodes, or classes of nodes that no model of K rounds tells apart.
+"""The rows that a model computes: nodes, or 1-WL colour classes of nodes.
 
-Nodes of a graph that have the same colour after K rounds of 1-WL have equal embeddings in each of
-K layers of message passing. A layer can then run on colour classes ("rows") instead of nodes, and
-nothing changes but the time. With n_c the number of nodes in class c and E[c, d] the number of
-edges from class c to class d (a symmetric matrix), a node of class c receives
+Nodes of a graph with the same colour after K rounds of 1-WL have equal embeddings in each of K
+message-passing layers. So a layer can run on colour classes ("rows") instead of nodes, with the
+same result. With n_c the number of nodes in class c and E[c, d] the number of edges from class c
+to class d (a symmetric matrix), a node of class c receives
 
     (A H)_c = sum_d E[c, d] / n_c * H_d,
 
-which is the mean over the class's nodes of sums that are all equal. The class's nodes need not
-have the same neighbours in classes, only in colours of the round before.
+which is the mean, over the nodes of the class, of sums that are all equal. (The nodes of a class
+need the same neighbours only in the colours of the previous round, not in classes.)
 """
 
 from dataclasses import dataclass
@@ -19,35 +19,34 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, offsets
 
-# Rows a node above which the classes do not pay for their weights and their expansion.
+# Colour classes are used if there are fewer than this many per node; above, they do not pay off.
 WORTH_IT = 0.8
-# Two hashes of 64 bits: a billion colours are all told apart, but for one chance in 10^20.
+# Two 64-bit hashes: the chance of a collision among 10^9 colours is about 10^-20.
 _HASHES = 2
 _MULTIPLIERS = np.array([0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F], dtype=np.uint64)
 
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """Graphs as rows of nodes that are computed once; R rows, D pairs of adjacent rows in all.
+    """Graphs as rows that stand for one or more nodes; R rows, D pairs of adjacent rows.
 
-    Rows are numbered through the data set, and a graph's rows stand together. Where no two nodes
-    share a row, rows are the nodes in their order.
+    The rows of a graph are consecutive. If no two nodes share a row, rows are the nodes in order.
     """
 
     row_ptr: NDArray[np.int64]
     """[G + 1] graph g has the rows row_ptr[g] up to row_ptr[g + 1]."""
     size: NDArray[np.int64]
-    """[R] n_c, the nodes of each row."""
+    """[R] n_c, the number of nodes per row."""
     first_node: NDArray[np.int64]
-    """[R] a node of each row: labels and attributes are those of any of its nodes."""
+    """[R] one node of each row; all its nodes have the same label and attributes."""
     neighbor_ptr: NDArray[np.int64]
     """[R + 1]"""
     neighbors: NDArray[np.int64]
     """[D] the rows d with E[c, d] > 0."""
     weight: NDArray[np.float32] | None
-    """[D] E[c, d] / n_c, what a node of c receives from d; `None` where all are 1."""
+    """[D] E[c, d] / n_c, the weight of d for a node of c; `None` if all are 1."""
     weight_back: NDArray[np.float32] | None
-    """[D] E[c, d] / n_d, the weight of the pair in the other direction."""
+    """[D] E[c, d] / n_d, the weight in the opposite direction."""
 
     @cached_property
     def edge_ptr(self) -> NDArray[np.int64]:
@@ -56,12 +55,12 @@ class Rows:
 
     @cached_property
     def graph_size(self) -> NDArray[np.int64]:
-        """[G] the nodes of each graph."""
+        """[G] number of nodes per graph."""
         return np.add.reduceat(self.size, self.row_ptr[:-1])
 
 
 def node_rows(dataset: GraphDataset) -> Rows:
-    """Each node is a row of its own."""
+    """One row per node."""
     nodes = dataset.num_nodes
     return Rows(
         row_ptr=dataset.node_ptr,
@@ -75,9 +74,9 @@ def node_rows(dataset: GraphDataset) -> Rows:
 
 
 def color_rows(dataset: GraphDataset, rounds: int, *, attributes: bool = False) -> Rows:
-    """Each colour of each graph after `rounds` rounds of 1-WL is a row.
+    """One row per graph and colour after `rounds` rounds of 1-WL.
 
-    Colours start as labels, together with the attributes where a model sees these.
+    Initial colours are the labels, with `attributes` combined with the node attributes.
     """
     color = colors(dataset, rounds, attributes=attributes)
     key = dataset.node_graph * (int(color.max()) + 1) + color
@@ -100,7 +99,7 @@ def color_rows(dataset: GraphDataset, rounds: int, *, attributes: bool = False) 
 
 
 def compact_rows(dataset: GraphDataset, rounds: int, *, attributes: bool = False) -> Rows:
-    """Colour classes where they are markedly fewer than nodes, else nodes."""
+    """Colour classes if they are clearly fewer than nodes, otherwise nodes."""
     color = color_rows(dataset, rounds, attributes=attributes)
     return color if len(color.size) < WORTH_IT * dataset.num_nodes else node_rows(dataset)
 
@@ -108,23 +107,23 @@ def compact_rows(dataset: GraphDataset, rounds: int, *, attributes: bool = False
 def colors(dataset: GraphDataset, rounds: int, *, attributes: bool = False) -> NDArray[np.int64]:
     """[N] the 1-WL colour of each node after `rounds` rounds, comparable between graphs."""
     label = dataset.node_label.astype(np.int64)
-    color = np.where(label < 0, len(dataset.label_values), label)  # unknown: a label of its own
+    color = np.where(label < 0, len(dataset.label_values), label)  # unknown is a separate label
     if attributes and dataset.node_attributes is not None:
         start = np.column_stack([color, dataset.node_attributes.astype(np.float64)])
         color = np.unique(start, axis=0, return_inverse=True)[1].reshape(-1)
-    distinct = len(np.unique(color))  # of a vocabulary, graphs may have some labels only
+    distinct = len(np.unique(color))  # not every label of the vocabulary need occur
     for _ in range(rounds):
         color = _renamed(_refined(dataset, color))
         before, distinct = distinct, int(color.max()) + 1
-        if distinct == before:  # stable: further rounds only rename
+        if distinct == before:  # stable: further rounds change nothing
             break
     return color
 
 
 def _renamed(hashed: NDArray[np.uint64]) -> NDArray[np.int64]:
-    """[N] the number of each distinct row of [N, 2] hashes.
+    """[N] a number for each distinct row of [N, 2] hashes.
 
-    The first hash alone tells them apart but for one chance in a million, and sorts faster.
+    The first hash is almost always enough, and sorts faster.
     """
     _, first, color = np.unique(hashed[:, 0], return_index=True, return_inverse=True)
     if (hashed[first[color], 1] == hashed[:, 1]).all():
@@ -143,7 +142,7 @@ def _refined(dataset: GraphDataset, color: NDArray[np.int64]) -> NDArray[np.uint
         if len(connected):
             starts = dataset.neighbor_ptr[:-1][connected]
             received[connected] = np.add.reduceat(code[color[dataset.neighbors]], starts)
-        # The own colour enters through another code, so that it is not mistaken for a neighbour.
+        # A node's own colour has another code than its neighbours' colours.
         own = drawn.integers(0, 2**64, size=len(code), dtype=np.uint64)
         hashed[:, column] = received * _MULTIPLIERS[column] + own[color]
     return hashed

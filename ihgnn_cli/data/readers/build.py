@@ -1,4 +1,4 @@
-"""The last step of every reader: listed edges and columns become a `GraphDataset`."""
+"""The last step of every reader: build a `GraphDataset` from listed edges and columns."""
 
 from dataclasses import dataclass, replace
 
@@ -9,16 +9,16 @@ from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, offsets, vo
 from ihgnn_cli.data.readers.edges import SimpleEdges, count_conflicts, simplify
 
 Coded = tuple[NDArray[np.int32], tuple[Value, ...]]
-"""Positions in a vocabulary, and the vocabulary."""
+"""Positions in a vocabulary, and the vocabulary itself."""
 
 
 @dataclass(frozen=True)
 class ListedGraphs:
-    """Graphs as a file lists them: checked, but edges in any order, repeated or one-directional."""
+    """Checked graphs as listed in a file; edges may be unordered, repeated or one-directional."""
 
     name: str
     sizes: NDArray[np.integer]
-    """[G] nodes of each graph; a graph's nodes stand together, numbered through the data set."""
+    """[G] number of nodes per graph; the nodes of a graph are consecutive."""
     source: NDArray[np.int32]
     target: NDArray[np.int32]
     classes: Coded
@@ -27,14 +27,14 @@ class ListedGraphs:
     edge_labels: Coded | None = None
     edge_attributes: NDArray[np.float32] | None = None
     undirected: bool = False
-    """Each edge is listed once by definition of the format."""
+    """The format lists each edge once."""
     reordered_nodes: int = 0
     keep_edge_values: bool = False
-    """The vocabulary of edge labels is known beforehand, and stays whole."""
+    """Keep edge labels in the vocabulary even if no edge uses them."""
 
 
 def build(listed: ListedGraphs) -> GraphDataset:
-    """Make the graphs simple and undirected; without node labels, the degree is the label."""
+    """Make the graphs simple and undirected. Without node labels, use the degree as label."""
     columns = [
         column
         for column in (listed.edge_labels and listed.edge_labels[0], listed.edge_attributes)
@@ -51,7 +51,7 @@ def build(listed: ListedGraphs) -> GraphDataset:
     if columns and simple.notes.duplicate_edges:
         conflicts = count_conflicts(simple, listed.source, listed.target, np.column_stack(columns))
     labels = listed.node_labels or vocabulary(np.diff(simple.neighbor_ptr))
-    edge_ids, edge_values = _of_edges(listed, simple)
+    edge_ids, edge_values = _edge_labels(listed, simple)
     return GraphDataset(
         name=listed.name,
         node_ptr=offsets(listed.sizes),
@@ -76,10 +76,10 @@ def build(listed: ListedGraphs) -> GraphDataset:
     )
 
 
-def _of_edges(
+def _edge_labels(
     listed: ListedGraphs, simple: SimpleEdges
 ) -> tuple[NDArray[np.int32] | None, tuple[Value, ...]]:
-    """Labels of the edges that remain, over the values that these still have."""
+    """Labels of the remaining edges, and the values they use."""
     if listed.edge_labels is None or not len(simple.neighbors):
         return None, ()
     positions, values = listed.edge_labels

@@ -1,4 +1,4 @@
-"""From edges as somebody listed them to the simple undirected graphs of a `GraphDataset`."""
+"""Turn listed edges into the simple undirected graphs of a `GraphDataset`."""
 
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 Edges = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64] | None]
-"""Sources, targets, and the line that each came from where that is wanted."""
+"""Sources, targets, and (if requested) the line that each edge came from."""
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class SimpleEdges:
     neighbor_ptr: NDArray[np.int64]
     neighbors: NDArray[np.int32]
     line: NDArray[np.int64] | None
-    """[E] which listed edge gave this one; `None` when no caller needs it."""
+    """[E] the listed edge that each one came from, if requested."""
     notes: ReadingNotes
 
 
@@ -34,10 +34,10 @@ def simplify(
     keep_lines: bool,
     undirected: bool = False,
 ) -> SimpleEdges:
-    """Drop self-loops, merge duplicates, add missing directions, and sort; linear in the edges.
+    """Drop self-loops, merge duplicates, add missing directions, and sort, in linear time.
 
-    `undirected` says that the list holds each edge once by definition, so that a missing
-    direction is nothing to tell about.
+    `undirected` means that the format lists each edge once, so that added directions are not
+    reported.
     """
     listed = len(source)
     line = np.arange(listed) if keep_lines else None
@@ -50,7 +50,7 @@ def simplify(
     distinct = len(source)
     ptr = offsets(np.bincount(source, minlength=num_nodes))
     if not _is_symmetric(ptr, target):
-        # An added direction takes the line of the edge that it mirrors.
+        # An added edge takes the line of the one it mirrors.
         source, target = np.concatenate([source, target]), np.concatenate([target, source])
         line = None if line is None else np.concatenate([line, line])
         source, target, line = _sort_and_merge(source, target, line, num_nodes)
@@ -66,9 +66,9 @@ def simplify(
 def symmetric(
     source: NDArray[np.int64], target: NDArray[np.int64], num_nodes: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int32]]:
-    """`neighbor_ptr` and `neighbors` of the same simple graphs, for the few edges of a batch.
+    """`neighbor_ptr` and `neighbors` of the same simple graphs.
 
-    Nothing is told of what was changed, and NumPy is enough.
+    For small batches: needs only NumPy, and does not count the changes.
     """
     proper = source != target
     source, target = source[proper], target[proper]
@@ -78,7 +78,7 @@ def symmetric(
 
 
 def _in_order(source: NDArray[np.int32], target: NDArray[np.int32]) -> bool:
-    """Whether the pairs ascend strictly, which rules out duplicates too."""
+    """Whether the pairs ascend strictly (so there are no duplicates)."""
     step = np.diff(source)
     if (step < 0).any():
         return False
@@ -115,7 +115,7 @@ def _stable_order(key: NDArray[np.int32], size: int) -> NDArray[np.integer]:
 
 
 def _rows(columns: NDArray[np.int32], ptr: NDArray[np.int64], size: int) -> "csr_array":
-    from scipy.sparse import csr_array  # a quarter of a second, which a cached load need not wait
+    from scipy.sparse import csr_array  # takes 0.25 s, which a cached load does not need
 
     ones = np.ones(len(columns), dtype=np.int8)
     return csr_array((ones, columns, ptr), shape=(len(ptr) - 1, size))
@@ -136,7 +136,7 @@ def count_conflicts(
     target: NDArray[np.int32],
     column: NDArray[np.generic],
 ) -> int:
-    """Count listed edges whose row of `column` differs from the row that was kept for them."""
+    """Count listed edges whose row of `column` differs from the row that was kept."""
     if simple.line is None:
         raise ValueError("simplify with keep_lines=True to compare lines")
     size = len(simple.neighbor_ptr) - 1

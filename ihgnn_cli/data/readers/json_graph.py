@@ -1,11 +1,11 @@
-"""One graph as one line of JSON, checked in every respect.
+"""One graph as one line of JSON.
 
     {"node_labels": ["C", "C", "O"], "edges": [[0, 1], [1, 2]], "class": "alcohol"}
 
-Nodes are counted from 0 within their graph. Edges are undirected: each stands once. Node labels
-and classes are integers or strings, the same kind throughout a file. Optional: `node_attributes`
-and `edge_attributes` (a list of numbers per node or edge), `edge_labels`, `num_nodes` where there
-are no node labels, and `id`, which is yours: predictions repeat it, and nothing else reads it.
+Nodes are counted from 0 within their graph. Edges are undirected and listed once. Node labels and
+classes are integers or strings, of one kind throughout a file. Optional: `node_attributes` and
+`edge_attributes` (a list of numbers per node or edge), `edge_labels`, `num_nodes` for graphs
+without node labels, and `id`, which predictions repeat and nothing else reads.
 """
 
 import json
@@ -32,12 +32,12 @@ KEYS = (
     "id",
 )
 
-# A short line must not ask for all the memory there is.
+# A short line must not be able to exhaust the memory.
 MAX_BARE_NODES = 10_000_000
 
 
 class GraphError(InputError):
-    """A line is not a graph in this format: what is wrong, and what to do."""
+    """A line is not a graph in this format."""
 
     def __init__(self, message: str, remedy: str) -> None:
         super().__init__(f"{message} {remedy}")
@@ -47,7 +47,7 @@ class GraphError(InputError):
 
 @dataclass(frozen=True)
 class JsonGraph:
-    """One line, checked: every list has its length and every number its kind and range."""
+    """One parsed line; all lengths, types and ranges are checked."""
 
     num_nodes: int
     edges: list[tuple[int, int]]
@@ -60,7 +60,7 @@ class JsonGraph:
 
 
 def parse_graph(line: str | bytes) -> JsonGraph:
-    """Read one line.
+    """Parse one line.
 
     Raises:
         GraphError: the line is not a graph in this format; says what is wrong and what to do.
@@ -78,7 +78,7 @@ def parse_graph(line: str | bytes) -> JsonGraph:
 
 
 def check_graph(entry: Mapping[str, Any]) -> JsonGraph:
-    """Read what the JSON of one line stands for; tuples are as good as lists.
+    """Check the decoded JSON of one line; tuples are accepted as lists.
 
     Raises:
         GraphError: it is not a graph in this format; says what is wrong and what to do.
@@ -114,25 +114,25 @@ def check_graph(entry: Mapping[str, Any]) -> JsonGraph:
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """JSON lets a key stand twice and takes the last; here one of them is a mistake."""
+    """Refuse repeated keys, of which JSON would silently take the last."""
     found = dict(pairs)
     if len(found) < len(pairs):
         key = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise GraphError(f"the key '{_shown(key)}' stands there twice.", "Keep one of them.")
+        raise GraphError(f"the key '{_shown(key)}' appears twice.", "Keep one of them.")
     return found
 
 
 def _no_number(name: str) -> None:
-    """Python reads and writes NaN and Infinity; JSON does not know them."""
-    raise GraphError(f"not JSON ({name} is no number of JSON).", "Use finite numbers.")
+    """Refuse NaN and Infinity, which Python accepts but JSON does not have."""
+    raise GraphError(f"not JSON ({name} is not a JSON number).", "Use finite numbers.")
 
 
-# Made once: json.loads would make one for each line.
+# Created once: json.loads would create one per line.
 _DECODER = json.JSONDecoder(object_pairs_hook=_without_repetition, parse_constant=_no_number)
 
 
 def _can_be_repeated(given: object) -> bool:
-    """Whether an id can be written as JSON again: 1e999 is read as infinity."""
+    """Whether an id can be written as JSON again (1e999 is read as infinity)."""
     if given is None or isinstance(given, int | str):
         return True
     try:
@@ -142,7 +142,7 @@ def _can_be_repeated(given: object) -> bool:
     return True
 
 
-def _told(value: object) -> str:
+def _as_json(value: object) -> str:
     return json.dumps(value, default=repr)[:40]
 
 
@@ -152,9 +152,9 @@ def _shown(text: str) -> str:
 
 def _value(key: str, value: object) -> Value:
     if isinstance(value, bool) or not isinstance(value, int | str):
-        raise GraphError(f"{key} {_told(value)}.", "Use an integer or a string.")
+        raise GraphError(f"{key} {_as_json(value)}.", "Use an integer or a string.")
     if isinstance(value, str) and _shown(value) != value:
-        raise GraphError(f"{key} {_told(value)} holds half a character.", "Mend it.")
+        raise GraphError(f"{key} {_as_json(value)} holds an unpaired surrogate.", "Fix it.")
     return value
 
 
@@ -163,7 +163,7 @@ def _values(entry: Mapping[str, Any], key: str) -> list[Value] | None:
         return None
     values: list[Value] = _list(entry, key)
     kinds = set(map(type, values))
-    if kinds != {int}:  # which nothing can be wrong with
+    if kinds != {int}:  # integers are always valid
         for value in values:
             _value(key, value)
     if len(kinds) > 1:
@@ -181,12 +181,12 @@ def _numbers(entry: Mapping[str, Any], key: str) -> list[list[float]] | None:
             for each in row
         )
         if not numbers or len(row) != len(rows[0]) or not row:
-            raise GraphError(f"{key} {_told(row)}.", "Use equally long lists of finite numbers.")
+            raise GraphError(f"{key} {_as_json(row)}.", "Use equally long lists of finite numbers.")
     return rows
 
 
 def _fits(number: float) -> bool:
-    """Whether a number is finite as a 32-bit float; NaN compares false."""
+    """Whether a number is finite as a 32-bit float."""
     return abs(number) <= float(np.finfo(np.float32).max) and not math.isnan(number)
 
 
@@ -210,7 +210,7 @@ def _num_nodes(
     elif given is not None:
         count = given
         if count > MAX_BARE_NODES:
-            raise GraphError(f"num_nodes is {count}.", f"At most {MAX_BARE_NODES:,} are taken.")
+            raise GraphError(f"num_nodes is {count}.", f"At most {MAX_BARE_NODES:,} are accepted.")
     else:
         raise GraphError("no node_labels.", "Add them, or num_nodes for a graph without labels.")
     if given is not None and given != count:
@@ -230,7 +230,7 @@ def _edges(entry: Mapping[str, Any], num_nodes: int) -> list[tuple[int, int]]:
 
 
 def _are_pairs_below(limit: int, listed: list[Any]) -> bool:
-    """Whether nothing is wrong with the edges, found out without a look at each."""
+    """Whether all edges are valid, checked without a Python loop."""
     if not listed:
         return True
     if not set(map(type, listed)) <= {list, tuple} or set(map(len, listed)) != {2}:
@@ -240,16 +240,16 @@ def _are_pairs_below(limit: int, listed: list[Any]) -> bool:
 
 
 def _refuse_edges(listed: list[Any], num_nodes: int) -> None:
-    """Say what is wrong with the first that is wrong."""
+    """Raise an error for the first invalid edge."""
     for edge in listed:
         if (
             not isinstance(edge, list | tuple)
             or len(edge) != 2
             or any(isinstance(end, bool) or not isinstance(end, int) for end in edge)
         ):
-            raise GraphError(f"edge {_told(edge)}.", "Write two node numbers, [0, 1].")
+            raise GraphError(f"edge {_as_json(edge)}.", "Write two node numbers, [0, 1].")
         if not (0 <= edge[0] < num_nodes and 0 <= edge[1] < num_nodes):
             raise GraphError(
-                f"edge {_told(edge)} in a graph of {num_nodes} nodes.",
+                f"edge {_as_json(edge)} in a graph of {num_nodes} nodes.",
                 f"Nodes are counted from 0 to {num_nodes - 1}.",
             )

@@ -22,10 +22,10 @@ SUFFIX = ".jsonl"
 
 
 def read_jsonl(path: Path, advance: Advance = silent) -> GraphDataset:
-    """Read a file of graphs as a data set; every graph needs a class.
+    """Read a data set; every graph needs a class.
 
     Raises:
-        DataError: with every problem that was found, each with its line.
+        DataError: with every problem found, each with its line.
     """
     problems = ProblemList(path.name)
     collected = _Collected()
@@ -43,14 +43,14 @@ def read_jsonl(path: Path, advance: Advance = silent) -> GraphDataset:
             except GraphError as error:
                 problems.add(number, error.message, error.remedy)
     if not collected.sizes and not problems:
-        problems.add(None, "no graphs in it.", "Write one JSON object per line.")
+        problems.add(None, "no graphs found.", "Write one JSON object per line.")
     if problems:
         raise DataError(problems.all())
     return build(collected.listed(path.stem))
 
 
 def write_jsonl(dataset: GraphDataset, path: Path | str) -> None:
-    """Write the file, whole or not at all."""
+    """Write the file atomically; `read_jsonl` gives the same graphs back."""
     with (
         written_whole(Path(path)) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as stream,
@@ -61,7 +61,7 @@ def write_jsonl(dataset: GraphDataset, path: Path | str) -> None:
 
 @dataclass
 class _Collected:
-    """Columns that grow graph by graph."""
+    """Columns that grow with each graph."""
 
     num_nodes: int = 0
     sizes: list[int] = field(default_factory=list)
@@ -84,7 +84,7 @@ class _Collected:
         self._same("edge_attributes", _width(graph.edge_attributes), bool(graph.edges))
         self.num_nodes += graph.num_nodes
         if self.num_nodes > np.iinfo(np.int32).max:
-            raise GraphError("more than 2**31 nodes up to here.", "Split the data set.")
+            raise GraphError("more than 2**31 nodes so far.", "Split the data set.")
         self.sizes.append(graph.num_nodes)
         self.edge_counts.append(len(graph.edges))
         self.edges += graph.edges
@@ -95,10 +95,10 @@ class _Collected:
         self.edge_attributes += graph.edge_attributes or []
 
     def _same(self, key: str, shape: object, present: bool = True) -> None:
-        """Refuse what differs from the graphs before; graphs without edges say nothing of edges."""
+        """Refuse a graph that differs from the ones before (in edges, only if it has some)."""
         if present and self.shape.setdefault(key, shape) != shape:
             raise GraphError(
-                f"{key}: {_told(shape)} here, {_told(self.shape[key])} in graphs before.",
+                f"{key}: {_described(shape)} here, {_described(self.shape[key])} in graphs before.",
                 "Use the same throughout the file.",
             )
 
@@ -138,14 +138,14 @@ def _width(rows: list[list[float]] | None) -> int:
     return len(rows[0]) if rows else 0
 
 
-def _told(shape: object) -> str:
+def _described(shape: object) -> str:
     words = {"int": "integers", "str": "strings"}
     return counted(shape, "number") if isinstance(shape, int) else words.get(str(shape), str(shape))
 
 
 def _entries(dataset: GraphDataset) -> Iterator[dict[str, object]]:
     source, target = dataset.edge_index()
-    # An edge is written once, unless its label or attributes depend on the direction.
+    # An edge is written once unless its label or attributes depend on the direction.
     mirror = np.lexsort((source, target))
     differs = np.zeros(len(source), dtype=bool)
     for column in (dataset.edge_label, dataset.edge_attributes):

@@ -1,4 +1,4 @@
-"""Lines of a file, a pipe or a keyboard as they come, in memory that does not grow."""
+"""Read lines from a file, a pipe or a terminal as they arrive, in bounded memory."""
 
 import os
 import select
@@ -9,21 +9,21 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.progress import Advance, silent
 
 MAX_LINE = 1 << 28
-"""In bytes. A longer line is given with one byte more than that, and the rest is passed over."""
+"""In bytes. A longer line is cut to one byte more than that."""
 _BLOCK = 1 << 18
 
 
 def lines_as_they_come(
     stream: BinaryIO, name: str, advance: Advance = silent
 ) -> Iterator[bytes | None]:
-    """Each line without its end, and `None` where all that has come was given and more has not.
+    """Yield each line without its newline, and `None` when no more input is available yet.
 
-    A collector of lines knows by the `None` that it is time to work on what it has: whoever is at
-    the other end may be waiting for an answer. Where the system cannot tell whether more has come
-    (pipes of Windows), there is one after each block.
+    `None` tells a caller that collects lines to process what it has, because the sender may be
+    waiting for an answer. Where the system cannot tell whether there is more (pipes on Windows),
+    `None` follows each block.
 
     Raises:
-        InputError: the stream, called by its name, cannot be read.
+        InputError: the stream cannot be read; `name` is its name in the message.
     """
     descriptor = stream.fileno()
     begun: list[bytes] = []
@@ -45,7 +45,7 @@ def lines_as_they_come(
 
 
 def _read(descriptor: int, name: str) -> bytes:
-    """What is there, up to a block; waits where nothing is, and is empty at the end."""
+    """Read at most one block; wait if nothing is available; empty at the end."""
     try:
         return os.read(descriptor, _BLOCK)
     except OSError as error:
@@ -53,8 +53,8 @@ def _read(descriptor: int, name: str) -> bytes:
 
 
 def _has_more(descriptor: int) -> bool:
-    """Whether a read would return at once; so it does at the end of the stream."""
+    """Whether a read would return at once, as it also does at the end of the stream."""
     try:
         return bool(select.select([descriptor], [], [], 0)[0])
-    except (OSError, ValueError):  # of Windows, or a number beyond those that select takes
+    except (OSError, ValueError):  # Windows, or a descriptor too large for select
         return False

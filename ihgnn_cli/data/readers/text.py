@@ -1,8 +1,8 @@
-"""Read text files of numbers, comma-separated, a row a line: fast when right, exact when wrong.
+"""Read text files of comma-separated numbers, one row per line.
 
-A chunk of a megabyte is first parsed with whole-array operations that accept only the plain
-form. What those do not accept is read again line by line, which understands more (`1.0` for 1,
-blanks instead of commas) and knows the line of each mistake.
+Chunks of one megabyte are parsed with array operations that accept only the plain form. A chunk
+that is not in that form is read again line by line, which accepts more (`1.0` for 1, blanks instead
+of commas) and knows the line of each mistake.
 """
 
 from collections.abc import Callable, Iterator
@@ -17,14 +17,14 @@ from ihgnn_cli.words import counted
 
 CHUNK_BYTES = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-NOT_TEXT = "not plain text (UTF-16, perhaps, or not a text file at all)."
+NOT_TEXT = "not plain text (perhaps UTF-16 or a binary file)."
 SAVE_AS_TEXT = "Save it as UTF-8."
 _INT32_DIGITS = 9
 _INT64_DIGITS = 18
-_EXACT_FLOAT = 2**53  # from here on a float may stand for its neighbour
+_EXACT_FLOAT = 2**53  # larger integers are not exact as floats
 
 Table = NDArray[Any]
-"""Rows and columns of one kind of number."""
+"""A 2-D array of numbers."""
 
 
 def read_integers(
@@ -33,10 +33,10 @@ def read_integers(
     columns: int | None = None,
     advance: Advance = silent,
 ) -> Table:
-    """Read [rows, columns] of int32, or int64 where a number needs it.
+    """Read [rows, columns] as int32, or as int64 if a number needs it.
 
-    The first line sets the columns where they are not given. Mistakes go to `problems`, and
-    their rows are zero, so that the other rows keep their places.
+    Without `columns`, the first line sets their number. Mistakes go to `problems`; their rows are
+    filled with zeros, so that the other rows keep their positions.
     """
     reader = _Reader(
         problems,
@@ -49,7 +49,7 @@ def read_integers(
 
 
 def read_floats(stream: BinaryIO, problems: ProblemList, advance: Advance = silent) -> Table:
-    """Read [rows, columns] of float32; NaN and numbers beyond float32 are mistakes."""
+    """Read [rows, columns] as float32; NaN and numbers out of range are mistakes."""
     reader = _Reader(problems, None, _plain_floats, _float, "a number")
     with np.errstate(over="ignore"):
         table = reader.read(stream, advance, np.float32)
@@ -62,7 +62,7 @@ def read_floats(stream: BinaryIO, problems: ProblemList, advance: Advance = sile
 
 
 class _Reader:
-    """The loop over chunks that both kinds of number share."""
+    """The loop over chunks, shared by integers and floats."""
 
     def __init__(
         self,
@@ -121,8 +121,8 @@ class _Reader:
         if len(fields) != columns:
             self.problems.add(
                 self.line,
-                f"{counted(len(fields), 'value')} where {columns} belong.",
-                f"Write {counted(columns, 'value')} per line, with commas between them.",
+                f"{counted(len(fields), 'value')} instead of {columns}.",
+                f"Write {counted(columns, 'value')} per line, separated by commas.",
             )
             return [0] * columns
         row = []
@@ -137,7 +137,7 @@ class _Reader:
 
 
 def _whole_lines(stream: BinaryIO, advance: Advance) -> Iterator[bytes]:
-    """Chunks that end with a line's end; one is added to a last line without."""
+    """Yield chunks of whole lines; add a newline to the last line if it has none."""
     rest = b""
     first = True
     while block := stream.read(CHUNK_BYTES):
@@ -160,7 +160,7 @@ def _fields(content: bytes) -> list[bytes]:
 
 
 def count_fields(chunk: bytes) -> int | None:
-    """How many values the first line that is not empty holds; `None` if there is no such line."""
+    """Count the values in the first non-empty line; `None` if there is no such line."""
     content = chunk.lstrip().split(b"\n", 1)[0]
     return len(_fields(content)) or None
 
@@ -187,7 +187,7 @@ def _float(text: bytes) -> float:
 
 
 def _field_ends(text: NDArray[np.uint8], columns: int) -> NDArray[np.int64] | None:
-    """[rows, columns] the comma or newline after each field; `None` if a line has more or fewer."""
+    """[rows, columns] position of the comma or newline after each field; `None` if lines differ."""
     newline = text == ord("\n")
     separators = np.flatnonzero(newline | (text == ord(",")))
     rows = np.count_nonzero(newline)
@@ -198,7 +198,7 @@ def _field_ends(text: NDArray[np.uint8], columns: int) -> NDArray[np.int64] | No
 
 
 def _plain_integers(chunk: bytes, columns: int) -> Table | None:
-    """Digits with at most a sign before them, one number a field; `None` if not in this form."""
+    """Parse fields of digits with an optional sign; `None` if the chunk has another form."""
     text = np.frombuffer(chunk, dtype=np.uint8)
     fields = _field_ends(text, columns)
     if fields is None:
@@ -209,7 +209,7 @@ def _plain_integers(chunk: bytes, columns: int) -> Table | None:
     blanks = sum(np.count_nonzero(text == blank) for blank in b" \r\t")
     if np.count_nonzero(is_digit) + fields.size + len(signs) + blanks != len(text):
         return None
-    # One number in each field: it ends before the field does, and after the field before.
+    # Each field must hold exactly one number.
     last = np.flatnonzero(is_digit[:-1] > is_digit[1:])
     ends = fields.ravel()
     if len(last) != len(ends) or (last > ends).any() or (last[1:] < ends[:-1]).any():
@@ -217,7 +217,7 @@ def _plain_integers(chunk: bytes, columns: int) -> Table | None:
     value = _digits_to_numbers(digit, last)
     if value is None or not len(signs):
         return None if value is None else value.reshape(fields.shape)
-    # A sign stands before a digit, and not after a digit or another sign.
+    # A sign must come before a digit, and not after a digit or another sign.
     before = text[signs - 1]  # before the first byte, -1 wraps to the newline at the end
     if (
         not is_digit[signs + 1].all()
@@ -230,7 +230,7 @@ def _plain_integers(chunk: bytes, columns: int) -> Table | None:
 
 
 def _digits_to_numbers(digit: NDArray[np.uint8], last: NDArray[np.int64]) -> Table | None:
-    """The unsigned numbers whose last digits stand at `last`; `None` if one is too long."""
+    """Return the unsigned numbers whose last digits are at `last`; `None` if one is too long."""
     value = digit[last].astype(np.int32)
     inside = np.ones(len(last), dtype=np.uint8)
     position = last.copy()
@@ -248,9 +248,9 @@ def _digits_to_numbers(digit: NDArray[np.uint8], last: NDArray[np.int64]) -> Tab
 
 
 def _plain_floats(chunk: bytes, columns: int) -> Table | None:
-    """Decimal numbers, one a field; `None` if not in this form.
+    """Parse decimal numbers; `None` if the chunk has another form.
 
-    (`np.fromstring` would be twice as fast, but takes an empty field for -1.)
+    (`np.fromstring` is twice as fast, but reads an empty field as -1.)
     """
     fields = _field_ends(np.frombuffer(chunk, dtype=np.uint8), columns)
     if fields is None or b"_" in chunk:

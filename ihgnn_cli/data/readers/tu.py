@@ -1,9 +1,9 @@
-"""Read the TU Dortmund text format exactly, or say every reason why not.
+"""Read the TU Dortmund text format, and report every mistake in it.
 
-`NAME_A.txt` lists edges `row, column` over node numbers that start at 1 and run through the whole
-data set; `NAME_graph_indicator.txt` gives each node's graph, `NAME_graph_labels.txt` each graph's
-class (graphs to predict need none). Labels and attributes of nodes and edges are optional files
-with a line per node or edge.
+`NAME_A.txt` lists edges `row, column`; nodes are numbered from 1 across the whole data set.
+`NAME_graph_indicator.txt` gives the graph of each node, `NAME_graph_labels.txt` the class of each
+graph (optional for prediction). Labels and attributes of nodes and edges are optional files with
+one line per node or edge.
 """
 
 from collections.abc import Callable
@@ -25,17 +25,17 @@ _NUMBERING = "Node and graph numbers start at 1."
 
 
 def read_tu(files: TUFiles, advance: Advance = silent, *, classes: bool = True) -> GraphDataset:
-    """Read a TU data set; without classes, the file of them may be missing.
+    """Read a TU data set. With `classes=False`, the file of classes may be missing.
 
     Raises:
-        DataError: with every problem that was found in the files.
+        DataError: with every problem found in the files.
     """
     return _assemble(files.name, _Reading(files, advance, classes).tables())
 
 
 @dataclass(frozen=True)
 class _Tables:
-    """The files as they are: numbers from 1, rows in file order."""
+    """The files as they are: numbers count from 1, rows are in file order."""
 
     graph_indicator: Table
     graph_labels: Table | None
@@ -47,7 +47,7 @@ class _Tables:
 
 
 class _Reading:
-    """One reading of one set of files, which collects problems instead of stopping at the first."""
+    """Reads one set of files, and collects problems instead of stopping at the first."""
 
     def __init__(self, files: TUFiles, advance: Advance, classes: bool) -> None:
         self.files = files
@@ -85,14 +85,14 @@ class _Reading:
             if part not in self.files:
                 remedy = "Add it; docs/data.md describes the format."
                 if part == "graph_labels" and "graph_attributes" in self.files:
-                    remedy = "graph_attributes are for regression, and ihgnn classifies."
+                    remedy = "graph_attributes are for regression; ihgnn only classifies."
                 self._list(part).add(None, f"the file is missing in {self.files.path}.", remedy)
         if self.problems:
-            self._look_at_the_rest()
+            self._check_other_parts()
             self._stop_at_problems()
 
-    def _look_at_the_rest(self) -> None:
-        """Find the mistakes of the files that are there, each by itself."""
+    def _check_other_parts(self) -> None:
+        """Find the mistakes in each of the files that exist."""
         columns = {"A": 2, "graph_indicator": 1, "graph_labels": 1}
         for part in self.files.parts:
             if part.endswith("_attributes"):
@@ -127,7 +127,7 @@ class _Reading:
             return
         wrong = (indicator < 1) | (indicator > num_graphs)
         self._list("graph_indicator").add_rows(
-            wrong, f"no graph of this number among {num_graphs:,} graph labels.", _NUMBERING
+            wrong, f"no graph with this number among {num_graphs:,} graph labels.", _NUMBERING
         )
         if not self._list("graph_indicator"):
             self._list("graph_labels").add_rows(
@@ -137,17 +137,17 @@ class _Reading:
             )
 
     def _check_numbering(self, indicator: Table) -> None:
-        """Where no other file says how many graphs there are."""
+        """Check the graph numbers when no other file tells how many graphs there are."""
         found = self._list("graph_indicator")
         if not len(indicator):
             found.add(None, "the file is empty.", "Give each node its graph.")
             return
-        found.add_rows(indicator < 1, "no number of a graph.", _NUMBERING)
+        found.add_rows(indicator < 1, "not a graph number.", _NUMBERING)
         if not found:
             numbers = np.unique(indicator)
             if len(numbers) < numbers[-1]:
                 missing = int(np.flatnonzero(numbers != np.arange(1, len(numbers) + 1))[0]) + 1
-                found.add(None, f"no node is of graph {missing}.", "Number graphs without gaps.")
+                found.add(None, f"graph {missing} has no nodes.", "Number graphs without gaps.")
 
     def _check_rows(self, tables: _Tables) -> None:
         num_nodes, num_edges = len(tables.graph_indicator), len(tables.edges)
@@ -162,7 +162,7 @@ class _Reading:
                     None,
                     f"{counted(len(table), 'line')} where {self.files.file_name(other)} "
                     f"has {expected:,}.",
-                    "Both need a line for the same things, in the same order.",
+                    "Both need one line per item, in the same order.",
                 )
 
     def _check_edges(self, tables: _Tables) -> None:
@@ -175,7 +175,7 @@ class _Reading:
         if found or (len(edges) and (edges.min() < 1 or edges.max() > num_nodes)):
             found.add_rows(
                 np.asarray(((edges < 1) | (edges > num_nodes)).any(axis=1)),
-                f"no node of this number among {num_nodes:,} lines of the graph indicator.",
+                f"no node with this number among {num_nodes:,} lines of the graph indicator.",
                 _NUMBERING,
             )
         if not self._list("graph_indicator"):
@@ -188,7 +188,7 @@ class _Reading:
 
 
 def _assemble(name: str, tables: _Tables) -> GraphDataset:
-    """From tables without mistakes to columns; positions count from 0 here."""
+    """Build the data set from checked tables; from here on, positions count from 0."""
     moved = 0
     if (np.diff(tables.graph_indicator) < 0).any():
         tables, moved = _nodes_together(tables)
@@ -236,7 +236,7 @@ def _nodes_together(tables: _Tables) -> tuple[_Tables, int]:
 
 
 def _coded(table: Table | None) -> Coded | None:
-    """Positions and values; labels of several columns (Cuneiform) become one, as text `1,0`."""
+    """Encode labels; labels with several columns (Cuneiform) are joined as text: `1,0`."""
     if table is None:
         return None
     if table.shape[1] == 1:

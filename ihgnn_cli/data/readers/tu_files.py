@@ -1,4 +1,4 @@
-"""A data set's raw files, from a folder or out of a zip, which is never unpacked to disk."""
+"""The raw files of a TU data set, in a folder or a zip (which is never unpacked to disk)."""
 
 import errno
 import hashlib
@@ -15,14 +15,13 @@ from typing import BinaryIO, cast
 from ihgnn_cli.errors import DataError, Problem
 
 EDGE_LIST = "_A.txt"
-# Text of numbers shrinks to a sixth (COLLAB) or, where it repeats, to a fiftieth; a bomb, to a
-# thousandth and less.
+# Numbers as text compress by a factor of 6 (COLLAB) to 50; a zip bomb by 1000 and more.
 MAX_COMPRESSION = 200
-# Below this a zip may shrink as it likes: there is nothing to fill a disk or a memory with.
+# A zip with less content than this cannot exhaust disk or memory, whatever its compression.
 HARMLESS_BYTES = 64 << 20
 _HASH_BLOCK = 1 << 20
-_MISSPELT = 0.9  # how alike two file names are of which one is a slip
-# What zipfile and its decompressors raise over a damaged file.
+_MISSPELT = 0.9  # similarity above which a file name counts as misspelt
+# What zipfile and its decompressors raise for a damaged file.
 DAMAGE = (
     zipfile.BadZipFile,
     NotImplementedError,
@@ -51,19 +50,19 @@ class TUFiles(ABC):
         self.path = path
         self.name = name
         self.parts = parts
-        """Size in bytes by part: `A`, `graph_indicator`, `graph_labels`, …"""
+        """Size in bytes of each part: `A`, `graph_indicator`, `graph_labels`, …"""
 
     def __contains__(self, part: str) -> bool:
         return part in self.parts
 
     def file_name(self, part: str) -> str:
-        """The name to show to the user."""
+        """The file name to show to the user."""
         return f"{self.name}_{part}.txt"
 
     @abstractmethod
     @contextmanager
     def open(self, part: str) -> Iterator[BinaryIO]:
-        """Open a part for reading; it must be there."""
+        """Open a part for reading; it must exist."""
 
     @abstractmethod
     def digest(self) -> str:
@@ -105,7 +104,7 @@ class _Zip(TUFiles):
 
 
 def open_tu(path: Path) -> TUFiles:
-    """The TU data set in a folder or a zip.
+    """Open the TU data set in a folder or a zip.
 
     Raises:
         DataError: there is none, there are several, or the zip is damaged or unsafe.
@@ -128,7 +127,7 @@ def _update(digest: "hashlib._Hash", path: Path) -> None:
 
 
 def is_tu_folder(path: Path) -> bool:
-    """Whether a folder holds a TU data set, or several, right or wrong."""
+    """Whether a folder holds at least one TU data set, valid or not."""
     return any(any(folder.glob(f"*{EDGE_LIST}")) for folder in _places(path))
 
 
@@ -178,10 +177,10 @@ def _parts(name: str, files: Container[str]) -> list[tuple[str, str]]:
 
 
 def _refuse_odd(path: Path, name: str, entries: Container[str], files: Collection[str]) -> None:
-    """Refuse what was meant for a part and would be overlooked: no file, or a misspelt name."""
+    """Refuse what would be overlooked: a part that is not a file, or has a misspelt name."""
     parts = {f"{name}_{part}.txt" for part in PARTS}
     problems = [
-        Problem(str(path), None, f"{part} is there, but is no file.", "Put the file there.")
+        Problem(str(path), None, f"{part} exists but is not a file.", "Replace it with the file.")
         for part in sorted(parts)
         if part in entries and part not in files
     ]
@@ -189,15 +188,13 @@ def _refuse_odd(path: Path, name: str, entries: Container[str], files: Collectio
         meant = get_close_matches(file, parts - set(files), n=1, cutoff=_MISSPELT)
         if file.startswith(f"{name}_") and file not in parts and meant:
             remedy = f"Did you mean {meant[0]}? Rename it, or move it away."
-            problems.append(
-                Problem(str(path), None, f"{file} is not a part of the format.", remedy)
-            )
+            problems.append(Problem(str(path), None, f"{file} is not part of the format.", remedy))
     if problems:
         raise DataError(problems)
 
 
 def _choose(path: Path, edge_lists: list[str]) -> str | None:
-    """The data set's name by its edge list; of several, the one named like the folder or zip."""
+    """The data set's name, from its edge list; of several, the one named like the folder or zip."""
     own = path.name if path.is_dir() else path.stem
     names = sorted(file.removesuffix(EDGE_LIST) for file in edge_lists)
     if len(names) > 1:
@@ -217,7 +214,7 @@ def _choose(path: Path, edge_lists: list[str]) -> str | None:
 
 
 def _refuse_unsafe(path: Path, members: list[zipfile.ZipInfo]) -> None:
-    remedy = "Do not trust this file; get it from its publisher again."
+    remedy = "Do not trust this file; download it again from its publisher."
     problems = []
     seen = set()
     for member in members:
@@ -226,7 +223,7 @@ def _refuse_unsafe(path: Path, members: list[zipfile.ZipInfo]) -> None:
             message = f"its member {member.filename!r} points outside the archive."
             problems.append(Problem(str(path), None, message, remedy))
         if name in seen:
-            message = f"its member {member.filename!r} stands there twice."
+            message = f"its member {member.filename!r} appears twice."
             problems.append(Problem(str(path), None, message, remedy))
         seen.add(name)
         if member.flag_bits & 1:
@@ -234,7 +231,7 @@ def _refuse_unsafe(path: Path, members: list[zipfile.ZipInfo]) -> None:
             problems.append(Problem(str(path), None, message, "Unpack it and give the folder."))
     total = sum(member.file_size for member in members)
     if total > HARMLESS_BYTES and total > MAX_COMPRESSION * path.stat().st_size:
-        message = f"it would unpack to {total / 2**30:,.1f} GiB, as only a zip bomb does."
+        message = f"it would unpack to {total / 2**30:,.1f} GiB, like a zip bomb."
         problems.append(Problem(str(path), None, message, remedy))
     if problems:
         raise DataError(problems)
@@ -244,13 +241,13 @@ def _no_edge_list(path: Path) -> Problem:
     return Problem(
         str(path),
         None,
-        "no TU data set in it (a file NAME_A.txt with the edges).",
+        "no TU data set found (no file NAME_A.txt with edges).",
         "Check the path; docs/data.md describes the format.",
     )
 
 
 def _damaged(path: Path, error: Exception) -> Exception:
-    """The error to raise: a file that cannot be read at all is another matter."""
+    """The error to raise; errors of the file system are passed on."""
     if isinstance(error, OSError) and error.errno not in (None, errno.EINVAL):
         return error
     reason = str(error).rstrip(".")
@@ -259,8 +256,8 @@ def _damaged(path: Path, error: Exception) -> Exception:
             Problem(
                 str(path),
                 None,
-                f"not a whole zip file ({reason}).",
-                "Delete it and fetch it again.",
+                f"not a complete zip file ({reason}).",
+                "Delete it and download it again.",
             )
         ]
     )

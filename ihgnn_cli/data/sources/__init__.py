@@ -1,4 +1,4 @@
-"""Where data sets come from: bundled, synthetic, files, the data root, downloads, the cache."""
+"""Where data sets come from: bundled or synthetic, files, the data root, downloads, the cache."""
 
 from ihgnn_cli.data.sources.source import (
     Origin,

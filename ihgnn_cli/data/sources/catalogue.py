@@ -1,7 +1,7 @@
-"""The graph-classification data sets of the public TU server, as its web page describes them.
+"""The graph-classification data sets on the public TU server.
 
-The figures in `catalogue.csv` are the collection's own (https://chrsmrrs.github.io/datasets);
-its regression sets and its temporal graphs are left out. What a file holds is told by reading it.
+The figures in `catalogue.csv` are those of https://chrsmrrs.github.io/datasets, without regression
+data sets and temporal graphs.
 """
 
 import csv
@@ -13,7 +13,7 @@ from importlib.resources import files
 
 @dataclass(frozen=True)
 class CatalogueEntry:
-    """One data set on the server; labels are yes or no there, attributes are counted."""
+    """One data set on the server: whether it has labels, and how many attributes."""
 
     name: str
     graphs: int
@@ -48,6 +48,6 @@ def _entry(row: dict[str, str]) -> CatalogueEntry:
 
 
 def close_names(name: str) -> list[str]:
-    """Names in the catalogue that `name` may have been meant for, the likeliest first."""
+    """Names in the catalogue that are similar to `name`, most similar first."""
     known = {each.lower(): each for each in catalogue()}
     return [known[each] for each in get_close_matches(name.lower(), known, n=3, cutoff=0.75)]

@@ -1,4 +1,4 @@
-"""Fetch a TU data set from the public server, whole or not at all."""
+"""Download a TU data set from the public server."""
 
 import http.client
 import logging
@@ -23,33 +23,33 @@ TU_SERVER = "https://www.chrsmrrs.com/graphkerneldatasets"
 MIRROR_VARIABLE = "IHGNN_MIRROR"
 _BLOCK = 1 << 16
 _log = logging.getLogger(__name__)
-_WORTH_ANOTHER_TRY = {408, 425, 429, 500, 502, 503, 504}
+_RETRY_STATUS = {408, 425, 429, 500, 502, 503, 504}
 _MISSING = {404, 410}
 
 
 @dataclass(frozen=True)
-class Patience:
-    """How long to wait and how often to try."""
+class RetryPolicy:
+    """Timeout and retries of a download."""
 
     timeout: float = 30.0
-    """Seconds without a byte after which a connection is given up."""
+    """Seconds without data after which a connection is closed."""
     attempts: int = 4
     backoff: float = 1.0
-    """Seconds before the second attempt; twice as long before each further one."""
+    """Seconds before the second attempt; doubles with each further one."""
 
 
-PATIENCE = Patience()
+RETRY_POLICY = RetryPolicy()
 
 
-class _PassingError(Exception):
-    """A failure that may be gone at the next attempt."""
+class _TemporaryError(Exception):
+    """A failure that may not occur again."""
 
 
-class _LastingError(Exception):
-    """A failure that will be there again."""
+class _PermanentError(Exception):
+    """A failure that a retry will not fix."""
 
 
-class _MissingError(_LastingError):
+class _MissingError(_PermanentError):
     """The server has no such file."""
 
 
@@ -59,7 +59,7 @@ def mirror() -> str | None:
 
 
 def download_url(name: str) -> str:
-    """The address of a data set's zip: on `$IHGNN_MIRROR` if set, else on the TU server."""
+    """The URL of a data set's zip: on `$IHGNN_MIRROR` if set, otherwise on the TU server."""
     server = mirror() or TU_SERVER
     try:
         parts = urllib.parse.urlsplit(server)
@@ -72,47 +72,45 @@ def download_url(name: str) -> str:
 
 
 def download(
-    name: str, folder: Path, progress: Progress = NO_PROGRESS, patience: Patience = PATIENCE
+    name: str, folder: Path, progress: Progress = NO_PROGRESS, retry: RetryPolicy = RETRY_POLICY
 ) -> Path:
-    """Fetch `NAME.zip` into `folder` and return its path.
+    """Download `NAME.zip` into `folder` and return its path.
 
-    The file is written beside its final name, checked to be a whole zip that holds a TU data
-    set, and moved: a partial file never carries the final name.
+    The file gets its final name only after it has been checked: it must be an undamaged zip with
+    this TU data set.
 
     Raises:
         NotOnServerError: the server has no such file.
-        DownloadError: it could not be fetched; says where to put the file by hand.
+        DownloadError: the download failed; says where to put the file by hand.
         IhgnnError: the folder cannot be written.
     """
     target = folder / f"{name}.zip"
     url = download_url(name)
     with written_whole(target) as temporary:
-        for attempt in range(1, patience.attempts + 1):
+        for attempt in range(1, retry.attempts + 1):
             try:
-                _fetch(url, temporary, f"Downloading {name}", progress, patience.timeout)
+                _fetch(url, temporary, f"Downloading {name}", progress, retry.timeout)
                 break
-            except _PassingError as error:
-                if attempt == patience.attempts:
+            except _TemporaryError as error:
+                if attempt == retry.attempts:
                     tries = "once" if attempt == 1 else f"{attempt} times"
                     _fail(name, url, target, f"{error} (tried {tries})")
-                pause = patience.backoff * 2 ** (attempt - 1)
+                pause = retry.backoff * 2 ** (attempt - 1)
                 _log.warning("%s: %s; trying again in %g s.", name, error, pause)
                 time.sleep(pause)
-            except _LastingError as error:
+            except _PermanentError as error:
                 missing = isinstance(error, _MissingError)
                 kind = NotOnServerError if missing else DownloadError
                 _fail(name, url, target, str(error), kind)
         try:
             check_whole(temporary, name)
         except DataError as error:
-            _fail(
-                name, url, target, f"what the server sent is no good: {error.problems[0].message}"
-            )
+            _fail(name, url, target, f"the downloaded file is invalid: {error.problems[0].message}")
     return target
 
 
 def _fetch(url: str, path: Path, what: str, progress: Progress, timeout: float) -> None:
-    request = urllib.request.Request(  # noqa: S310 - download_url lets only http(s) through
+    request = urllib.request.Request(  # noqa: S310 - download_url allows http(s) only
         url, headers={"User-Agent": f"ihgnn/{__version__}"}
     )
     try:
@@ -124,17 +122,17 @@ def _fetch(url: str, path: Path, what: str, progress: Progress, timeout: float) 
     except urllib.error.HTTPError as error:
         error.close()
         answer = f"the server answered {error.code} {error.reason}"
-        if error.code in _WORTH_ANOTHER_TRY:
-            raise _PassingError(answer) from error
-        raise (_MissingError if error.code in _MISSING else _LastingError)(answer) from error
+        if error.code in _RETRY_STATUS:
+            raise _TemporaryError(answer) from error
+        raise (_MissingError if error.code in _MISSING else _PermanentError)(answer) from error
     except urllib.error.URLError as error:
-        raise _PassingError(_reason(error.reason)) from error
+        raise _TemporaryError(_reason(error.reason)) from error
     except (http.client.HTTPException, TimeoutError, ConnectionError) as error:
-        raise _PassingError(_reason(error)) from error
+        raise _TemporaryError(_reason(error)) from error
     except ValueError as error:
-        raise _LastingError(f"{error}") from error
+        raise _PermanentError(f"{error}") from error
     if total is not None and received != total:
-        raise _PassingError(f"the connection ended after {received:,} of {total:,} bytes")
+        raise _TemporaryError(f"the connection ended after {received:,} of {total:,} bytes")
 
 
 def _copy(response: http.client.HTTPResponse, stream: BinaryIO, advance: Advance) -> int:
@@ -147,11 +145,11 @@ def _copy(response: http.client.HTTPResponse, stream: BinaryIO, advance: Advance
 
 
 def _receive(response: http.client.HTTPResponse) -> bytes:
-    """The next block; whatever the network does here may be gone next time (TLS, no route, …)."""
+    """The next block; any network error here (TLS, no route, …) is worth a retry."""
     try:
         return response.read(_BLOCK)
     except OSError as error:
-        raise _PassingError(_reason(error)) from error
+        raise _TemporaryError(_reason(error)) from error
 
 
 def _reason(error: object) -> str:
@@ -163,12 +161,12 @@ def _reason(error: object) -> str:
 
 
 def check_whole(path: Path, name: str) -> None:
-    """Make sure that a zip holds this data set, and every byte of it.
+    """Check that a zip holds this data set and is not damaged.
 
     Raises:
-        DataError: it does not.
+        DataError: it does not, or it is.
     """
-    remedy = "Delete the file and fetch it again."
+    remedy = "Delete the file and download it again."
     held = open_tu(path).name
     if held != name:
         raise DataError([Problem(str(path), None, f"it holds {held} instead of {name}.", remedy)])
@@ -186,5 +184,5 @@ def _fail(
 ) -> NoReturn:
     raise kind(
         f"Cannot download {name} from {url}: {reason.removesuffix('.')}.\n"
-        f"Fetch the file by other means and put it at {target}"
+        f"Download the file by hand and put it at {target}"
     )

@@ -1,4 +1,4 @@
-"""Which data sets there are, and where: bundled, in the data root, or to be downloaded."""
+"""List the data sets that are bundled, in the data root, or available for download."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -24,28 +24,28 @@ from ihgnn_cli.errors import DataError, IhgnnError, InputError, Problem
 
 @dataclass(frozen=True)
 class Listed:
-    """A data set and what is known of it without reading its edges."""
+    """A data set, and what is known without reading its edges."""
 
     name: str
     where: Origin
     path: Path | None
-    """`None` for one that would have to be downloaded."""
+    """`None` if it has to be downloaded."""
     size_bytes: int | None
     graphs: int | None
     classes: int | None
     has_node_labels: bool | None
-    """If not, the degree will be the label."""
+    """If not, node degrees are used as labels."""
     node_labels: int | None
-    """How many, where the files are here to be counted."""
+    """Number of distinct labels; `None` if the files are not on this machine."""
     node_attributes: int | None
     problem: str | None = None
-    """Why a local data set cannot be read."""
+    """Why a local data set cannot be read, if so."""
     shadowed: bool = False
-    """Another data set of the same name comes first."""
+    """Another data set of the same name takes precedence."""
 
 
 def list_local(root: Path) -> list[Listed]:
-    """The bundled data sets, and what the data root holds.
+    """List the bundled data sets and those in the data root.
 
     Raises:
         InputError: the data root cannot be read.
@@ -64,9 +64,9 @@ def list_local(root: Path) -> list[Listed]:
     return found
 
 
-def list_downloadable(but: set[str]) -> list[Listed]:
-    """The catalogue without the data sets that are here already."""
-    return [_of_catalogue(entry) for name, entry in catalogue().items() if name not in but]
+def list_downloadable(exclude: set[str]) -> list[Listed]:
+    """List the catalogue without the given names."""
+    return [_of_catalogue(entry) for name, entry in catalogue().items() if name not in exclude]
 
 
 def _of_catalogue(entry: CatalogueEntry) -> Listed:
@@ -129,7 +129,7 @@ def _of_jsonl(source: Source) -> Listed:
 
 
 def _of_tu(source: Source, files: TUFiles) -> Listed:
-    """Counts from the small files alone: COLLAB's edges would take seconds."""
+    """Count from the small files only; reading COLLAB's edges takes seconds."""
     classes = _integers(files, "graph_labels")
     labels = _integers(files, "node_labels") if "node_labels" in files else None
     return Listed(

@@ -1,7 +1,9 @@
-"""Where a data set comes from, in a fixed order.
+"""Find a data set by name or path, and read it.
+
+The sources are tried in this order:
 
 1. `MUTAG` is bundled with the package.
-2. `synthetic:FIELD=VALUE,...` is made on the spot.
+2. `synthetic:FIELD=VALUE,...` is generated.
 3. A path: a folder or zip in TU format, or a `.jsonl` file.
 4. `NAME.zip`, `NAME/` or `NAME.jsonl` in the data root.
 5. A download of `NAME` from the TU server into the data root, unless offline. Names that are not in
@@ -23,7 +25,7 @@ from ihgnn_cli.data.readers.tu import read_tu
 from ihgnn_cli.data.readers.tu_files import file_digest, is_tu_folder, open_tu
 from ihgnn_cli.data.sources import cache
 from ihgnn_cli.data.sources.catalogue import catalogue, close_names
-from ihgnn_cli.data.sources.download import PATIENCE, download, mirror
+from ihgnn_cli.data.sources.download import RETRY_POLICY, download, mirror
 from ihgnn_cli.data.sources.synthetic import generate
 from ihgnn_cli.data.sources.synthetic_spec import is_synthetic, parse_synthetic
 from ihgnn_cli.errors import DownloadError, InputError, NotOnServerError
@@ -47,16 +49,16 @@ class Origin(StrEnum):
 
 @dataclass(frozen=True)
 class Source:
-    """A data set that is on this machine."""
+    """A data set on this machine."""
 
     name: str
     origin: Origin
     path: Path
-    """Of a synthetic data set its name, which is no file."""
+    """For a synthetic data set, its name; there is no such file."""
 
     @property
     def has_files(self) -> bool:
-        """Whether there are files of the user's that it is read from."""
+        """Whether it is read from files of the user."""
         return self.origin not in (Origin.BUNDLED, Origin.SYNTHETIC)
 
     def __str__(self) -> str:
@@ -70,12 +72,12 @@ def locate(
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Source:
-    """Find a data set by name or path, downloading it if it is nowhere else.
+    """Find a data set by name or path; download it if it is not on this machine.
 
     Raises:
-        InputError: there is no such path and no such name, or a synthetic data set cannot be made
-            as it is asked for.
-        DownloadError: it is not here and cannot be fetched; says where to put the file.
+        InputError: the path or the name does not exist, or the fields of a synthetic data set are
+            invalid.
+        DownloadError: it cannot be downloaded; says where to put the file.
     """
     path = None if is_own_name(given) else _existing(given)
     if path is None or _hides_a_name(path, given, data_root):
@@ -84,10 +86,10 @@ def locate(
 
 
 def locate_file(given: str, *, data_root: Path | None = None) -> Source:
-    """Find files to check: an existing path comes first, and nothing is downloaded.
+    """Find files to check: existing paths come first, and nothing is downloaded.
 
     Raises:
-        InputError: there is no such path and no such name on this machine.
+        InputError: there is no such path or name on this machine.
     """
     path = None if is_synthetic(given) else _existing(given)
     if path is not None:
@@ -105,7 +107,7 @@ def locate_by_name(
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Source:
-    """`locate` without the files and folders of the working directory."""
+    """`locate`, ignoring files and folders in the working directory."""
     if given in BUNDLED:
         return Source(given, Origin.BUNDLED, bundled_folder(given))
     if is_synthetic(given):
@@ -123,12 +125,12 @@ def locate_by_name(
         raise _unknown(given)
     if offline:
         raise DownloadError(
-            f"{given} is not on this machine, and --offline forbids to download it.\n"
+            f"{given} is not on this machine, and --offline forbids downloading it.\n"
             f"Put the file at {root / given}.zip"
         )
-    patience = PATIENCE if known else replace(PATIENCE, attempts=1)
+    retry = RETRY_POLICY if known else replace(RETRY_POLICY, attempts=1)
     try:
-        return Source(given, Origin.DOWNLOAD, download(given, root, progress, patience))
+        return Source(given, Origin.DOWNLOAD, download(given, root, progress, retry))
     except NotOnServerError as error:
         if known:
             raise
@@ -136,18 +138,18 @@ def locate_by_name(
 
 
 def is_own_name(given: str) -> bool:
-    """Whether a name means what this package brings with it or makes, whatever files there are."""
+    """Whether a name is a bundled or synthetic data set, whatever files exist."""
     return given in BUNDLED or is_synthetic(given)
 
 
 def read(source: Source, progress: Progress = NO_PROGRESS, *, classes: bool = True) -> GraphDataset:
-    """Read a located data set, through the cache of parsed data, or make a synthetic one.
+    """Read a data set through the cache of parsed data, or generate a synthetic one.
 
-    Without classes, a TU data set needs no file of them: where it has none, the class of each
-    graph is unknown (-1).
+    With `classes=False`, a TU data set may lack the file of classes; all classes are then unknown
+    (-1).
 
     Raises:
-        InputError: the files are not in a format that is read, or wrong (`DataError`).
+        InputError: the format is unknown, or the files contain mistakes (`DataError`).
     """
     if source.origin == Origin.SYNTHETIC:
         return generate(parse_synthetic(source.name))
@@ -169,10 +171,10 @@ def load_dataset(
 
 
 def refuse_overwriting(outputs: Sequence[Path], sources: Sequence[Source]) -> None:
-    """Make sure that no output is one of the files that are read.
+    """Refuse to write to a file that is being read.
 
     Raises:
-        InputError: one is.
+        InputError: an output is part of a source.
     """
     for output in outputs:
         place = output.resolve()
@@ -182,12 +184,12 @@ def refuse_overwriting(outputs: Sequence[Path], sources: Sequence[Source]) -> No
 
 
 def bundled_folder(name: str) -> Path:
-    """Where a bundled data set's files are."""
+    """The folder of a bundled data set."""
     return Path(str(files("ihgnn_cli.data") / "bundled" / name))
 
 
 def find_in_root(root: Path, name: str) -> Path | None:
-    """The zip, folder or JSON-lines file of this name in a data root.
+    """Find the zip, folder or JSON-lines file of this name in a data root.
 
     Raises:
         InputError: the data root cannot be read.
@@ -219,14 +221,14 @@ def _unknown(given: str, but: str = "") -> InputError:
 
 
 def _hides_a_name(path: Path, given: str, data_root: Path | None) -> bool:
-    """Whether a folder without a TU data set only happens to be called like a known one."""
+    """Whether a folder without a TU data set has the name of a known data set."""
     if not _is_name(given) or not path.is_dir() or is_tu_folder(path):
         return False
     return given in catalogue() or find_in_root(default_data_root(data_root), given) is not None
 
 
 def _existing(given: str) -> Path | None:
-    """The path if there is one; an empty text is none, and not the working directory."""
+    """The path if it exists; an empty text does not mean the working directory."""
     try:
         path = expanded(Path(given))
         return path if given and path.exists() else None
@@ -239,7 +241,7 @@ def _existing(given: str) -> Path | None:
 def _stem(path: Path) -> str:
     path = path.resolve()
     name = path.name if path.is_dir() else path.stem
-    return name.encode(errors="replace").decode()  # a name that can be printed
+    return name.encode(errors="replace").decode()  # printable
 
 
 def _read(source: Source, progress: Progress, classes: bool) -> GraphDataset:
@@ -261,8 +263,8 @@ def _read(source: Source, progress: Progress, classes: bool) -> GraphDataset:
         )
     tu = open_tu(path)
     with progress.task(f"Reading {tu.name}", sum(tu.parts.values())) as advance:
-        if not classes and "graph_labels" not in tu:  # never where others would find it
+        if not classes and "graph_labels" not in tu:  # not cached
             return read_tu(tu, advance, classes=False)
-        # A zip may hold several data sets, and its name says which is meant.
+        # A zip may hold several data sets; its name selects one.
         key = hashlib.sha256(f"{tu.name}\n{tu.digest()}".encode()).hexdigest()
         return cache.load_or_read(cache_root(), key, tu.name, lambda: read_tu(tu, advance))

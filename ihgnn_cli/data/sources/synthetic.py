@@ -1,19 +1,19 @@
-"""Graphs made from a seed, whose class lies in structure and labels together.
+"""Generate graphs whose class depends on structure and labels together.
 
-Every graph has as many nodes of each label as of any other, give or take one, and a number of
-edges that depends on its number of nodes alone. A share of its edges is homophilic, so that its
-expected node homophily (equations 1 and 2) is the one that was asked for. Class c decides which
-labels they join: with probability `signal` an edge follows the pattern of the class, in which
+Every graph has equally many nodes of each label (to within one), and its number of edges depends
+only on its number of nodes. The share of homophilic edges is chosen so that the expected node
+homophily (equations 1 and 2) is the requested one. With probability `signal`, an edge follows the
+pattern of its class c:
 
-- homophilic edges join nodes of the label c,
-- heterophilic edges join partners in round c of a tournament in which all labels meet once,
+- homophilic edges join nodes of label c,
+- heterophilic edges join partners in round c of a tournament in which all labels meet once.
 
-and else it joins any label to itself, or any two labels. The pattern of class c is that of class 0
-with the labels renamed. So neither the graph without its labels, nor the number of nodes of each
-label, nor the homophily tells anything about the class (docs/synthetic.md).
+Otherwise it joins any label to itself, or any two labels. The pattern of class c is that of class 0
+with the labels renamed. So neither the structure alone, nor the label counts, nor the homophily
+reveal the class (docs/synthetic.md).
 
-All draws are integers of PCG64, whose stream NumPy guarantees, graph by graph: a smaller data set
-is the beginning of a larger one, and class noise leaves the graphs as they are.
+All draws come from the raw stream of PCG64, which NumPy guarantees, graph by graph: a smaller data
+set is a prefix of a larger one, and class noise does not change the graphs.
 """
 
 from dataclasses import dataclass
@@ -29,7 +29,7 @@ Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 
 def generate(spec: SyntheticSpec) -> GraphDataset:
-    """The data set of a specification, the same on every machine."""
+    """Generate the data set of a specification; it is the same on every machine."""
     draw = _Draws(spec.seed)
     kinds = [_EdgeKinds.of_class(spec, number) for number in range(spec.classes)]
     pairs_of: dict[int, Pairs] = {}
@@ -45,7 +45,7 @@ def generate(spec: SyntheticSpec) -> GraphDataset:
         counts = kinds[own].counts(homophilic, spec.edges(nodes) - homophilic, draw)
         joined = _joined(label, counts, pairs_of[nodes], kinds[own], draw)
         labels.append(label)
-        edges.append(_without_lonely_nodes(joined, label, draw))
+        edges.append(_without_isolated_nodes(joined, label, draw))
         flipped, other = draw.unit() < spec.noise, draw.below(spec.classes - 1)
         classes.append((own + 1 + other) % spec.classes if flipped else own)
     sizes = np.array([len(each) for each in labels])
@@ -68,10 +68,9 @@ def generate(spec: SyntheticSpec) -> GraphDataset:
 
 
 def partners(labels: int, number: int) -> list[tuple[int, int]]:
-    """Who meets whom in a round of a tournament of labels; of an odd number `number` sits out.
+    """The pairs of labels that meet in a round of a tournament (circle method).
 
-    All but the last of an even number stand on a circle, and the round mirrors it at `number`;
-    who stands there meets the last. Round c is round 0 turned by c places.
+    With an odd number of labels, label `number` has no partner. Round c is round 0 rotated by c.
     """
     circle = labels - 1 + labels % 2
     met = [((number + i) % circle, (number - i) % circle) for i in range(1, (circle + 1) // 2)]
@@ -82,13 +81,13 @@ def partners(labels: int, number: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class _EdgeKinds:
-    """The label pairs a·L + b, a <= b, that edges of a class join, and how likely."""
+    """The label pairs a·L + b, a <= b, that edges of a class join, and their probabilities."""
 
     labels: int
     same: NDArray[np.int64]
     """[L] the kinds of homophilic edges."""
     same_up_to: NDArray[np.float64]
-    """[L] the probability of this kind or one before it."""
+    """[L] cumulative probability."""
     other: NDArray[np.int64]
     other_up_to: NDArray[np.float64]
 
@@ -105,7 +104,7 @@ class _EdgeKinds:
         return _EdgeKinds(labels, same, np.cumsum(of_same), other, np.cumsum(of_other))
 
     def counts(self, homophilic: int, heterophilic: int, draw: "_Draws") -> NDArray[np.int64]:
-        """[L · L] how many edges there are of each kind, drawn one by one."""
+        """[L · L] the number of edges of each kind, drawn at random."""
         same = _picked(self.same, self.same_up_to, draw.units(homophilic))
         other = _picked(self.other, self.other_up_to, draw.units(heterophilic))
         return np.bincount(np.concatenate([same, other]), minlength=self.labels**2)
@@ -114,13 +113,13 @@ class _EdgeKinds:
 def _picked(
     kinds: NDArray[np.int64], up_to: NDArray[np.float64], unit: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    # The last sum of probabilities may be a rounding below 1.
+    # The last cumulative probability may be slightly below 1.
     position = np.minimum(np.searchsorted(up_to, unit, "right"), len(kinds) - 1)
     return kinds[position]
 
 
 def _labels(nodes: int, labels: int, draw: "_Draws") -> NDArray[np.int64]:
-    """[n] labels in equal numbers; which ones have a node more, and where they stand, is drawn."""
+    """[n] labels in equal numbers (to within one), in random order."""
     turn = draw.order(labels)[np.arange(nodes) % labels]
     return turn[draw.order(nodes)]
 
@@ -132,7 +131,7 @@ def _joined(
     kinds: _EdgeKinds,
     draw: "_Draws",
 ) -> NDArray[np.int64]:
-    """[2, edges] as many pairs of nodes as there are edges of each kind, none twice."""
+    """[2, edges] distinct pairs of nodes, as many of each kind as requested."""
     low = np.minimum(label[pairs[0]], label[pairs[1]])
     kind = low * (kinds.labels - 1) + label[pairs[0]] + label[pairs[1]]  # low · L + high
     room = np.bincount(kind, minlength=len(counts))
@@ -148,7 +147,7 @@ def _joined(
 def _fitting(
     counts: NDArray[np.int64], room: NDArray[np.int64], draw: "_Draws"
 ) -> NDArray[np.int64]:
-    """The counts with what has no room moved to kinds that have some."""
+    """Move counts that do not fit to kinds that have room."""
     kept = np.minimum(counts, room)
     for _ in range(int(min(counts.sum(), room.sum()) - kept.sum())):
         free = np.flatnonzero(kept < room)
@@ -156,12 +155,12 @@ def _fitting(
     return kept
 
 
-def _without_lonely_nodes(
+def _without_isolated_nodes(
     edges: NDArray[np.int64], label: NDArray[np.int64], draw: "_Draws"
 ) -> NDArray[np.int64]:
-    """Each node without edges takes over an end of an edge from a node of its label with several.
+    """Give each isolated node one end of an edge of a node with the same label and several edges.
 
-    The number of edges between any two labels stays, and so does the expected homophily.
+    The number of edges between any two labels, and so the expected homophily, does not change.
     """
     degree = np.bincount(edges.reshape(-1), minlength=len(label))
     ends = edges.reshape(-1)  # a view: edges are changed in place
@@ -177,7 +176,7 @@ def _without_lonely_nodes(
 
 
 class _Draws:
-    """Random numbers from the raw stream of PCG64, which is the same in every version of NumPy."""
+    """Random numbers from the raw stream of PCG64, the same in every version of NumPy."""
 
     def __init__(self, seed: int) -> None:
         self._bits = np.random.PCG64(seed)
@@ -187,16 +186,16 @@ class _Draws:
         return drawn
 
     def units(self, count: int) -> NDArray[np.float64]:
-        """From 0 to below 1, in steps of 2^-53."""
+        """Floats in [0, 1), in steps of 2^-53."""
         return (self.integers(count) >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
     def unit(self) -> float:
         return float(self.units(1)[0])
 
     def below(self, end: int) -> int:
-        """From 0 to `end` - 1, which a multiplication spreads evenly up to 2^-64."""
+        """An integer from 0 to `end` - 1, uniform to within 2^-64."""
         return int(self.integers(1)[0]) * end >> 64
 
     def order(self, count: int) -> NDArray[np.int64]:
-        """A permutation."""
+        """A random permutation."""
         return np.argsort(self.integers(count), kind="stable")

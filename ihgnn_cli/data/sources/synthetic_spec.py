@@ -1,4 +1,8 @@
-"""What a synthetic data set is to be: the fields of its recipe, and which of them go together."""
+"""The fields of a synthetic data set, as text `synthetic:homophily=0.3,graphs=500`.
+
+The text is the data set's name, and equal data sets have equal names: `str` of a `SyntheticSpec`
+lists the fields in a fixed order and leaves out defaults (except the homophily).
+"""
 
 import math
 import re
@@ -11,59 +15,59 @@ from ihgnn_cli.errors import InputError
 PREFIX = "synthetic:"
 EXAMPLE = "synthetic:homophily=0.3,graphs=500"
 MAX_SIGNAL = 0.5
-"""Above, labels that a class does not favour would have hardly any homophilic edges."""
+"""Above, labels that a class does not favour would have almost no homophilic edges."""
 LEAST_OF_TWO = 0.1
-"""The least homophily for two labels: their heterophilic edges are all of one kind."""
+"""Minimum homophily with two labels: their heterophilic edges are all alike."""
 LEAST_DEGREE = 1.75
-"""Of the label with the fewest edges: below, nodes without neighbours would pull beta down."""
+"""Minimum degree for the label with the fewest edges; below, isolated nodes would lower beta."""
 _WHOLE = re.compile(r"[0-9]{1,19}")
 _DECIMAL = re.compile(r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]{1,3})?")
 _MAX_SEED = 2**63 - 1
 _MAX_LABELS = 100
-_MAX_PAIRS = 200_000_000  # pairs of nodes, each of which is looked at: half a minute
+_MAX_PAIRS = 200_000_000  # pairs of nodes; takes half a minute
 
 
 @dataclass(frozen=True)
 class SyntheticSpec:
-    """The fields of a synthetic data set; ranges are pairs, the same number twice for one number.
+    """The fields of a synthetic data set; a range is a pair, a single number is given twice.
 
     Raises:
-        InputError: a field is out of its range, or the fields do not go together.
+        InputError: a field is out of range, or the fields contradict each other.
     """
 
     homophily: tuple[float, float] = (0.5, 0.5)
-    """The mean node homophily beta of each graph; of a range each graph draws its own."""
+    """Mean node homophily beta of each graph; from a range, each graph draws its own."""
     graphs: int = 1000
     nodes: tuple[int, int] = (40, 60)
     labels: int = 4
     classes: int = 2
     degree: float = 4.0
-    """The mean number of neighbours."""
+    """Mean number of neighbours."""
     signal: float = 0.15
-    """The share of edges that follow the pattern of the class; the others follow none."""
+    """Share of edges that follow the pattern of the class."""
     noise: float = 0.0
-    """The share of graphs whose class is replaced by another one."""
+    """Share of graphs whose class is replaced by another one."""
     seed: int = 0
 
     def __post_init__(self) -> None:
         self._check_fields()
-        self._check_together()
+        self._check_combination()
 
     def __str__(self) -> str:
-        told = [f"homophily={_written(self.homophily)}"]
+        parts = [f"homophily={_written(self.homophily)}"]
         for field in fields(self)[1:]:
             value = getattr(self, field.name)
             if value != field.default:
-                told.append(f"{field.name}={_written(value)}")
-        return PREFIX + ",".join(told)
+                parts.append(f"{field.name}={_written(value)}")
+        return PREFIX + ",".join(parts)
 
     @property
     def patterns(self) -> int:
-        """How many classes these labels can tell apart: rounds in which all labels meet once."""
+        """Number of classes these labels can distinguish: rounds in which all labels meet once."""
         return self.labels if self.labels == 2 or self.labels % 2 else self.labels - 1
 
     def edges(self, nodes: int) -> int:
-        """How many edges a graph of this many nodes has."""
+        """Number of edges of a graph with this many nodes."""
         return int(nodes * self.degree / 2 + 0.5)
 
     def _check_fields(self) -> None:
@@ -84,7 +88,7 @@ class SyntheticSpec:
         if not 0 <= self.seed <= _MAX_SEED:
             raise _wrong("seed", "from 0 to 2^63 - 1", self)
 
-    def _check_together(self) -> None:
+    def _check_combination(self) -> None:
         least = 2 * self.labels
         if self.nodes[0] < least:
             raise _wrong("nodes", f"at least {least}, two of each of {self.labels} labels", self)
@@ -102,8 +106,8 @@ class SyntheticSpec:
         pairs = self.graphs * self.nodes[1] ** 2 // 2
         if pairs > _MAX_PAIRS:
             raise InputError(
-                f"{PREFIX} {self.graphs:,} graphs of {self.nodes[1]:,} nodes are too many to make "
-                "each time they are used. Use fewer graphs or nodes."
+                f"{PREFIX} {self.graphs:,} graphs of {self.nodes[1]:,} nodes take too long to "
+                "generate each time. Use fewer graphs or nodes."
             )
         least_degree = self._least_degree()
         if self.degree < least_degree:
@@ -126,7 +130,7 @@ class SyntheticSpec:
         return LEAST_DEGREE / (self.labels * min(of_ends))
 
     def _most_degree(self) -> float:
-        """The degree at which the favoured edges of the smallest graph are all there can be."""
+        """The degree at which the smallest graph has no room for more favoured edges."""
         nodes, each = self.nodes[0], self.nodes[0] // self.labels
         couples = self.labels // 2
         of_label = self.signal + (1 - self.signal) / self.labels
@@ -143,13 +147,13 @@ class SyntheticSpec:
 
 
 def end_shares(spec: SyntheticSpec) -> tuple[tuple[float, float], tuple[float, float]]:
-    """The shares p and q of the favoured label, and of each other one.
+    """The shares (p, q) of the favoured label, and of each other label.
 
-    p is a label's share of the ends of homophilic edges, q of those of heterophilic ones.
+    p is a label's share of the ends of homophilic edges, q its share for heterophilic edges.
     """
     labels, signal = spec.labels, spec.signal
     rest = (1 - signal) / labels
-    if labels % 2:  # a round leaves out one label, the favoured one
+    if labels % 2:  # a round leaves out the favoured label
         return (signal + rest, rest), (rest, rest + signal / (labels - 1))
     return (signal + rest, 1 / labels), (rest, 1 / labels)
 
@@ -157,8 +161,8 @@ def end_shares(spec: SyntheticSpec) -> tuple[tuple[float, float], tuple[float, f
 def edge_share(spec: SyntheticSpec, beta: float) -> float:
     """The share of homophilic edges that gives the expected node homophily beta.
 
-    The favoured label has more homophilic edges than the others, so that the mean over nodes is
-    not the share of edges h, but (docs/synthetic.md)
+    The favoured label has more homophilic edges than the others, so the mean over nodes is not the
+    share of edges h but (docs/synthetic.md)
 
         beta(h) = mean over the labels a of h·p_a / (h·p_a + (1 - h)·q_a)
     """
@@ -173,7 +177,7 @@ def edge_share(spec: SyntheticSpec, beta: float) -> float:
     if beta in (0, 1):
         return float(beta)
     low, high = 0.0, 1.0
-    for _ in range(40):  # to 1e-12; beta(h) rises
+    for _ in range(40):  # to 1e-12; beta(h) is increasing
         middle = (low + high) / 2
         low, high = (middle, high) if expected(middle) < beta else (low, middle)
     return (low + high) / 2
@@ -191,17 +195,17 @@ def _wrong(name: str, wanted: str, spec: SyntheticSpec) -> InputError:
 
 
 def _tenths(rounded: Callable[[float], int], number: float) -> str:
-    """With one digit behind the point, rounded so that it is still taken."""
+    """One decimal, rounded to the side that is accepted."""
     return f"{rounded(number * 10) / 10:g}"
 
 
 def is_synthetic(given: str) -> bool:
-    """Whether a text names a synthetic data set."""
+    """Whether a name is that of a synthetic data set."""
     return given.startswith(PREFIX)
 
 
 def parse_synthetic(text: str) -> SyntheticSpec:
-    """The fields of `synthetic:FIELD=VALUE,...`, in any order.
+    """Parse `synthetic:FIELD=VALUE,...`; fields may come in any order.
 
     Raises:
         InputError: a field is unknown, named twice, malformed or out of range.
@@ -215,7 +219,7 @@ def parse_synthetic(text: str) -> SyntheticSpec:
         if not equals or not value:
             raise InputError(f"{PREFIX} {name} has no value. Example: {EXAMPLE}")
         if name in values:
-            raise InputError(f"{PREFIX} {name} is named twice. Name it once.")
+            raise InputError(f"{PREFIX} {name} is given twice. Give it once.")
         values[name] = _PARSERS[name](name, value)
     return SyntheticSpec(**values)  # type: ignore[arg-type]
 

@@ -1,4 +1,4 @@
-"""Splits into train, validation and test: drawn from a seed, or read from a file."""
+"""Splits into train, validation and test: drawn from a seed or read from a file."""
 
 from ihgnn_cli.data.splits.folds import (
     PROTOCOL_FOLDS,

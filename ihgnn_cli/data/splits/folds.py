@@ -1,7 +1,6 @@
-"""Folds: drawn from a seed, read from a file, written to one.
+"""Folds: draw them from a seed, read and write fold files.
 
-A file of folds has the form of the published ones (Errica et al., ICLR 2020), graphs counted from
-0 in the data set's order:
+A fold file has the format published by Errica et al. (ICLR 2020); graphs are counted from 0:
 
     [{"test": [...], "model_selection": [{"train": [...], "validation": [...]}, ...]}, ...]
 """
@@ -24,17 +23,17 @@ from ihgnn_cli.files import written_whole
 from ihgnn_cli.words import counted
 
 PROTOCOL_FOLDS = 10
-INNER_VALIDATION_SHARE = 0.1  # of the graphs that a fold does not test (Errica et al.)
+INNER_VALIDATION_SHARE = 0.1  # of the graphs outside the test part (Errica et al.)
 
 _FORM = '{"test": [...], "model_selection": [{"train": [...], "validation": [...]}]}'
 
 
 @dataclass(frozen=True, eq=False)
 class Fold:
-    """One fold: a test part, and one or several ways to split the rest into train and validation.
+    """One fold: a test part, and one or more splits of the rest into train and validation.
 
     Raises:
-        InputError: there is no split, or two of them do not test the same graphs.
+        InputError: there is no split, or the splits have different test parts.
     """
 
     splits: tuple[Split, ...]
@@ -51,31 +50,31 @@ class Fold:
 
     @property
     def test(self) -> NDArray[np.int64]:
-        """The graphs that the fold tests, whichever of its splits trains."""
+        """The test graphs, the same in all splits of the fold."""
         return self.splits[0].test
 
     def as_entry(self) -> dict[str, Any]:
-        """The fold as an entry of a file of folds."""
+        """The fold as an entry of a fold file."""
         selection = [each for split in self.splits for each in split.as_fold()["model_selection"]]
         return {"test": self.test.tolist(), "model_selection": selection}
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the splits in their order; that of a single split is the split's own."""
+        """SHA-256 of the splits in order; with one split, it is that of the split."""
         return hashlib.sha256(compact_json(self.as_entry()).encode()).hexdigest()
 
 
 def draw_folds(
     graph_class: NDArray[np.integer], seed: int, folds: int = PROTOCOL_FOLDS, inner: int = 1
 ) -> list[Fold]:
-    """The folds of the protocol: each graph is tested once, and a tenth of the rest validates.
+    """Draw the folds of the protocol: each graph is tested once; a tenth of the rest validates.
 
-    With two or more `inner` splits the rest is cut into as many parts instead, and each part
-    validates in one split; the test parts stay the same. Stratified: between two test parts, and
-    between two of these parts, sizes and the counts of each class differ by at most 1.
+    With `inner` >= 2, the rest is cut into that many parts instead, and each part is the validation
+    part of one split. Stratified: the sizes of test parts (and of inner parts), and the counts of
+    each class in them, differ by at most 1.
 
     Raises:
-        InputError: there are fewer than two folds, no inner splits, or too few graphs for them.
+        InputError: there are fewer than two folds, no inner splits, or too few graphs.
     """
     _check_counts(len(graph_class), folds, inner)
     random = random_bits(seed)
@@ -93,9 +92,9 @@ def draw_folds(
 def inner_folds(
     graph_class: NDArray[np.integer], split: Split, seed: int, inner: int
 ) -> tuple[Split, ...]:
-    """A split with its graphs for training and validation dealt anew, into so many parts.
+    """Redistribute the train and validation graphs of a split into `inner` parts.
 
-    Each part validates once; test graphs stay what they are. With one part it is the split itself.
+    Each part is the validation part of one split. With one part, return the split itself.
 
     Raises:
         InputError: there are too few graphs.
@@ -105,7 +104,7 @@ def inner_folds(
     rest = np.union1d(split.train, split.validation)
     if not 1 < inner <= len(rest):
         raise InputError(
-            f"{counted(len(rest), 'graph')} for training and validation cannot be cut into "
+            f"{counted(len(rest), 'graph')} for training and validation cannot be divided into "
             f"{counted(inner, 'inner fold')}. Use 1 to {len(rest)}."
         )
     parts = _dealt(graph_class[rest], inner, random_bits(seed))
@@ -113,7 +112,7 @@ def inner_folds(
 
 
 def read_fold_file(path: Path, graphs: int, *, whole: bool = True) -> list[Fold]:
-    """Read a file of folds, or of one fold without the list, for a data set of so many graphs.
+    """Read a fold file, or a file of one fold without the list, for a data set of `graphs` graphs.
 
     Args:
         path: the file.
@@ -121,7 +120,7 @@ def read_fold_file(path: Path, graphs: int, *, whole: bool = True) -> list[Fold]
         whole: whether several folds have to test every graph.
 
     Raises:
-        InputError: the file cannot be read or is not in the form, a split does not hold all graphs
+        InputError: the file cannot be read or has another format, a split does not hold all graphs
             once, or a graph is in the test part of two folds, or (if `whole`) of none.
     """
     content = _read_json(path)
@@ -147,13 +146,13 @@ def read_fold_file(path: Path, graphs: int, *, whole: bool = True) -> list[Fold]
 
 
 def write_fold_file(folds: Sequence[Fold], path: Path) -> None:
-    """Write a file of folds, whole or not at all."""
+    """Write a fold file atomically."""
     with written_whole(path) as temporary:
         temporary.write_text(fold_file(folds), encoding="utf-8", newline="\n")
 
 
 def fold_file(folds: Sequence[Fold]) -> str:
-    """The content of a file of folds, a fold a line."""
+    """The content of a fold file, one fold per line."""
     lines = ",\n".join(compact_json(fold.as_entry()) for fold in folds)
     return f"[\n{lines}\n]\n"
 
@@ -163,8 +162,8 @@ def _check_counts(graphs: int, folds: int, inner: int) -> None:
         raise InputError(f"Cannot make {counted(folds, 'fold')}. Use at least 2.")
     if inner < 1:
         raise InputError(f"Cannot make {counted(inner, 'inner split')}. Use at least 1.")
-    rest = max(2, inner)  # what a fold needs beside the graphs that it tests
-    least = max(folds, -(-rest * folds // (folds - 1)))  # rounded up, as the largest test part is
+    rest = max(2, inner)  # graphs a fold needs outside its test part
+    least = max(folds, -(-rest * folds // (folds - 1)))  # rounded up, like the largest test part
     if graphs < least:
         within, remedy = "", "another split"
         if inner > 1:
@@ -178,7 +177,7 @@ def _check_counts(graphs: int, folds: int, inner: int) -> None:
 def _validating(
     graph_class: NDArray[np.integer], inner: int, random: np.random.PCG64
 ) -> list[NDArray[np.int64]]:
-    """The positions that validate, split by split."""
+    """The validation positions of each split."""
     if inner > 1:
         return _dealt(graph_class, inner, random)
     graphs = len(graph_class)
@@ -189,7 +188,7 @@ def _validating(
 def _dealt(
     graph_class: NDArray[np.integer], parts: int, random: np.random.PCG64
 ) -> list[NDArray[np.int64]]:
-    """All positions in so many parts, dealt like cards, class after class."""
+    """Deal all positions into parts in turn, class by class."""
     order = by_class(graph_class, random)
     return [order[part::parts] for part in range(parts)]
 
@@ -223,7 +222,7 @@ def _positions(entry: object, key: str) -> NDArray[np.int64]:
 
 def _member(entry: object, key: str) -> list[Any]:
     if not isinstance(entry, dict):
-        raise InputError(f"{json.dumps(entry)[:40]} stands where an object belongs. Write {_FORM}.")
+        raise InputError(f"{json.dumps(entry)[:40]} is not an object. Write {_FORM}.")
     if not isinstance(entry.get(key), list):
         raise InputError(f"{key} is {'not a list' if key in entry else 'missing'}. Write {_FORM}.")
     return list(entry[key])
@@ -232,11 +231,11 @@ def _member(entry: object, key: str) -> list[Any]:
 def _read_json(path: Path) -> object:
     try:
         if path.is_dir():
-            raise InputError(f"{path} is a folder. Give a JSON file of folds.")
+            raise InputError(f"{path} is a folder. Give a JSON fold file.")
         content = path.read_bytes()
     except OSError as error:
         reason = error.strerror or error
-        raise InputError(f"Cannot read {path}: {reason}. Give a JSON file of folds.") from error
+        raise InputError(f"Cannot read {path}: {reason}. Give a JSON fold file.") from error
     try:
         return json.loads(content)
     except (ValueError, RecursionError) as error:

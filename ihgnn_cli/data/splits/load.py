@@ -1,4 +1,4 @@
-"""The texts that name a split: `holdout`, `fold:3`, `FILE`, `FILE:3` and `FILE:3:0`."""
+"""Load the split that a text names: `holdout`, `fold:3`, `FILE`, `FILE:3` or `FILE:3:0`."""
 
 import os
 import re
@@ -20,14 +20,14 @@ _Item = TypeVar("_Item")
 
 
 def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
-    """The split that a text names.
+    """Load the split that a text names.
 
-    Folds and splits are counted from 0; `fold:3` is one of `draw_folds`. `FILE:3:0` is a split of
-    a fold that has several, `FILE:3` the only one of a fold, `FILE` the only one of a file. A file
-    whose own name ends like `:3` is found, and `./holdout` is a file of that name.
+    Folds and splits are counted from 0; `fold:3` is one of `draw_folds`. Use `FILE` for a file with
+    one split, `FILE:3` for a fold with one split, and `FILE:3:0` otherwise. A file whose own name
+    ends in `:3` is found, too, and `./holdout` is a file.
 
     Raises:
-        InputError: the text is none of these, or there is no such fold or split.
+        InputError: the text has another form, or there is no such fold or split.
     """
     if text == HOLDOUT:
         return holdout(dataset.graph_class, seed)
@@ -40,17 +40,17 @@ def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
             return _from_file(path, numbers, dataset)
     raise InputError(
         f"No split '{text}', and no file of that name. Give {HOLDOUT}, fold:N (N from 0 to "
-        f"{PROTOCOL_FOLDS - 1}), or a file of folds as FILE, FILE:N or FILE:N:I."
+        f"{PROTOCOL_FOLDS - 1}), or a fold file as FILE, FILE:N or FILE:N:I."
     )
 
 
 def is_drawn(text: str) -> bool:
-    """Whether a text for `load_split` names a split that the seed decides, and not a file."""
+    """Whether a text names a split that is drawn from the seed rather than a file."""
     return text == HOLDOUT or _FOLD.fullmatch(text) is not None
 
 
 def file_readings(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The name of a file and the numbers after it, as a text can be read: longest name first."""
+    """The ways to read a text as a file name and numbers, longest name first."""
     numbers: tuple[int, ...] = ()
     while text:
         yield text, numbers

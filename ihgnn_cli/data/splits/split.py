@@ -1,4 +1,4 @@
-"""Which graphs train, which validate and which test; a hold-out draws them from a seed."""
+"""A split into train, validation and test, and the hold-out split."""
 
 import hashlib
 import json
@@ -19,10 +19,10 @@ _OTHER_DATA_SET = "The split may belong to another data set."
 
 @dataclass(frozen=True, eq=False)
 class Split:
-    """Positions of graphs, three parts without a graph in common, each ascending and read-only.
+    """Positions of graphs in three disjoint parts, each ascending and read-only.
 
     Raises:
-        InputError: a part is empty, is no list of positions, or shares a graph with another.
+        InputError: a part is empty, is not a list of positions, or shares a graph with another.
     """
 
     train: NDArray[np.int64]
@@ -38,7 +38,7 @@ class Split:
                 raise InputError(f"Graph {shared[0]} is in {one} and in {other}. Keep it in one.")
 
     def check(self, graphs: int) -> None:
-        """Make sure that the parts hold the graphs 0 to `graphs` - 1, and all of them.
+        """Check that the parts hold exactly the graphs 0 to `graphs` - 1.
 
         Raises:
             InputError: they do not; names a graph.
@@ -57,13 +57,13 @@ class Split:
             )
 
     def as_fold(self) -> dict[str, Any]:
-        """The split as an entry of a file of folds."""
+        """The split as an entry of a fold file."""
         inner = {"train": self.train.tolist(), "validation": self.validation.tolist()}
         return {"test": self.test.tolist(), "model_selection": [inner]}
 
     @cached_property
     def digest(self) -> str:
-        """SHA-256 of the parts: the same graphs in each, however they were ordered."""
+        """SHA-256 of the parts, independent of the order of their graphs."""
         return hashlib.sha256(compact_json(self.as_fold()).encode()).hexdigest()
 
     def _parts(self) -> dict[str, NDArray[np.int64]]:
@@ -77,10 +77,10 @@ def holdout(
     validation_share: float = 0.1,
     test_share: float = 0.1,
 ) -> Split:
-    """One split of all graphs, stratified: a class's count in a part is its share to within 1.
+    """One stratified split: the count of a class in a part is proportional to within 1.
 
     Raises:
-        InputError: there are fewer than three graphs, or none is left to train on.
+        InputError: there are fewer than three graphs, or none is left for training.
     """
     graphs = len(graph_class)
     if graphs < 3:
@@ -93,20 +93,22 @@ def holdout(
     train = graphs - validation - test
     if train < 1:
         raise InputError(
-            f"{validation} to validate and {test} to test leave none of {graphs} graphs to train "
-            "on. Use smaller shares."
+            f"{validation} validation and {test} test graphs leave none of {graphs} graphs for "
+            "training. Use smaller shares."
         )
     return Split(*stratified(graph_class, (train, validation, test), random_bits(seed)))
 
 
 def compact_json(content: object) -> str:
-    """JSON on one line and without spaces: what is hashed, and a fold in a file of folds."""
+    """JSON on one line without spaces, for hashing and for fold files."""
     return json.dumps(content, separators=(",", ":"))
 
 
 def _part_size(name: str, share: float, graphs: int) -> int:
     if not 0 < share < 1:
-        raise InputError(f"The share {share:g} of {name} is not between 0 and 1. Use 0.1, say.")
+        raise InputError(
+            f"The share {share:g} of {name} is not between 0 and 1. Use a share such as 0.1."
+        )
     return max(1, round(share * graphs))
 
 
@@ -116,12 +118,12 @@ def _ascending(name: str, part: NDArray[np.int64]) -> NDArray[np.int64]:
         raise InputError(f"{name} is empty. Put at least one graph into each part.")
     whole = given.dtype.kind in "iu" and np.can_cast(given.dtype, np.int64)
     if given.ndim != 1 or not whole:
-        raise InputError(f"{name} is no list of 64-bit integers. Give the positions of graphs.")
+        raise InputError(f"{name} is not a list of 64-bit integers. Give the positions of graphs.")
     positions = np.sort(given.astype(np.int64))
     if positions[0] < 0:
         raise InputError(f"Graph {positions[0]} is in {name}. Graphs are counted from 0.")
     repeated = positions[1:][positions[1:] == positions[:-1]]
     if repeated.size:
-        raise InputError(f"Graph {repeated[0]} stands twice in {name}. Keep it once.")
+        raise InputError(f"Graph {repeated[0]} appears twice in {name}. Keep it once.")
     positions.flags.writeable = False
     return positions

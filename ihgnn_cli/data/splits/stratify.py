@@ -1,4 +1,4 @@
-"""Stratified draws: parts of given sizes in which every class has its share, to within 1."""
+"""Stratified random parts: each class has its share of each part, to within 1."""
 
 from collections.abc import Sequence
 
@@ -9,21 +9,21 @@ from ihgnn_cli.errors import InputError
 
 
 def random_bits(seed: int) -> np.random.PCG64:
-    """Raw bits: NumPy promises them to be the same everywhere, and nothing that is made of them."""
+    """Raw random bits, which NumPy guarantees to be the same everywhere."""
     if seed < 0:
         raise InputError(f"The seed {seed} is negative. Use a whole number from 0.")
     return np.random.PCG64(seed)
 
 
 def by_class(graph_class: NDArray[np.integer], random: np.random.PCG64) -> NDArray[np.int64]:
-    """The positions of all graphs, class after class, at random within a class."""
+    """The positions of all graphs, class by class, in random order within a class."""
     return np.lexsort((random.random_raw(len(graph_class)), graph_class)).astype(np.int64)
 
 
 def stratified(
     graph_class: NDArray[np.integer], sizes: Sequence[int], random: np.random.PCG64
 ) -> list[NDArray[np.int64]]:
-    """All positions in parts of these sizes, stratified."""
+    """Divide all positions into stratified parts of these sizes."""
     members = np.unique(graph_class, return_counts=True)[1]
     counts = _rounded(np.outer(members, sizes), len(graph_class), random)
     part = np.repeat(np.tile(np.arange(len(sizes)), len(members)), counts.ravel())
@@ -32,11 +32,11 @@ def stratified(
 
 
 def _rounded(table: NDArray[np.int64], unit: int, random: np.random.PCG64) -> NDArray[np.int64]:
-    """`table` / `unit`, each entry rounded up or down such that rows and columns keep their sums.
+    """Round each entry of `table` / `unit` up or down, keeping the sums of rows and columns.
 
-    The sums are multiples of `unit`. Controlled rounding (Cox, JASA 82, 1987), which rounding or
-    sampling part by part cannot replace from three parts on: moves along a cycle of fractions
-    until one of them is whole, this way or that with odds that keep the expected value.
+    The sums must be multiples of `unit`. Controlled rounding (Cox, JASA 82, 1987): move along a
+    cycle of fractions until one becomes an integer; the direction is random, with odds that keep
+    the expected value. With three or more parts, rounding part by part cannot do this.
     """
     while (fraction := table % unit).any():
         cycle = _cycle(fraction > 0)
@@ -48,10 +48,10 @@ def _rounded(table: NDArray[np.int64], unit: int, random: np.random.PCG64) -> ND
 
 
 def _cycle(fractions: NDArray[np.bool_]) -> NDArray[np.int64]:
-    """+1 and -1 at some fractions, each row and column in balance.
+    """A cycle of fractions as +1 and -1; each row and column sums to 0.
 
-    Walks from column to column until one comes again, always along another row than before; a
-    row or column with one fraction has a second, because its sum is whole.
+    Walks from column to column, each time along a different row, until a column repeats. A row or
+    column with one fraction always has a second, because its sum is an integer.
     """
     column = int(np.flatnonzero(fractions.any(axis=0))[0])
     row = -1

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, ReadingNotes
 from ihgnn_cli.data.readers.json_graph import parse_graph
 from ihgnn_cli.data.readers.jsonl import read_jsonl, write_jsonl
-from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_A_FILE
+from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_PER_FILE
 from ihgnn_cli.data.readers.tu import read_tu
 from ihgnn_cli.data.readers.tu_files import open_tu
 from ihgnn_cli.errors import DataError, InputError, Problem
@@ -235,12 +235,12 @@ REFUSED: dict[str, tuple[str | bytes | dict[str, Any], str, str]] = {
     ),
     "attribute NaN": (
         graph(node_attributes=[[float("nan")], [1], [1]]),
-        "not JSON (NaN is no number of JSON).",
+        "not JSON (NaN is not a JSON number).",
         "Use finite numbers.",
     ),
     "attribute infinite": (
         graph(edge_attributes=[[1], [float("-inf")]]),
-        "not JSON (-Infinity is no number of JSON).",
+        "not JSON (-Infinity is not a JSON number).",
         "Use finite numbers.",
     ),
     "id beyond 64 bits": (
@@ -250,7 +250,7 @@ REFUSED: dict[str, tuple[str | bytes | dict[str, Any], str, str]] = {
     ),
     "infinite id": (
         graph(id={"made": [float("inf")]}),
-        "not JSON (Infinity is no number of JSON).",
+        "not JSON (Infinity is not a JSON number).",
         "Use finite numbers.",
     ),
     "attribute beyond 32 bits": (
@@ -374,15 +374,15 @@ def test_a_width_that_changes_between_graphs(read: Read) -> None:
 
 
 def test_all_wrong_lines_are_told_at_once_and_the_rest_counted(read: Read) -> None:
-    found = problems(read, graph(), *["{"] * (MAX_PROBLEMS_A_FILE + 3))
-    assert [each.line for each in found] == [*range(2, MAX_PROBLEMS_A_FILE + 2), None]
+    found = problems(read, graph(), *["{"] * (MAX_PROBLEMS_PER_FILE + 3))
+    assert [each.line for each in found] == [*range(2, MAX_PROBLEMS_PER_FILE + 2), None]
     assert found[-1].message == "3 more problems like these."
 
 
 @pytest.mark.parametrize("lines", [(), ("", "  ")])
 def test_a_file_without_graphs(read: Read, lines: tuple[str, ...]) -> None:
     assert problems(read, *lines) == (
-        Problem("set.jsonl", None, "no graphs in it.", "Write one JSON object per line."),
+        Problem("set.jsonl", None, "no graphs found.", "Write one JSON object per line."),
     )
 
 
@@ -516,7 +516,7 @@ def test_any_graphs_come_back_the_same(folder: Path, graphs: list[dict[str, Any]
 
 
 def test_a_key_that_stands_twice_is_refused() -> None:
-    with pytest.raises(InputError, match="the key 'class' stands there twice"):
+    with pytest.raises(InputError, match="the key 'class' appears twice"):
         parse_graph('{"node_labels": [1], "edges": [], "class": 1, "class": 2}')
 
 

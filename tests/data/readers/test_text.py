@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ihgnn_cli.data.readers import text
-from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_A_FILE, ProblemList
+from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_PER_FILE, ProblemList
 from ihgnn_cli.data.readers.text import Table, read_floats, read_integers
 from ihgnn_cli.errors import Problem
 
@@ -185,14 +185,14 @@ def test_an_empty_field_is_a_mistake_and_not_a_number(content: bytes) -> None:
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (b"1, 2\n3\n5, 6\n", "1 value where 2 belong."),
-        (b"1, 2\n3, 4, 5\n5, 6\n", "3 values where 2 belong."),
-        (b"1, 2\n3, 4,\n5, 6\n", "3 values where 2 belong."),
-        (b"1, 2\n3 4 5\n5, 6\n", "3 values where 2 belong."),
+        (b"1, 2\n3\n5, 6\n", "1 value instead of 2."),
+        (b"1, 2\n3, 4, 5\n5, 6\n", "3 values instead of 2."),
+        (b"1, 2\n3, 4,\n5, 6\n", "3 values instead of 2."),
+        (b"1, 2\n3 4 5\n5, 6\n", "3 values instead of 2."),
     ],
 )
 def test_a_line_with_more_or_fewer_values_than_the_first(content: bytes, message: str) -> None:
-    remedy = "Write 2 values per line, with commas between them."
+    remedy = "Write 2 values per line, separated by commas."
     for read in (integers, floats):
         table, problems = read(content)
         assert problems == [Problem("T.txt", 2, message, remedy)]
@@ -207,7 +207,7 @@ def test_a_short_and_a_long_line_do_not_make_up_for_each_other() -> None:
 def test_columns_that_are_given_hold_for_the_first_line_too() -> None:
     _, problems = integers(b"1\n2, 3\n", columns=2)
     assert [(problem.line, problem.message) for problem in problems] == [
-        (1, "1 value where 2 belong.")
+        (1, "1 value instead of 2.")
     ]
 
 
@@ -270,45 +270,45 @@ def test_floats_in_every_notation() -> None:
 
 
 def test_the_first_problems_of_a_file_are_told_and_the_rest_counted() -> None:
-    _, problems = integers(b"1\n" + b"x\n" * (MAX_PROBLEMS_A_FILE + 1234))
-    assert [problem.line for problem in problems[:-1]] == list(range(2, MAX_PROBLEMS_A_FILE + 2))
+    _, problems = integers(b"1\n" + b"x\n" * (MAX_PROBLEMS_PER_FILE + 1234))
+    assert [problem.line for problem in problems[:-1]] == list(range(2, MAX_PROBLEMS_PER_FILE + 2))
     assert problems[-1] == Problem(
-        "T.txt", None, "1,234 more problems like these.", "Mend those above first.", 1234
+        "T.txt", None, "1,234 more problems like these.", "Fix those above first.", 1234
     )
 
 
 def test_a_file_with_as_many_problems_as_are_told_has_no_rest() -> None:
-    _, problems = integers(b"x\n" * MAX_PROBLEMS_A_FILE)
-    assert len(problems) == MAX_PROBLEMS_A_FILE
+    _, problems = integers(b"x\n" * MAX_PROBLEMS_PER_FILE)
+    assert len(problems) == MAX_PROBLEMS_PER_FILE
     assert all(problem.line for problem in problems)
 
 
 def test_rows_and_single_problems_share_one_cap() -> None:
     problems = ProblemList("T.txt")
-    for _ in range(MAX_PROBLEMS_A_FILE - 1):
-        problems.add(None, "one.", "Mend it.")
-    problems.add_rows(np.array([False] + [True] * 30), "row.", "Mend it.")
+    for _ in range(MAX_PROBLEMS_PER_FILE - 1):
+        problems.add(None, "one.", "Fix it.")
+    problems.add_rows(np.array([False] + [True] * 30), "row.", "Fix it.")
     *listed, rest = problems.all()
-    assert len(listed) == MAX_PROBLEMS_A_FILE
-    assert listed[-1] == Problem("T.txt", 2, "row.", "Mend it.")
+    assert len(listed) == MAX_PROBLEMS_PER_FILE
+    assert listed[-1] == Problem("T.txt", 2, "row.", "Fix it.")
     assert rest.message == "29 more problems like these."
 
 
 def test_a_row_is_told_of_once() -> None:
     problems = ProblemList("T.txt")
     problems.add(2, "not a number.", "Correct it.")
-    problems.add_rows(np.array([True, True]), "out of range.", "Mend it.")
+    problems.add_rows(np.array([True, True]), "out of range.", "Fix it.")
     assert problems.all() == [
         Problem("T.txt", 2, "not a number.", "Correct it."),
-        Problem("T.txt", 1, "out of range.", "Mend it."),
+        Problem("T.txt", 1, "out of range.", "Fix it."),
     ]
 
 
 def test_a_list_of_problems_is_true_when_there_are_some() -> None:
     problems = ProblemList("T.txt")
-    problems.add_rows(np.array([False, False]), "row.", "Mend it.")
+    problems.add_rows(np.array([False, False]), "row.", "Fix it.")
     assert not problems
-    problems.add(1, "one.", "Mend it.")
+    problems.add(1, "one.", "Fix it.")
     assert problems
 
 
@@ -405,7 +405,7 @@ def test_any_text_gives_the_rows_and_the_lines_of_the_reference(content: bytes, 
     table, problems = in_chunks(size, integers, content)
     assert table.tolist() == rows
     lines = {problem.line for problem in problems}
-    assert lines - {None} == set(sorted(wrong)[:MAX_PROBLEMS_A_FILE])
+    assert lines - {None} == set(sorted(wrong)[:MAX_PROBLEMS_PER_FILE])
 
 
 @any_case

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, ReadingNotes
-from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_A_FILE
+from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_PER_FILE
 from ihgnn_cli.data.readers.tu import read_tu
 from ihgnn_cli.data.readers.tu_files import open_tu
 from ihgnn_cli.errors import DataError, Problem
@@ -246,10 +246,10 @@ def test_every_byte_is_told_to_the_progress(write_tu: WriteTU) -> None:
 # What is refused.
 
 NUMBERING = "Node and graph numbers start at 1."
-SAME_ROWS = "Both need a line for the same things, in the same order."
-SAME_VALUES = "Write 2 values per line, with commas between them."
-NO_GRAPH = "no graph of this number among 2 graph labels."
-NO_NODE = "no node of this number among 5 lines of the graph indicator."
+SAME_ROWS = "Both need one line per item, in the same order."
+SAME_VALUES = "Write 2 values per line, separated by commas."
+NO_GRAPH = "no graph with this number among 2 graph labels."
+NO_NODE = "no node with this number among 5 lines of the graph indicator."
 CROSSING = ("the edge joins nodes of two graphs.", "Correct it, or the indicator.")
 NOT_FINITE = (
     "a value is NaN, infinite or beyond 32-bit floats.",
@@ -267,7 +267,7 @@ MISTAKES: list[tuple[str, str, int | None, str, str]] = [
     ("A", "1, 2\n-1, 2\n", 2, NO_NODE, NUMBERING),
     ("A", "1, 2\n2, 1\n3, 4\n", 3, *CROSSING),
     ("A", "1, 2\n2 one\n", 2, "'one' is not a whole number of at most 18 digits.", "Correct it."),
-    ("A", "1, 2, 1\n", 1, "3 values where 2 belong.", SAME_VALUES),
+    ("A", "1, 2, 1\n", 1, "3 values instead of 2.", SAME_VALUES),
     ("graph_indicator", "0\n1\n1\n2\n2\n", 1, NO_GRAPH, NUMBERING),
     ("graph_indicator", "1\n1\n1\n2\n3\n", 5, NO_GRAPH, NUMBERING),
     ("graph_indicator", "1\n1\n\n2\n2\n", 3, "the line is empty.", "Remove it or fill it."),
@@ -341,7 +341,7 @@ def test_a_regression_data_set_is_told_to_be_one(write_tu: WriteTU) -> None:
     folder = write_tu(A="1, 2\n", graph_indicator="1\n1\n", graph_attributes="0.5\n")
     [problem] = problems(folder)
     assert problem.file == "TINY_graph_labels.txt"
-    assert problem.remedy == "graph_attributes are for regression, and ihgnn classifies."
+    assert problem.remedy == "graph_attributes are for regression; ihgnn only classifies."
 
 
 def test_graph_attributes_beside_classes_do_no_harm(write_tu: WriteTU) -> None:
@@ -384,10 +384,10 @@ def test_an_edge_out_of_range_does_not_hide_an_edge_across_graphs(write_tu: Writ
 def test_many_mistakes_in_one_file_leave_room_for_those_of_another(write_tu: WriteTU) -> None:
     folder = write_tu(**{**PATH_AND_EDGE, "A": "0, 1\n" * 1000}, node_labels="1\n")
     found = problems(folder)
-    assert [each.line for each in found[:MAX_PROBLEMS_A_FILE]] == list(
-        range(1, MAX_PROBLEMS_A_FILE + 1)
+    assert [each.line for each in found[:MAX_PROBLEMS_PER_FILE]] == list(
+        range(1, MAX_PROBLEMS_PER_FILE + 1)
     )
-    assert found[MAX_PROBLEMS_A_FILE].message == "980 more problems like these."
+    assert found[MAX_PROBLEMS_PER_FILE].message == "980 more problems like these."
     assert found[-1].file == "TINY_node_labels.txt"
 
 
@@ -422,9 +422,9 @@ def test_classes_that_are_there_are_read_all_the_same(write_tu: WriteTU) -> None
 @pytest.mark.parametrize(
     ("indicator", "line", "message"),
     [
-        ("1\n0\n", 2, "no number of a graph."),
-        ("1\n3\n", None, "no node is of graph 2."),
-        ("2\n2\n", None, "no node is of graph 1."),
+        ("1\n0\n", 2, "not a graph number."),
+        ("1\n3\n", None, "graph 2 has no nodes."),
+        ("2\n2\n", None, "graph 1 has no nodes."),
         ("", None, "the file is empty."),
     ],
 )

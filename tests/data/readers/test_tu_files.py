@@ -21,8 +21,8 @@ PARTS = {
     "graph_labels": "1\n-1\n",
     "node_labels": "0\n1\n0\n0\n",
 }
-DISTRUST = "Do not trust this file; get it from its publisher again."
-FETCH_AGAIN = "Delete it and fetch it again."
+DISTRUST = "Do not trust this file; download it again from its publisher."
+FETCH_AGAIN = "Delete it and download it again."
 
 
 def pack(path: Path, members: dict[str, str | bytes], method: int = zipfile.ZIP_STORED) -> Path:
@@ -149,7 +149,7 @@ def test_a_place_without_an_edge_list(tmp_path: Path) -> None:
             Problem(
                 str(path),
                 None,
-                "no TU data set in it (a file NAME_A.txt with the edges).",
+                "no TU data set found (no file NAME_A.txt with edges).",
                 "Check the path; docs/data.md describes the format.",
             ),
         )
@@ -207,7 +207,7 @@ def test_a_member_that_stands_there_twice_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(path, "a") as archive, warnings.catch_warnings():
         warnings.simplefilter("ignore")  # zipfile warns of the duplicate
         archive.writestr("TINY/TINY_A.txt", "1, 1\n")
-    message = "its member 'TINY/TINY_A.txt' stands there twice."
+    message = "its member 'TINY/TINY_A.txt' appears twice."
     assert refusal(path) == (Problem(str(path), None, message, DISTRUST),)
 
 
@@ -236,7 +236,7 @@ def test_a_zip_bomb_is_refused_without_being_unpacked(tmp_path: Path) -> None:
         for _ in range((HARMLESS_BYTES >> 20) + 1):
             stream.write(mebibyte)
     assert path.stat().st_size * MAX_COMPRESSION < HARMLESS_BYTES
-    message = "it would unpack to 0.1 GiB, as only a zip bomb does."
+    message = "it would unpack to 0.1 GiB, like a zip bomb."
     assert refusal(path) == (Problem(str(path), None, message, DISTRUST),)
 
 
@@ -254,7 +254,7 @@ def test_a_small_zip_may_shrink_as_much_as_it_likes(tmp_path: Path) -> None:
 def test_what_is_not_a_zip_is_refused(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "TINY.zip"
     path.write_bytes(content)
-    message = "not a whole zip file (File is not a zip file)."
+    message = "not a complete zip file (File is not a zip file)."
     assert refusal(path) == (Problem(str(path), None, message, FETCH_AGAIN),)
 
 
@@ -269,7 +269,7 @@ def test_a_zip_cut_off_anywhere_is_refused(tmp_path: Path) -> None:
 def test_a_changed_byte_of_the_content_is_noticed(tmp_path: Path) -> None:
     path = pack(tmp_path / "TINY.zip", tiny())
     path.write_bytes(path.read_bytes().replace(b"3, 4\n4, 3\n", b"3, 4\n4, 4\n"))
-    message = "not a whole zip file (Bad CRC-32 for file 'TINY/TINY_A.txt')."
+    message = "not a complete zip file (Bad CRC-32 for file 'TINY/TINY_A.txt')."
     assert refusal(path) == (Problem(str(path), None, message, FETCH_AGAIN),)
 
 
@@ -306,7 +306,7 @@ def test_a_compression_that_python_does_not_know_is_refused(tmp_path: Path) -> N
         directory = archive.start_dir
     content[8] = content[directory + 10] = 99  # the method, in the member and in the directory
     path.write_bytes(content)
-    message = "not a whole zip file (That compression method is not supported)."
+    message = "not a complete zip file (That compression method is not supported)."
     assert refusal(path) == (Problem(str(path), None, message, FETCH_AGAIN),)
 
 
@@ -326,5 +326,5 @@ def test_other_files_beside_the_parts_do_no_harm(write_tu: WriteTU) -> None:
 def test_a_part_that_is_no_file_is_refused(write_tu: WriteTU) -> None:
     folder = write_tu(A="1, 2\n", graph_indicator="1\n1\n", graph_labels="1\n")
     (folder / "TINY_node_labels.txt").mkdir()
-    with pytest.raises(DataError, match="is there, but is no file"):
+    with pytest.raises(DataError, match="exists but is not a file"):
         open_tu(folder)

@@ -1,29 +1,26 @@
 """The cache of parsed data: fast when it is whole, and never believed when it is not."""
 
-import json
+import io
 import logging
 import os
 import pickle
 import shutil
-import struct
 import subprocess
 import sys
 import zipfile
-import zlib
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, ReadingNotes
 from ihgnn_cli.data.sources import cache
 from ihgnn_cli.data.sources.cache import load, load_or_read, save
 from ihgnn_cli.errors import DataError, Problem
-
-PREFIX = struct.Struct("<8sII")
 
 
 @pytest.fixture
@@ -72,10 +69,11 @@ def cache_files() -> list[str]:
     return sorted(file.name for file in Path(os.environ["IHGNN_CACHE"]).iterdir())
 
 
-def forged(header: object, content: bytes = b"") -> bytes:
-    """A cache file whose checksums are right, whatever it says."""
-    encoded = json.dumps(header).encode()
-    return PREFIX.pack(b"IHGNN-DS", len(encoded), zlib.crc32(encoded)) + encoded + content
+def npy(*arrays: NDArray[np.generic]) -> bytes:
+    stream = io.BytesIO()
+    for array in arrays:
+        np.save(stream, array, allow_pickle=True)
+    return stream.getvalue()
 
 
 # What is kept
@@ -132,7 +130,6 @@ def test_columns_are_read_only_whether_read_or_kept(triangle: GraphDataset, tmp_
                 column[:1] = column[:1]
 
 
-@pytest.mark.skipif(os.name == "nt", reason="Windows does not replace a mapped file")
 def test_a_replaced_file_does_not_change_columns_in_use(
     triangle: GraphDataset, tmp_path: Path
 ) -> None:
@@ -217,17 +214,21 @@ def test_another_format_is_another_key(
 # Damage
 
 
-def test_any_single_wrong_byte_is_noticed(triangle: GraphDataset, tmp_path: Path) -> None:
+@pytest.mark.filterwarnings("ignore:Reading `.npy` or `.npz` file")
+def test_no_single_wrong_byte_changes_the_data(triangle: GraphDataset, tmp_path: Path) -> None:
     save(tmp_path / "file", triangle)
     good = (tmp_path / "file").read_bytes()
-    believed = []
+    noticed = 0
     for position in range(len(good)):
         damaged = bytearray(good)
         damaged[position] ^= 0x10
         (tmp_path / "file").write_bytes(damaged)
-        if load(tmp_path / "file", "TRIANGLE") is not None:
-            believed.append(position)
-    assert believed == []
+        kept = load(tmp_path / "file", "TRIANGLE")
+        if kept is None:
+            noticed += 1
+        else:  # white space in the header of an array
+            assert_same(kept, triangle)
+    assert noticed > 0.5 * len(good)
 
 
 def test_any_missing_end_is_noticed(triangle: GraphDataset, tmp_path: Path) -> None:
@@ -245,16 +246,13 @@ def test_any_missing_end_is_noticed(triangle: GraphDataset, tmp_path: Path) -> N
     "damage",
     [
         pytest.param(lambda good: b"", id="empty"),
-        pytest.param(lambda good: good[:5], id="cut in the prefix"),
-        pytest.param(lambda good: good[:100], id="cut in the header"),
+        pytest.param(lambda good: good[:100], id="cut at the start"),
         pytest.param(lambda good: good[:-1], id="cut at the end"),
         pytest.param(lambda good: good + b"\0", id="too long"),
-        pytest.param(lambda good: b"?" + good[1:], id="another magic"),
-        pytest.param(lambda good: good[:8] + b"\xff\xff\xff\xff" + good[12:], id="endless header"),
-        pytest.param(lambda good: good[:-64] + bytes([good[-64] ^ 1]) + good[-63:], id="wrong bit"),
+        pytest.param(lambda good: bytes(len(good)), id="zeros"),
         pytest.param(lambda good: b"not a cache file\n" * 100, id="garbage"),
-        pytest.param(lambda good: forged(["a", "list"]), id="no header"),
-        pytest.param(lambda good: forged({"columns": {}}), id="a header that says too little"),
+        pytest.param(lambda good: npy(np.arange(3)), id="no header"),
+        pytest.param(lambda good: npy(np.frombuffer(b"[]", np.uint8)), id="wrong header"),
     ],
 )
 def test_a_damaged_file_is_read_again_and_repaired(
@@ -285,7 +283,7 @@ def test_a_folder_in_the_file_s_place_costs_time_only(
     assert_same(load_or_read(tmp_path, "digest", "TRIANGLE", reader), triangle)
     assert reader.calls == 1
     assert list(tmp_path.iterdir()) == [file]
-    assert "not kept for the next time" in caplog.text
+    assert "The parsed data was not cached" in caplog.text
 
 
 def test_damage_is_repaired_for_a_data_set_on_disk(write_tu: Callable[..., Path]) -> None:
@@ -314,7 +312,7 @@ def test_a_cache_folder_that_cannot_be_made_only_warns(
         assert load_dataset(str(folder)).class_values == (5,)
     (record,) = caplog.records
     assert record.levelno == logging.WARNING
-    assert "The parsed data is not kept for the next time. Cannot write " in record.message
+    assert "The parsed data was not cached. Cannot write " in record.message
 
 
 def test_a_disk_that_fills_up_only_warns_and_leaves_nothing(
@@ -329,7 +327,7 @@ def test_a_disk_that_fills_up_only_warns_and_leaves_nothing(
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
     assert_same(kept, triangle)
     assert list((tmp_path / "cache").iterdir()) == []
-    assert "not kept for the next time" in caplog.text
+    assert "The parsed data was not cached" in caplog.text
 
 
 # Nothing is executed
@@ -348,24 +346,11 @@ class Payload:
 def test_a_pickle_in_the_cache_runs_nothing(triangle: GraphDataset, tmp_path: Path) -> None:
     proof, file = tmp_path / "proof", tmp_path / "file"
     payload = pickle.dumps(Payload(proof))
-    column = {"dtype": "|O", "shape": [1], "at": 0}
-    padded = payload + bytes(-len(payload) % 64)
-    header = {
-        "columns": dict.fromkeys(triangle.columns(), column),
-        "bytes": len(padded),
-        "crc32": zlib.crc32(padded),
-        "label_source": "labels",
-        "notes": {},
-        "label_values": [],
-        "class_values": [],
-        "edge_label_values": [],
-    }
-    for content in (payload, forged(header, padded)):
+    pickled = np.array([Payload(proof)], dtype=object)
+    header = np.frombuffer(b'{"columns": ["node_label"]}', dtype=np.uint8)
+    for content in (payload, npy(pickled), npy(header, pickled)):
         file.write_bytes(content)
         assert load(file, "TRIANGLE") is None
-    with file.open("wb") as stream:
-        np.save(stream, np.array([Payload(proof)], dtype=object), allow_pickle=True)
-    assert load(file, "TRIANGLE") is None
     assert not proof.exists()
     pickle.loads(payload)
     assert proof.exists()  # the payload would have worked
@@ -411,6 +396,6 @@ def test_processes_that_start_at_once_agree_and_leave_one_file(tmp_path: Path) -
             racer.communicate()
     assert {error for _, error in answers} == {""}
     (file,) = cache_files()
-    assert file.endswith(f"-{cache.FORMAT}.ihgnn")
+    assert file.endswith(f"-{cache.FORMAT}.npy")
     assert {answer for answer, _ in answers} == {f"{load_dataset('MUTAG').fingerprint}\n"}
     assert cache_files() == [file]

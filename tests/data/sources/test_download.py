@@ -17,12 +17,12 @@ import pytest
 
 from ihgnn_cli.data.readers.tu import read_tu
 from ihgnn_cli.data.readers.tu_files import open_tu
-from ihgnn_cli.data.sources.download import TU_SERVER, Patience, download, download_url
+from ihgnn_cli.data.sources.download import TU_SERVER, RetryPolicy, download, download_url
 from ihgnn_cli.errors import DownloadError, IhgnnError, InputError
 from ihgnn_cli.progress import Advance
 
-QUICK = Patience(timeout=5.0, attempts=3, backoff=0.01)
-HASTY = Patience(timeout=0.7, attempts=2, backoff=0.01)
+QUICK = RetryPolicy(timeout=5.0, attempts=3, backoff=0.01)
+HASTY = RetryPolicy(timeout=0.7, attempts=2, backoff=0.01)
 # Longer than HASTY's timeout, and an end to it should a test fail.
 STALL_SECONDS = 5.0
 
@@ -160,10 +160,10 @@ class Recorder:
         yield advance
 
 
-def failure(folder: Path, patience: Patience = QUICK) -> str:
+def failure(folder: Path, retry: RetryPolicy = QUICK) -> str:
     """The message of a download that must fail and leave nothing behind."""
     with pytest.raises(DownloadError) as caught:
-        download("TINY", folder, patience=patience)
+        download("TINY", folder, retry=retry)
     assert list(folder.iterdir()) == []
     return str(caught.value)
 
@@ -171,7 +171,7 @@ def failure(folder: Path, patience: Patience = QUICK) -> str:
 def expected(folder: Path, reason: str) -> str:
     return (
         f"Cannot download TINY from {download_url('TINY')}: {reason}.\n"
-        f"Fetch the file by other means and put it at {folder / 'TINY.zip'}"
+        f"Download the file by hand and put it at {folder / 'TINY.zip'}"
     )
 
 
@@ -180,7 +180,7 @@ def expected(folder: Path, reason: str) -> str:
 
 def test_a_download_puts_the_whole_file_under_its_name(server: Server, tmp_path: Path) -> None:
     server.will(whole(TINY))
-    path = download("TINY", tmp_path / "new" / "root", patience=QUICK)
+    path = download("TINY", tmp_path / "new" / "root", retry=QUICK)
     assert path == tmp_path / "new" / "root" / "TINY.zip"
     assert path.read_bytes() == TINY
     assert list(path.parent.iterdir()) == [path]
@@ -190,7 +190,7 @@ def test_a_download_puts_the_whole_file_under_its_name(server: Server, tmp_path:
 
 def test_the_server_is_told_who_asks(server: Server, tmp_path: Path) -> None:
     server.will(whole(TINY))
-    download("TINY", tmp_path, patience=QUICK)
+    download("TINY", tmp_path, retry=QUICK)
     assert [(agent or "").split("/")[0] for agent in server.user_agents] == ["ihgnn"]
 
 
@@ -219,7 +219,7 @@ def test_without_a_content_length_the_total_is_unknown(server: Server, tmp_path:
 def test_an_old_file_is_replaced(server: Server, tmp_path: Path) -> None:
     (tmp_path / "TINY.zip").write_bytes(b"old")
     server.will(whole(TINY))
-    assert download("TINY", tmp_path, patience=QUICK).read_bytes() == TINY
+    assert download("TINY", tmp_path, retry=QUICK).read_bytes() == TINY
 
 
 def test_two_downloads_at_once_both_succeed(server: Server, tmp_path: Path) -> None:
@@ -231,7 +231,7 @@ def test_two_downloads_at_once_both_succeed(server: Server, tmp_path: Path) -> N
 
     server.will(answer)
     with ThreadPoolExecutor(2) as pool:
-        both = [pool.submit(download, "TINY", tmp_path, patience=QUICK) for _ in range(2)]
+        both = [pool.submit(download, "TINY", tmp_path, retry=QUICK) for _ in range(2)]
         paths = [each.result(timeout=10) for each in both]
     assert paths == [tmp_path / "TINY.zip"] * 2
     assert paths[0].read_bytes() == TINY
@@ -260,7 +260,7 @@ def test_a_connection_that_always_drops_is_given_up(server: Server, tmp_path: Pa
 
 def test_a_busy_server_is_asked_again(server: Server, tmp_path: Path) -> None:
     server.will(status(503), status(503), whole(TINY))
-    assert download("TINY", tmp_path, patience=QUICK).read_bytes() == TINY
+    assert download("TINY", tmp_path, retry=QUICK).read_bytes() == TINY
     assert len(server.requests) == 3
 
 
@@ -273,7 +273,7 @@ def test_a_server_that_stays_busy_is_given_up(server: Server, tmp_path: Path) ->
 
 def test_a_single_attempt_is_called_once(server: Server, tmp_path: Path) -> None:
     server.will(status(503))
-    assert "(tried once)." in failure(tmp_path, Patience(timeout=5.0, attempts=1))
+    assert "(tried once)." in failure(tmp_path, RetryPolicy(timeout=5.0, attempts=1))
     assert len(server.requests) == 1
 
 
@@ -288,7 +288,7 @@ def test_a_server_that_never_answers_is_given_up_after_the_timeout(
 
 def test_a_server_that_stalls_half_way_is_asked_again(server: Server, tmp_path: Path) -> None:
     server.will(stall_after_half(server, TINY), whole(TINY))
-    assert download("TINY", tmp_path, patience=HASTY).read_bytes() == TINY
+    assert download("TINY", tmp_path, retry=HASTY).read_bytes() == TINY
     assert list(tmp_path.iterdir()) == [tmp_path / "TINY.zip"]
     assert len(server.requests) == 2
 
@@ -315,7 +315,7 @@ def test_a_network_that_goes_down_half_way_is_tried_again(
         return real(self, amount)
 
     monkeypatch.setattr(http.client.HTTPResponse, "read", read)
-    assert download("TINY", tmp_path, patience=QUICK).read_bytes() == TINY
+    assert download("TINY", tmp_path, retry=QUICK).read_bytes() == TINY
     assert len(server.requests) == 2
 
 
@@ -325,7 +325,7 @@ def test_each_pause_is_twice_the_one_before(
     server.will(status(503), status(503), status(503), whole(TINY))
     pauses: list[float] = []
     monkeypatch.setattr("ihgnn_cli.data.sources.download.time.sleep", pauses.append)
-    download("TINY", tmp_path, patience=Patience(timeout=5.0, attempts=4, backoff=0.5))
+    download("TINY", tmp_path, retry=RetryPolicy(timeout=5.0, attempts=4, backoff=0.5))
     assert pauses == [0.5, 1.0, 2.0]
 
 
@@ -350,7 +350,7 @@ def test_the_connection_of_a_refused_request_is_closed(
     assert [str(each.message) for each in told] == []
 
 
-NO_GOOD = "what the server sent is no good: "
+NO_GOOD = "the downloaded file is invalid: "
 
 
 @pytest.mark.parametrize(
@@ -409,7 +409,7 @@ def test_an_old_file_outlives_a_failed_download(server: Server, tmp_path: Path) 
     (tmp_path / "TINY.zip").write_bytes(b"old")
     server.will(whole(b"garbage"))
     with pytest.raises(DownloadError):
-        download("TINY", tmp_path, patience=QUICK)
+        download("TINY", tmp_path, retry=QUICK)
     assert [file.read_bytes() for file in tmp_path.iterdir()] == [b"old"]
 
 
@@ -437,7 +437,7 @@ def test_a_folder_that_cannot_be_made_is_named_before_anything_is_asked(
     (tmp_path / "file").write_text("")
     server.will(whole(TINY))
     with pytest.raises(IhgnnError, match=r"Cannot write .*TINY\.zip"):
-        download("TINY", tmp_path / "file" / "root", patience=QUICK)
+        download("TINY", tmp_path / "file" / "root", retry=QUICK)
     assert server.requests == []
 
 
@@ -463,6 +463,6 @@ def test_a_mirror_that_is_not_http_is_refused(
 ) -> None:
     monkeypatch.setenv("IHGNN_MIRROR", mirror)
     with pytest.raises(InputError) as caught:
-        download("KKI", tmp_path / "root", patience=QUICK)
+        download("KKI", tmp_path / "root", retry=QUICK)
     assert str(caught.value) == f"IHGNN_MIRROR is '{mirror}'. Give an http or https address."
     assert not (tmp_path / "root").exists()

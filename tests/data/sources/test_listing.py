@@ -161,7 +161,7 @@ def test_what_is_no_data_set_is_not_listed(root: Path) -> None:
 @pytest.mark.parametrize(
     ("file", "content", "problem"),
     [
-        ("cut.zip", b"PK\x03\x04", "not a whole zip file"),
+        ("cut.zip", b"PK\x03\x04", "not a complete zip file"),
         ("bad.jsonl", b"{}\n", "no node_labels"),
     ],
 )

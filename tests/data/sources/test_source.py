@@ -193,7 +193,7 @@ def test_offline_says_where_to_put_the_file(root: Path, mirror: list[str]) -> No
     with pytest.raises(DownloadError) as caught:
         locate("PROTEINS", offline=True)
     assert str(caught.value) == (
-        "PROTEINS is not on this machine, and --offline forbids to download it.\n"
+        "PROTEINS is not on this machine, and --offline forbids downloading it.\n"
         f"Put the file at {root / 'PROTEINS.zip'}"
     )
     assert mirror == []
@@ -352,7 +352,7 @@ def test_files_to_check_are_not_downloaded(root: Path, mirror: list[str], given:
 
 def test_a_zip_that_is_cut_short_is_refused(root: Path, tiny_zip: Path) -> None:
     (root / "TINY.zip").write_bytes(tiny_zip.read_bytes()[:100])
-    with pytest.raises(DataError, match=r"not a whole zip file.*Delete it and fetch it again"):
+    with pytest.raises(DataError, match=r"not a complete zip file.*Delete it and download it"):
         load_dataset("TINY")
 
 

@@ -51,7 +51,7 @@ def test_fields_are_what_they_say() -> None:
         ("graphs=10,", "no field ''"),
         ("graphs", "graphs has no value. Example:"),
         ("graphs=", "graphs has no value"),
-        ("graphs=10,graphs=20", "graphs is named twice"),
+        ("graphs=10,graphs=20", "graphs is given twice"),
         ("graphs=1e3", "graphs is a whole number, not '1e3'"),
         ("graphs=-5", "graphs is a whole number, not '-5'"),
         ("graphs=1..5", "graphs is a whole number, not '1..5'"),

@@ -308,9 +308,9 @@ OTHER = "The split may belong to another data set."
 @pytest.mark.parametrize(
     ("content", "expected"),
     [
-        (7, f"7 stands where an object belongs. {FORM}"),
-        ("null", f"null stands where an object belongs. {FORM}"),
-        ([[0, 1]], f"[0, 1] stands where an object belongs. {FORM}"),
+        (7, f"7 is not an object. {FORM}"),
+        ("null", f"null is not an object. {FORM}"),
+        ([[0, 1]], f"[0, 1] is not an object. {FORM}"),
         ({}, f"model_selection is missing. {FORM}"),
         ({"model_selection": fold()["model_selection"]}, f"test is missing. {FORM}"),
         (fold(test=3), f"test is not a list. {FORM}"),
@@ -318,7 +318,7 @@ OTHER = "The split may belong to another data set."
         (fold(validation=None), f"validation is not a list. {FORM}"),
         (fold(model_selection={"train": []}), f"model_selection is not a list. {FORM}"),
         (fold(model_selection=[]), f"model_selection is empty. {FORM}"),
-        (fold(model_selection=[0]), f"0 stands where an object belongs. {FORM}"),
+        (fold(model_selection=[0]), f"0 is not an object. {FORM}"),
         (fold(model_selection=[{"train": [0]}]), f"validation is missing. {FORM}"),
         (fold(test=[3.0]), f"test holds 3.0. {INTEGERS}"),
         (fold(test=[float("nan")]), f"test holds NaN. {INTEGERS}"),
@@ -328,12 +328,12 @@ OTHER = "The split may belong to another data set."
         (fold(test=[]), "test is empty. Put at least one graph into each part."),
         (fold(test=[-1]), "Graph -1 is in test. Graphs are counted from 0."),
         (fold(test=[2, 3]), "Graph 2 is in validation and in test. Keep it in one."),
-        (fold(test=[3, 3]), "Graph 3 stands twice in test. Keep it once."),
+        (fold(test=[3, 3]), "Graph 3 appears twice in test. Keep it once."),
         (fold(train=[0]), f"Graph 1 is in no part (1 of 4 graphs are in none). {OTHER}"),
         (fold(test=[3, 4]), f"Graph 4 is in test, and the data set's graphs are 0 to 3. {OTHER}"),
         (
             fold(test=[3, 2**80]),
-            "test is no list of 64-bit integers. Give the positions of graphs.",
+            "test is not a list of 64-bit integers. Give the positions of graphs.",
         ),
     ],
 )
@@ -351,7 +351,7 @@ def test_the_fold_that_is_wrong_is_named(path: Path) -> None:
 @pytest.mark.parametrize(
     ("second", "expected"),
     [
-        (0, f"0 stands where an object belongs. {FORM}"),
+        (0, f"0 is not an object. {FORM}"),
         ({"train": [0]}, f"validation is missing. {FORM}"),
         (
             {"train": [0, 1], "validation": [1, 2]},
@@ -395,7 +395,7 @@ def test_a_missing_file_is_told(path: Path) -> None:
 def test_a_folder_is_no_file(tmp_path: Path) -> None:
     with pytest.raises(InputError) as caught:
         read_fold_file(tmp_path, 4)
-    assert str(caught.value) == f"{tmp_path} is a folder. Give a JSON file of folds."
+    assert str(caught.value) == f"{tmp_path} is a folder. Give a JSON fold file."
 
 
 @pytest.mark.usefixtures("permissions")

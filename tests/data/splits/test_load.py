@@ -143,12 +143,12 @@ def test_a_text_that_is_no_split_is_told_the_forms(text: str) -> None:
         load_split(text, dataset(), 0)
     assert str(caught.value) == (
         f"No split '{text}', and no file of that name. Give holdout, fold:N (N from 0 to 9), "
-        "or a file of folds as FILE, FILE:N or FILE:N:I."
+        "or a fold file as FILE, FILE:N or FILE:N:I."
     )
 
 
 def test_a_folder_is_no_split(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match=r"is a folder\. Give a JSON file of folds\.$"):
+    with pytest.raises(InputError, match=r"is a folder\. Give a JSON fold file\.$"):
         load_split(str(tmp_path), dataset(), 0)
 
 

@@ -62,7 +62,7 @@ def test_the_digest_knows_the_parts_and_not_their_order() -> None:
         ({"validation": [1]}, "Graph 1 is in train and in validation. Keep it in one."),
         ({"test": [0]}, "Graph 0 is in train and in test. Keep it in one."),
         ({"test": [2]}, "Graph 2 is in validation and in test. Keep it in one."),
-        ({"train": [0, 1, 0]}, "Graph 0 stands twice in train. Keep it once."),
+        ({"train": [0, 1, 0]}, "Graph 0 appears twice in train. Keep it once."),
         ({"test": [3, -1]}, "Graph -1 is in test. Graphs are counted from 0."),
         ({"train": []}, "train is empty. Put at least one graph into each part."),
         ({"validation": []}, "validation is empty. Put at least one graph into each part."),
@@ -77,7 +77,7 @@ def test_parts_that_are_none_are_refused(changes: dict[str, list[int]], expected
 
 @pytest.mark.parametrize("train", [[0.0, 1.0], [True, False], [[0, 1]], [2**63], [2**70], ["0"]])
 def test_parts_are_lists_of_integers(train: list[object]) -> None:
-    with pytest.raises(InputError, match=r"^train is no list of 64-bit integers\. Give the pos"):
+    with pytest.raises(InputError, match=r"^train is not a list of 64-bit integers\. Give the pos"):
         split(train=train)
 
 
@@ -174,13 +174,13 @@ def test_shares_leave_a_graph_to_train_on() -> None:
     with pytest.raises(InputError) as caught:
         holdout(FOUR, 0, validation_share=0.5, test_share=0.5)
     assert str(caught.value) == (
-        "2 to validate and 2 to test leave none of 4 graphs to train on. Use smaller shares."
+        "2 validation and 2 test graphs leave none of 4 graphs for training. Use smaller shares."
     )
 
 
 @pytest.mark.parametrize("share", [0, -0.1, 1, 1.5, float("nan")])
 def test_shares_are_between_0_and_1(share: float) -> None:
-    with pytest.raises(InputError, match=r"^The share .* of test is not between 0 and 1\. Use 0"):
+    with pytest.raises(InputError, match=r"^The share .* of test is not between 0 and 1\."):
         holdout(FOUR, 0, test_share=share)
     with pytest.raises(InputError, match=r"^The share .* of validation is not between 0 and 1\."):
         holdout(FOUR, 0, validation_share=share)
