@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.cli import console, tune_display
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.report.tuning import TrialRow, write_trials
+from ihgnn_cli.report.tuning import write_trials
 from ihgnn_cli.selection.tuning import folder as folders
 from ihgnn_cli.selection.tuning.final import earlier_runs, run_folder, train_best
-from ihgnn_cli.selection.tuning.rows import importances, trial_rows
+from ihgnn_cli.selection.tuning.rows import trial_rows
 from ihgnn_cli.selection.tuning.search import Conducted, Search, conduct
 from ihgnn_cli.selection.tuning.slots import Slot
 from ihgnn_cli.selection.tuning.storage import Address
@@ -111,19 +111,13 @@ class TuneWork:
             **{name: tested[name] for name in ("best_epoch", "validation", "test", "seeds")},
             "tested_before": earlier_runs(self.folder, trial),
         }
-        self._draw(done.slots, result)
+        tune_display.draw(trial_rows(done.slots), result, self.folder)
         folders.write_result(self.folder, result)
         return result
 
     def _write(self, slots: tuple[Slot, ...]) -> None:
         """The table of the trials, and the best settings where there are some."""
-        rows = [TrialRow(**each) for each in trial_rows(slots)]
-        write_trials(self.folder / folders.TRIALS, rows)
+        write_trials(self.folder / folders.TRIALS, trial_rows(slots))
         best = folders.best_config(self.search, slots)
         if best is not None:
             folders.write_best(best, self.folder)
-
-    def _draw(self, slots: tuple[Slot, ...], result: dict[str, Any]) -> None:
-        rows = [TrialRow(**each) for each in trial_rows(slots)]
-        log = [name for name, part in result["search"]["space"].items() if part.get("log")]
-        tune_display.draw(rows, importances(self.study, slots), result, self.folder, log)

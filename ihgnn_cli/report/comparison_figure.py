@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.report.comparison_notes import majority
-from ihgnn_cli.report.figures import literal, new_figure, save_figure
+from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
 from ihgnn_cli.report.layout import spread
-from ihgnn_cli.report.tuning_scales import shortened
 from ihgnn_cli.selection.comparison import Comparison, Entry
 from ihgnn_cli.selection.paper import REFERENCE
 

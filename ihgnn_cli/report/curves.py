@@ -8,10 +8,9 @@ from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.report.figures import literal, new_figure, save_figure
+from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
 from ihgnn_cli.report.layout import Box, Mark, Row, Table, percent
 from ihgnn_cli.report.tables import write_rows
-from ihgnn_cli.report.tuning_scales import shortened
 from ihgnn_cli.selection.paper import REFERENCE, model_title
 
 if TYPE_CHECKING:

@@ -44,6 +44,14 @@ def literal(text: str) -> str:
     return text.replace("$", r"\$")
 
 
+def shortened(text: str, longest: int) -> str:
+    """Cut the middle out of text that is too long."""
+    if len(text) <= longest:
+        return text
+    end = (longest - 1) // 2
+    return f"{text[: longest - 1 - end]}…{text[-end:]}"
+
+
 def save_figure(figure: "Figure", path: Path) -> None:
     """Write a figure in the format of its file's name, whole or not at all.
 
