@@ -50,7 +50,7 @@ def test_ours_is_a_dot_with_a_bar_and_the_papers_mean_a_diamond(
     }
     assert points["o"] == pytest.approx([84, 82])
     assert points["D"] == pytest.approx([89.9, 83.4, 86.7])
-    assert points["None"] == pytest.approx([60])  # the commonest class
+    assert points["None"] == pytest.approx([60])  # the majority class
     (first, _) = (each.get_segments()[0] for each in panel.collections)
     assert [point[0] for point in first] == pytest.approx(
         [84 - 100 * OURS.std, 84 + 100 * OURS.std]
@@ -64,9 +64,9 @@ def test_numbers_and_reasons_stand_beside_the_rows(monkeypatch: pytest.MonkeyPat
     legend = {each.get_text() for each in figure.legends[0].get_texts()}
     assert legend == {
         "ours, mean ± std over folds",
-        "the paper's mean",
+        "paper, mean",
         "differs from IHGNN (Holm's p < 0.05)",
-        "the commonest class: 60.0 %",
+        "majority class: 60.0 %",
     }
     assert figure.axes[0].get_title() == "MUTAG (budget quick)"
 

@@ -10,8 +10,8 @@ BETTER = cell("acm", 0.90, 0.98, 0.96, 0.85, 0.99)
 
 def test_findings_count_where_ihgnn_is_ahead_what_is_significant_and_what_the_paper_has() -> None:
     assert findings(compare([OURS, GIN, WORSE])) == (
-        "IHGNN has the highest mean of the methods that were run, or shares it, on 1 of 1 data "
-        "set; by the paper's numbers for these on 1 of 1.",
+        "IHGNN has the highest mean of the methods run, or ties for it, on 1 of 1 data "
+        "set; by the paper's numbers, on 1 of 1.",
         "Of 2 comparisons with IHGNN on the same folds, a method is significantly below it in 1 "
         "and above it in 0.",
         "Of 3 numbers that the paper has too, ours are below it in 3; the mean difference is "
@@ -21,7 +21,7 @@ def test_findings_count_where_ihgnn_is_ahead_what_is_significant_and_what_the_pa
 
 def test_a_method_that_beats_ihgnn_is_told_as_plainly() -> None:
     first, second, _ = findings(compare([OURS, BETTER]))
-    assert "on 0 of 1 data set; by the paper's numbers for these on 1 of 1." in first
+    assert "on 0 of 1 data set; by the paper's numbers, on 1 of 1." in first
     assert "significantly below it in 0 and above it in 1." in second
 
 
@@ -47,7 +47,7 @@ def test_notes_name_what_learned_nothing_what_was_not_run_and_what_is_missing() 
     refused = refused_cell("DD", "ppgn", "does not fit")
     told = notes(compare([OURS, WORSE, refused]))
     assert told[3:] == (
-        "No better than always naming the commonest class: on MUTAG (60.0 %) ACM.",
+        "No better than always predicting the majority class: on MUTAG (60.0 %) ACM.",
         "Not run: PPGNs on DD (does not fit).",
         "3 places of the table have no result.",
     )
