@@ -115,7 +115,7 @@ def test_the_papers_number_for_an_ablation_names_it(monkeypatch: pytest.MonkeyPa
     figure = drawn(monkeypatch, paper=OF_ABLATION, rules=RULES)
     assert "paper, mean, no-integration: 88.3 %" in names(figure)
     row = figure.axes[1].get_yticklabels()[-1].get_text()
-    assert row == "the paper, no-integration\n(chosen on test,\nby their script)"
+    assert row == "paper, no-integration\n(chosen on test by\nthe authors' script)"
 
 
 def test_where_the_paper_has_no_number_none_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -69,7 +69,7 @@ def test_the_table_has_one_row_per_line_and_one_column_per_value() -> None:
     ]
     assert found.legend == (
         "Test accuracy in %, mean ± standard deviation over 2 seeds (dividing by n); the highest "
-        "mean of a row is bold. Guessing gives 50.0 %."
+        "mean of a row is bold. Random guessing gives 50.0 %."
     )
     assert (found.budget, found.statement) == ("quick", "one run")
 
@@ -103,7 +103,7 @@ def test_guessing_is_a_dotted_line(monkeypatch: pytest.MonkeyPatch) -> None:
     (dotted,) = (line for line in panel.lines if line.get_linestyle() == ":")
     assert list(dotted.get_ydata()) == [50, 50]
     assert panel.get_xscale() == "linear"
-    assert figure.legends[0].get_texts()[-1].get_text() == "guessing: 50.0 %"
+    assert figure.legends[0].get_texts()[-1].get_text() == "random guessing: 50.0 %"
 
 
 def test_nine_lines_differ_in_colour_and_mark_and_the_legend_follows_their_ends(
