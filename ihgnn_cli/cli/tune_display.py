@@ -12,8 +12,8 @@ from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
-    from ihgnn_cli.report.tuning import TrialRow
     from ihgnn_cli.selection.tuning.conductor import Sight
+    from ihgnn_cli.selection.tuning.rows import TrialRow
     from ihgnn_cli.selection.tuning.search import Search
     from ihgnn_cli.selection.tuning.slots import Slot
     from ihgnn_cli.selection.workers import Places
@@ -221,31 +221,12 @@ def _percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f}"
 
 
-def draw(
-    rows: "Sequence[TrialRow]",
-    importances: Mapping[str, float],
-    result: Mapping[str, Any],
-    folder: Path,
-    log: Sequence[str],
-) -> None:
+def draw(rows: "Sequence[TrialRow]", result: Mapping[str, Any], folder: Path) -> None:
     """Write the figures and the HTML page."""
-    from ihgnn_cli.report.tuning import draw_history, draw_importance
-    from ihgnn_cli.report.tuning_curves import draw_curves
-    from ihgnn_cli.report.tuning_page import write_page
-    from ihgnn_cli.report.tuning_settings import draw_parallel, draw_slices
+    from ihgnn_cli.report.tuning import write_page
+    from ihgnn_cli.report.tuning_figures import draw_trials
 
-    figures = {
-        "History": folder / "history.png",
-        "Epoch by epoch": folder / "curves.png",
-        "Parallel coordinates": folder / "parallel.png",
-        "Slices": folder / "slices.png",
-        "Importance": folder / "importance.png",
-    }
-    draw_history(rows, figures["History"])
-    draw_curves(rows, figures["Epoch by epoch"])
-    draw_parallel(rows, figures["Parallel coordinates"], log)
-    draw_slices(rows, figures["Slices"], log)
-    draw_importance(importances, figures["Importance"])
+    figures = draw_trials(rows, folder)
     final, best = result["final"], result["best"]
     test = final["test"]
     params = ", ".join(f"{name} {_shown(value)}" for name, value in best["params"].items())

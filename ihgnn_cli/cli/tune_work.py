@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.cli import console, tune_display
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.report.tuning import TrialRow, write_trials
+from ihgnn_cli.report.tuning import write_trials
 from ihgnn_cli.selection.tuning import folder as folders
 from ihgnn_cli.selection.tuning.final import earlier_runs, run_folder, train_best
-from ihgnn_cli.selection.tuning.rows import importances, trial_rows
+from ihgnn_cli.selection.tuning.rows import trial_rows
 from ihgnn_cli.selection.tuning.search import Conducted, Search, conduct
 from ihgnn_cli.selection.tuning.slots import Slot
-from ihgnn_cli.selection.tuning.storage import Address, speaking
+from ihgnn_cli.selection.tuning.storage import Address
 from ihgnn_cli.selection.tuning.study import open_study, slots_now
 from ihgnn_cli.selection.workers import Places
 
@@ -111,21 +111,13 @@ class TuneWork:
             **{name: tested[name] for name in ("best_epoch", "validation", "test", "seeds")},
             "tested_before": earlier_runs(self.folder, trial),
         }
-        self._draw(done.slots, result)
+        tune_display.draw(trial_rows(done.slots), result, self.folder)
         folders.write_result(self.folder, result)
         return result
 
     def _write(self, slots: tuple[Slot, ...]) -> None:
         """Write the table of trials, and the best settings if there are any."""
-        rows = [TrialRow(**each) for each in trial_rows(slots)]
-        write_trials(self.folder / folders.TRIALS, rows)
+        write_trials(self.folder / folders.TRIALS, trial_rows(slots))
         best = folders.best_config(self.search, slots)
         if best is not None:
             folders.write_best(best, self.folder)
-
-    def _draw(self, slots: tuple[Slot, ...], result: dict[str, Any]) -> None:
-        rows = [TrialRow(**each) for each in trial_rows(slots)]
-        log = [name for name, part in result["search"]["space"].items() if part.get("log")]
-        with speaking(self.where):
-            mattered = importances(self.study, slots)
-        tune_display.draw(rows, mattered, result, self.folder, log)

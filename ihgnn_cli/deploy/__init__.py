@@ -1,4 +1,4 @@
-"""Models outside of torch: onnxruntime and what it runs on; `load(path).predict(graphs)`."""
+"""Exported models: export, verification, and prediction with `load(path).predict(graphs)`."""
 
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
-    """The runtime, imported when it is first asked for: other parts of this package need less."""
+    """Import the runtime on first use: other parts of this package need less."""
     if name not in _HOMES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES[name]), name)

@@ -1,4 +1,4 @@
-"""Graphs to compare two models on: real ones, and such as show where two models could differ."""
+"""Graphs on which an exported model is compared with its checkpoint: real ones and edge cases."""
 
 from dataclasses import dataclass, replace
 
@@ -14,42 +14,42 @@ from ihgnn_cli.training.checkpoint import Checkpoint
 
 _MIXED = 32
 _CLOSEST = 8
-# Graphs that can be asked besides a single one: nodes are rarely tied in all of them.
+# Alternatives for a case of a single graph: nodes are rarely tied in all of them.
 _OTHERS = 8
-# Every third node is enough to meet neighbours of both kinds.
+# With every third node unknown, there are neighbours of both kinds.
 _UNKNOWN_STEP = 3
 
 
 @dataclass(frozen=True, eq=False)
 class Case:
-    """Some graphs, in the words of a model's card."""
+    """Some graphs, encoded with the model's vocabulary."""
 
     name: str
     graphs: GraphDataset
     turned: GraphDataset | None = None
-    """The same graphs with their nodes in another order: what the exported model is asked."""
+    """The same graphs with their nodes in another order, as input for the exported model."""
     others: tuple[GraphDataset, ...] = ()
-    """Where it is a single graph, others like it: the next is asked, too, where the order of the
-    nodes of all before it is chance."""
+    """Alternatives for a single graph, used in turn while rounding decides the node order of all
+    graphs so far."""
     hardest: bool = False
-    """Whether the graphs were chosen because the order of their nodes may be chance."""
+    """Whether the graphs were chosen because rounding may decide their node order."""
 
     @property
-    def asked(self) -> GraphDataset:
-        """What the exported model is asked."""
+    def exported_input(self) -> GraphDataset:
+        """The graphs for the exported model."""
         return self.graphs if self.turned is None else self.turned
 
 
 def cases_of(checkpoint: Checkpoint, dataset: GraphDataset, nodes: int | None = None) -> list[Case]:
-    """The cases that a data set gives for a model.
+    """The cases made from a data set for a model.
 
     Args:
         checkpoint: the model.
-        dataset: as it was read.
-        nodes: the size that the exported model pads to, if it is fixed: no case is larger.
+        dataset: the data set, not encoded.
+        nodes: the fixed size that the exported model pads to, if any: no case is larger.
 
     Raises:
-        InputError: the data set does not fit the model, or no graph is that small.
+        InputError: the model cannot read the data set, or no graph is that small.
     """
     card = checkpoint.card
     sizes = np.diff(dataset.node_ptr)
@@ -58,14 +58,14 @@ def cases_of(checkpoint: Checkpoint, dataset: GraphDataset, nodes: int | None = 
         order = order[sizes[order] <= nodes]
     if not len(order):
         raise InputError(
-            f"No graph of {dataset.name} has up to {nodes:,} nodes, so nothing can be compared. "
+            f"All graphs of {dataset.name} have more than {nodes:,} nodes: none can be compared. "
             "Use a larger --max-nodes, other graphs (--dataset), or --no-verify."
         )
     spread = np.linspace(0, len(order) - 1, min(len(order), _MIXED)).astype(np.int64)
     mixed = dataset.select(order[spread])
     small, large = order[: 1 + _OTHERS], order[::-1][: 1 + _OTHERS]
     bare = order[np.diff(dataset.edge_ptr)[order] == 0][: 1 + _OTHERS]
-    # Each graph of a list can stand for the case; the first one does.
+    # The first graph of each list is the case, and the others are alternatives.
     made = {
         "smallest graph": [dataset.select([each]) for each in small],
         "largest graph": [dataset.select([each]) for each in large],
@@ -87,17 +87,17 @@ def cases_of(checkpoint: Checkpoint, dataset: GraphDataset, nodes: int | None = 
     for name, listed in made.items():
         first, *others = (encode_dataset(card, graphs).dataset for graphs in listed)
         cases.append(Case(name, first, others=tuple(others)))
-    words = encode_dataset(card, mixed).dataset
-    cases.append(Case("nodes permuted", words, encode_dataset(card, _permuted(mixed)).dataset))
+    encoded = encode_dataset(card, mixed).dataset
+    cases.append(Case("nodes permuted", encoded, encode_dataset(card, _permuted(mixed)).dataset))
     if card.inputs.labels and not degrees:
-        label = words.node_label.copy()
+        label = encoded.node_label.copy()
         label[::_UNKNOWN_STEP] = UNKNOWN
-        cases.append(Case("unknown labels", replace(words, node_label=label)))
-    words = encode_dataset(card, dataset).dataset
-    gaps = Reference(checkpoint).key_gaps(words, order)
+        cases.append(Case("unknown labels", replace(encoded, node_label=label)))
+    encoded = encode_dataset(card, dataset).dataset
+    gaps = Reference(checkpoint).key_gaps(encoded, order)
     closest = order[np.argsort(gaps, kind="stable")][: min(_CLOSEST, np.isfinite(gaps).sum())]
     if len(closest):
-        cases.append(Case("closest sort keys", words.select(closest), hardest=True))
+        cases.append(Case("closest sort keys", encoded.select(closest), hardest=True))
     return cases
 
 
@@ -107,7 +107,7 @@ def _bare(dataset: GraphDataset) -> GraphDataset:
 
 
 def _of_size(dataset: GraphDataset, graph: int, size: int) -> GraphDataset:
-    """One graph of so many nodes: the first ones of a graph beside itself, as often as needed."""
+    """One graph with this many nodes: copies of a graph side by side, cut to size."""
     times = -(-size // int(np.diff(dataset.node_ptr)[graph]))
     beside = dataset.select([graph] * times)
     source, target = beside.edge_index()
@@ -125,7 +125,7 @@ def _of_size(dataset: GraphDataset, graph: int, size: int) -> GraphDataset:
 
 
 def _star(dataset: GraphDataset) -> GraphDataset:
-    """The graph with its first node adjacent to all others."""
+    """The graph, with its first node adjacent to all others."""
     source, target = dataset.edge_index()
     rest = (source > 0) & (target > 0)
     others = np.arange(1, dataset.num_nodes)
@@ -138,7 +138,7 @@ def _star(dataset: GraphDataset) -> GraphDataset:
 
 
 def _permuted(dataset: GraphDataset) -> GraphDataset:
-    """The graphs with the nodes of each in another order."""
+    """The graphs, with the nodes of each in another order."""
     drawn = np.random.default_rng(0).random(dataset.num_nodes)
     order = np.lexsort((drawn, dataset.node_graph))
     place = np.empty_like(order)
@@ -156,7 +156,7 @@ def _permuted(dataset: GraphDataset) -> GraphDataset:
 def _with_edges(
     dataset: GraphDataset, source: NDArray[np.int64], target: NDArray[np.int64]
 ) -> GraphDataset:
-    """The nodes with these edges instead, each given in both directions."""
+    """The same nodes with these edges, each given in both directions."""
     return replace(
         dataset,
         neighbor_ptr=offsets(np.bincount(source, minlength=dataset.num_nodes)),

@@ -1,4 +1,4 @@
-"""From a checkpoint to an ONNX file that says the same, or no file at all."""
+"""Exports a checkpoint to an ONNX file, and verifies that both give the same results."""
 
 import json
 from collections.abc import Sequence
@@ -19,13 +19,13 @@ from ihgnn_cli.files import written_whole
 from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.training.checkpoint import Checkpoint
 
-# Protocol buffers cannot be larger.
+# The limit of protocol buffers.
 _MOST_BYTES = 2**31
 
 
 @dataclass(frozen=True)
 class Export:
-    """A file that was written."""
+    """An exported file."""
 
     path: Path
     metadata_path: Path
@@ -34,20 +34,20 @@ class Export:
     form: Form
     inputs: dict[str, dict[str, Any]]
     parity: Parity | None
-    """`None` where it was not verified."""
+    """`None` if it was not verified."""
 
 
 def check_exportable(checkpoint: Checkpoint) -> None:
-    """Make sure that a checkpoint is of a model that can be exported.
+    """Check that the model of a checkpoint can be exported.
 
     Raises:
-        InputError: it is of another than IHGNN.
+        InputError: it is not IHGNN.
     """
     name = checkpoint.config.model_name
     if name != IHGNN:
         raise InputError(
             f"Only {IHGNN} and its variants can be exported, and this is a checkpoint of {name}. "
-            "'ihgnn predict' and 'ihgnn evaluate' take it as it is."
+            "Use it with 'ihgnn predict' and 'ihgnn evaluate' directly."
         )
 
 
@@ -56,13 +56,13 @@ def export_onnx(
 ) -> Export:
     """Write an ONNX file, and its metadata to a .json file beside it.
 
-    With cases, the file has to answer as the checkpoint does; without, it is only checked to be
-    valid.
+    With cases, the file's results are compared with the checkpoint's. Without, the file is only
+    checked to be valid.
 
     Raises:
-        InputError: the path is not one of a .onnx file, or the model is another than IHGNN.
-        IhgnnError: the file would answer otherwise or be too large, or cannot be written; nothing
-            is left of it.
+        InputError: the path does not end in .onnx, or the model is not IHGNN.
+        IhgnnError: the results differ, or the file is too large or cannot be written. No file is
+            left behind.
     """
     form = form or Form()
     check_exportable(checkpoint)

@@ -1,12 +1,13 @@
-"""A trained IHGNN as few, large products: what the exported layouts have in common.
+"""A trained IHGNN with folded weights, shared by the exported layouts.
 
-What is fixed after training is worked out once, in double precision. With y_k what the ReLU inside
-MLPk gives, H^(k) = y_k·T_k + t_k, and [H, A·H, H + A·H]·W = H·(W1 + W3) + A·H·(W2 + W3), a layer is
+Products of fixed weights are computed once, in double precision. Let y_k be the output of the ReLU
+inside MLPk. With H^(k) = y_k·T_k + t_k and [H, A·H, H + A·H]·W = H·(W1 + W3) + A·H·(W2 + W3), a
+layer is
 
     y_(k+1) = ReLU(y_k·P + p + A·(y_k·Q + q)),
 
-BatchNorm and the Linear before it in P, p, Q and q; the sum of the layers is one product of all y.
-MLP0 of one-hot labels, and what the next products make of it, are tables by label.
+where P, p, Q and q contain BatchNorm and the Linear before it. The sum of the layers is one product
+of all y. MLP0 of one-hot labels, and the products that follow it, become tables indexed by label.
 """
 
 import math
@@ -24,17 +25,17 @@ from ihgnn_cli.training.checkpoint import Checkpoint
 
 Weights = Mapping[str, Tensor]
 Spread = Callable[[Tensor, Tensor], Tensor]
-"""Takes rows and messages, and adds to each row the messages of its neighbours."""
+"""Takes rows and messages, and adds the messages of its neighbours to each row."""
 
 
 def member_weights(checkpoint: Checkpoint) -> Iterator[Weights]:
-    """The weights of each member in double precision, without the member axis."""
+    """Weights of each member in double precision, without the member axis."""
     for member in range(checkpoint.members):
         yield {name: value[member].double() for name, value in checkpoint.weights.items()}
 
 
 def mean(found: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits, probabilities and hidden layer of all members, from logits and hidden of each.
+    """Logits, probabilities and hidden layer of an ensemble, from logits and hidden of each member.
 
     The logits of several members are the logarithm of their mean probability.
     """
@@ -50,10 +51,10 @@ def mean(found: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor
 def ascending_order(key: Tensor) -> Tensor:
     """Positions along the last axis in ascending order of the key; equal keys by position.
 
-    The ONNX text promises that TopK keeps equal values in order, but not every runtime does:
-    OpenVINO and onnxruntime's CUDA kernel do not. So the second sort has no equal values, and the
-    first only numbers the distinct ones. The second key stays below n², which fits in 32 bits (all
-    that some runtimes sort integers with) up to 46,340 positions.
+    ONNX requires TopK to keep equal values in order, but OpenVINO and onnxruntime's CUDA kernel do
+    not. So the first sort only numbers the distinct values, and the second sorts keys without
+    ties. These stay below n², which fits in the 32 bits that some runtimes use up to 46,340
+    positions.
     """
     values, position = key.sort()
     before = torch.cat([values[..., :1], values[..., :-1]], -1)
@@ -62,7 +63,7 @@ def ascending_order(key: Tensor) -> Tensor:
 
 
 class Vocabulary(nn.Module):
-    """From what the caller says of a node to the row of a table; the last row is "unknown"."""
+    """Maps a node's label or degree to a row of a table; the last row is "unknown"."""
 
     positions: Tensor
 
@@ -72,27 +73,27 @@ class Vocabulary(nn.Module):
         self.counts_degrees = self.size > 0 and card.label_source == LabelSource.DEGREE
         if self.counts_degrees:
             degrees = torch.tensor([int(value) for value in card.label_values])
-            # By degree; those between the known ones and the one above them all are unknown.
+            # By degree; unseen degrees, and the one above all others, are unknown.
             positions = torch.full((int(degrees.max()) + 2,), self.size)
             positions[degrees] = torch.arange(self.size)
             self.register_buffer("positions", positions)
 
     def of_labels(self, labels: Tensor) -> Tensor:
-        """Rows for label ids: those beyond the vocabulary, on either side, are unknown."""
+        """Rows for label ids; ids outside the vocabulary are unknown."""
         return torch.where((labels >= 0) & (labels < self.size), labels, self.size)
 
     def of_degrees(self, degrees: Tensor) -> Tensor:
-        """Rows for the numbers of neighbours."""
+        """Rows for node degrees."""
         return self.positions.index_select(0, degrees.clamp(max=len(self.positions) - 1).flatten())
 
 
 class FoldedNodes(nn.Module):
-    """From nodes to their embeddings: input, layers and the sum of the layers of one member.
+    """Node embeddings of one member: input, layers and the sum of the layers.
 
     Args:
-        weights: of the member, in double precision and without the member axis.
-        settings: the shape.
-        card: what the model takes.
+        weights: the member's weights, in double precision and without the member axis.
+        settings: the model's settings.
+        card: the model's inputs and classes.
     """
 
     table: Tensor
@@ -116,10 +117,10 @@ class FoldedNodes(nn.Module):
         total = _total(weights, tails, settings.variant)
         slope, shift = _normalization(weights, "input")
         of_attributes, of_label = weights["input.weight"].tensor_split([card.attributes])
-        # The last row is that of the zero vector.
+        # The last row is for the zero vector.
         table = nn.functional.pad(of_label * slope, (0, 0, 0, 1)) + shift
         self.attributes = Linear(of_attributes * slope) if card.attributes else None
-        # What follows from the label alone is looked up.
+        # Everything that depends on the label alone is looked up.
         self.looked_up = self.attributes is None and bool(own)
         if self.looked_up:
             first, rest = total.weight.tensor_split([settings.width])
@@ -135,7 +136,7 @@ class FoldedNodes(nn.Module):
         self.messages = nn.ModuleList(each.layer() for each in messages)
         self.descending = settings.sort_order == SortOrder.DESCENDING
         self.last_column: Linear | None = None
-        # Concatenated layers end in the last one.
+        # Concatenated layers end with the last layer, so its last column is there already.
         summed = settings.variant != Variant.NO_ADAPTIVE
         if summed and settings.sort_key == SortKey.LAST_LAYER:
             self.last_column = Linear(tails[-1].weight[:, -1:], tails[-1].bias[-1:])
@@ -143,12 +144,12 @@ class FoldedNodes(nn.Module):
     def forward(
         self, row: Tensor, attributes: Tensor | None, spread: Spread
     ) -> tuple[Tensor, Tensor]:
-        """The aggregated embeddings [n, ·], and what the nodes are sorted by [n], ascending.
+        """The aggregated embeddings [n, ·] and the sort keys [n], in ascending order.
 
         Args:
-            row: [n] of the table, by `Vocabulary`.
-            attributes: [n, a] for models that read them.
-            spread: the message passing of the layout.
+            row: [n] rows of the table, from `Vocabulary`.
+            attributes: [n, a], for models that read attributes.
+            spread: the layout's message passing.
         """
         if self.looked_up:
             y = spread(
@@ -186,14 +187,14 @@ class Linear(nn.Module):
 
 @dataclass(frozen=True, eq=False)
 class _Affine:
-    """x·W + b, to be put together with others."""
+    """x·W + b, which can be composed with others."""
 
     weight: Tensor
     bias: Tensor
     """[columns]"""
 
     def then(self, weight: Tensor, bias: Tensor | float = 0) -> "_Affine":
-        """This, and then x·W + b."""
+        """This map followed by x·W + b."""
         return _Affine(self.weight @ weight, (self.bias @ weight + bias).flatten())
 
     def of(self, table: Tensor) -> Tensor:
@@ -205,7 +206,7 @@ class _Affine:
 
 
 def _normalization(weights: Weights, name: str) -> tuple[Tensor, Tensor]:
-    """Slope and shift [1, width] that BatchNorm comes to with its running statistics."""
+    """Slope and shift [1, width] of BatchNorm with its running statistics."""
     mean, variance = weights[f"{name}.tail.mean"], weights[f"{name}.tail.variance"]
     slope = weights[f"{name}.tail.scale"] * torch.rsqrt(variance + EPS)
     return slope, weights[f"{name}.tail.shift"] - mean * slope
@@ -223,7 +224,7 @@ def _blocks(weight: Tensor, variant: Variant) -> tuple[Tensor, Tensor]:
 
 
 def _total(weights: Weights, tails: Sequence[_Affine], variant: Variant) -> _Affine:
-    """What makes H of all y side by side: the sum of the layers, or the layers side by side."""
+    """The map from all y side by side to H: the sum or the concatenation of the layers."""
     if variant == Variant.NO_ADAPTIVE:
         matrix: Tensor = torch.block_diag(*(each.weight for each in tails))  # type: ignore[no-untyped-call]
         return _Affine(matrix, torch.cat([each.bias for each in tails]))

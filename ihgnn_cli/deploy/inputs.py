@@ -1,4 +1,4 @@
-"""The arrays that an exported model takes for graphs, in either layout; needs no torch."""
+"""Builds the input arrays of exported models in both layouts; needs no torch."""
 
 from typing import Any
 
@@ -9,12 +9,12 @@ from ihgnn_cli.data.dataset import GraphDataset, ranges
 from ihgnn_cli.models.card import ModelCard
 
 PADDING = -1
-"""In `node_labels` of the padded layout: here is no node."""
+"""Marks padding in `node_labels` of the padded layout."""
 UNKNOWN_LABEL = -2
-"""In `node_labels`: a node with a label that the model does not know."""
+"""Marks a label that the model does not know in `node_labels`."""
 
 FIRST_BLOCK = 32
-"""Ranks of the first block of the sparse layout's readout; see `sparse`."""
+"""Size of the first block of ranks in the sparse layout's readout; see `sparse`."""
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -22,9 +22,9 @@ Arrays = dict[str, NDArray[Any]]
 def padded_inputs(
     card: ModelCard, dataset: GraphDataset, graphs: NDArray[np.int64], size: int | None = None
 ) -> Arrays:
-    """The inputs for these graphs of a data set in the card's words, padded to a size.
+    """The inputs for graphs of an encoded data set, padded to a size.
 
-    Without a size, to that of the largest graph.
+    The default size is that of the largest graph.
     """
     sparse = sparse_inputs(card, dataset, graphs)
     ptr, edges = sparse["ptr"], sparse["edge_index"]
@@ -45,7 +45,7 @@ def padded_inputs(
 
 
 def sparse_inputs(card: ModelCard, dataset: GraphDataset, graphs: NDArray[np.int64]) -> Arrays:
-    """The inputs for these graphs of a data set in the card's words, without padding."""
+    """The inputs for graphs of an encoded data set, without padding."""
     nodes, ptr = ranges(dataset.node_ptr, graphs)
     edges, edge_ptr = ranges(dataset.edge_ptr, graphs)
     label = dataset.node_label[nodes].astype(np.int64)

@@ -1,6 +1,6 @@
-"""What an exported file tells of itself, inside and in a .json beside it; needs no torch.
+"""Metadata of an exported file, stored in it and in a .json file beside it; needs no torch.
 
-`docs/export.md` lists it for callers in any language.
+`docs/export.md` describes it for callers in any language.
 """
 
 from collections.abc import Mapping
@@ -16,28 +16,28 @@ from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.versions import package_versions
 
 KEY = "ihgnn"
-"""Of the file's metadata, where all of it stands as JSON."""
+"""Key of the ONNX metadata entry that holds all of it as JSON."""
 FORMAT = 2
-"""1 knew the padded layout only, and models of degrees took the position of a degree as label."""
+"""Format 1 had only the padded layout, and models of degrees took degree positions as labels."""
 
 Plain = dict[str, Any]
 
 
 @dataclass(frozen=True, eq=False)
 class Described:
-    """What has to be known of a file to use it."""
+    """What is needed to use a file."""
 
     card: ModelCard
     variant: Variant
     layout: Layout
     nodes: int | None
-    """The size that graphs are padded to, if it is fixed."""
+    """The fixed size that graphs are padded to, if any."""
     columns: int
-    """Numbers that the model keeps of a node."""
+    """Width of all layers of a node together."""
 
 
 def metadata(card: ModelCard, settings: Plain, members: int, form: Form) -> Plain:
-    """Everything, as JSON knows it; `settings` are those of the model."""
+    """The metadata as JSON values; `settings` are the model's."""
     packages = package_versions()
     made_with = {name: packages[name] for name in ("torch", "onnx", "onnxscript")}
     return {
@@ -59,7 +59,7 @@ def metadata(card: ModelCard, settings: Plain, members: int, form: Form) -> Plai
 
 
 def described(plain: Mapping[str, Any]) -> Described:
-    """What metadata of a format that is known says.
+    """Read metadata of a known format.
 
     Raises:
         KeyError, TypeError, ValueError, AttributeError, IndexError, InputError: it is damaged.
@@ -75,7 +75,7 @@ def described(plain: Mapping[str, Any]) -> Described:
 
 
 def inputs_of(card: ModelCard, layout: Layout, nodes: int | None = None) -> dict[str, Plain]:
-    """By name the type, the shape and the meaning of each input."""
+    """Type, shape and meaning of each input by name."""
     if layout == Layout.SPARSE:
         rows: list[str | int] = ["nodes"]
         inputs = {
@@ -83,13 +83,13 @@ def inputs_of(card: ModelCard, layout: Layout, nodes: int | None = None) -> dict
             "edge_index": _value(
                 "int64",
                 [2, "edges"],
-                "source and target of each edge, which is listed in both directions, never twice, "
-                "never from a node to itself; nodes are numbered through the batch",
+                "source and target of each edge, once in each direction, without self-loops; "
+                "nodes are numbered across the batch",
             ),
             "ptr": _value(
                 "int64",
                 ["batch_plus_1"],
-                "graph g has the nodes from ptr[g] up to, but not including, ptr[g + 1]",
+                "graph g has the nodes ptr[g] to ptr[g + 1] - 1",
             ),
         }
     else:
@@ -100,34 +100,33 @@ def inputs_of(card: ModelCard, layout: Layout, nodes: int | None = None) -> dict
             "adjacency": _value(
                 "uint8",
                 [*rows, rows[1]],
-                "1 where two nodes are adjacent, in both directions, else 0; no node is adjacent "
-                "to itself",
+                "1 if two nodes are adjacent, else 0; symmetric, without self-loops",
             ),
         }
     if card.attributes:
         shape = [*rows, card.attributes]
-        inputs["attributes"] = _value("float32", shape, "the node's numbers, as in the data")
+        inputs["attributes"] = _value("float32", shape, "the node's attributes, as in the data")
     return inputs
 
 
 def _labels(card: ModelCard, padding: str) -> str:
     if card.inputs.labels and card.label_source == LabelSource.LABELS:
         meaning = (
-            "position of the node's label in card.label_values, counted from 0; "
-            f"{UNKNOWN_LABEL} for a label that is not among them{padding}"
+            "position of the node's label in card.label_values, from 0; "
+            f"{UNKNOWN_LABEL} for a label that is not in it{padding}"
         )
     else:
-        read = "counts the neighbours itself" if card.inputs.labels else "reads no labels"
-        meaning = f"0 for each node, as the model {read}{padding}"
+        read = "computes degrees itself" if card.inputs.labels else "reads no labels"
+        meaning = f"0 for each node, because the model {read}{padding}"
     return meaning
 
 
 def _outputs(card: ModelCard, hidden: int) -> dict[str, Plain]:
     classes = len(card.class_values)
     return {
-        "logits": _value("float32", ["batch", classes], "before the softmax"),
+        "logits": _value("float32", ["batch", classes], "class scores before the softmax"),
         "probabilities": _value(
-            "float32", ["batch", classes], "of the classes, in the order of card.class_values"
+            "float32", ["batch", classes], "one per class, in the order of card.class_values"
         ),
         "graph_embedding": _value(
             "float32", ["batch", hidden], "the hidden layer of the classifier"
@@ -140,14 +139,14 @@ def _value(kind: str, shape: list[str | int], meaning: str) -> Plain:
 
 
 def _portable(card: ModelCard) -> ModelCard:
-    """The card for a file that travels: a path on this machine says nothing elsewhere."""
+    """The card without paths, which mean nothing on other machines."""
     dataset = card.dataset if _last_part(card.dataset) == card.dataset else ""
     snapshot = card.snapshot
-    if snapshot is not None:  # a split can be a file, and the name of that tells something
+    if snapshot is not None:  # a split can be a file, whose name is kept
         snapshot = replace(snapshot, split=_last_part(snapshot.split))
     return replace(card, dataset=dataset, snapshot=snapshot)
 
 
 def _last_part(path: str) -> str:
-    """Of a path of any system."""
+    """The last part of a path of any system."""
     return path.replace("\\", "/").rpartition("/")[2]

@@ -1,4 +1,4 @@
-"""The network of an exported file: what torch's exporter makes of a model, made fit to travel."""
+"""Exports a model with torch, and cleans up the resulting ONNX network."""
 
 import io
 import logging
@@ -24,10 +24,10 @@ _READOUT = ".readout."
 
 
 def as_onnx(checkpoint: Checkpoint, form: Form) -> onnx.ModelProto:
-    """The checkpoint's network in a form, without what tells of this machine.
+    """The checkpoint as an ONNX network, without traces of this machine.
 
     Raises:
-        IhgnnError: torch exports nothing, or a weight does not fit the form.
+        IhgnnError: torch cannot export it, or a weight is too large for half precision.
     """
     model: nn.Module
     if form.layout == Layout.SPARSE:
@@ -72,8 +72,8 @@ _Example = tuple[dict[str, Tensor], dict[str, dict[int, torch.export.Dim]]]
 
 
 def _padded_example(columns: int, fixed: int | None) -> _Example:
-    """Inputs to export with, and which of their sizes may be others."""
-    # Two graphs of three nodes: torch takes a size of 0 or 1 for a fixed one.
+    """Example inputs for the export, and their dynamic sizes."""
+    # Two graphs of three nodes: torch treats sizes 0 and 1 as constants.
     size, batch = fixed or 3, torch.export.Dim("batch")
     given = {
         "node_labels": torch.zeros(2, size, dtype=torch.int64),
@@ -92,7 +92,7 @@ def _padded_example(columns: int, fixed: int | None) -> _Example:
 
 
 def _sparse_example(columns: int) -> _Example:
-    """Two graphs: a pair and one node."""
+    """Example inputs for two graphs: a pair of nodes and a single node."""
     nodes, edges = torch.export.Dim("nodes"), torch.export.Dim("edges")
     given = {
         "node_labels": torch.zeros(3, dtype=torch.int64),
@@ -111,7 +111,7 @@ def _sparse_example(columns: int) -> _Example:
 
 
 def _strip(proto: onnx.ModelProto) -> None:
-    """Remove the stack traces and paths that torch leaves wherever there is room for a comment."""
+    """Remove the stack traces and paths that torch leaves in comments and metadata."""
     graph = proto.graph
     parts = (graph.node, graph.input, graph.output, graph.value_info, graph.initializer)
     for part in (proto, graph, *(each for kind in parts for each in kind), *proto.functions):
@@ -120,9 +120,9 @@ def _strip(proto: onnx.ModelProto) -> None:
 
 
 def _halve(proto: onnx.ModelProto) -> None:
-    """Store the readout's matrices in half precision; the first thing the network does is to cast.
+    """Store the readout's matrices in half precision, and cast them when the network runs.
 
-    Only these: half precision anywhere before the sort would change the order of nodes.
+    Half precision before the sort would change the order of nodes.
     """
     casts = []
     for tensor in proto.graph.initializer:
@@ -145,10 +145,10 @@ def _halve(proto: onnx.ModelProto) -> None:
 
 
 def check(proto: onnx.ModelProto, form: Form) -> None:
-    """An export can report success and still have made an invalid file, or one of another form.
+    """Check the network: torch can report success for an invalid file or another opset.
 
     Raises:
-        IhgnnError: it has.
+        IhgnnError: the network is invalid or has another opset.
     """
     opsets = [(each.domain, each.version) for each in proto.opset_import]
     if opsets != [("", form.opset)]:
@@ -168,7 +168,7 @@ def check(proto: onnx.ModelProto, form: Form) -> None:
 
 @contextmanager
 def _quiet() -> Iterator[None]:
-    """Keep the exporter's remarks about itself from the user."""
+    """Suppress the exporter's messages."""
     before = logging.root.manager.disable
     logging.disable(logging.CRITICAL)
     try:

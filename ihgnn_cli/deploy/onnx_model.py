@@ -1,4 +1,4 @@
-"""An exported model that answers for graphs, without torch."""
+"""Runs exported models with onnxruntime, without torch."""
 
 import json
 import os
@@ -27,20 +27,19 @@ OUTPUTS = ("logits", "probabilities", "graph_embedding")
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 
-# Numbers that the largest arrays of a batch may hold: 64 MB as floats.
+# Elements of the largest arrays of a batch: 64 MB as floats.
 _BATCH_CELLS = 2**24
-# Of a padded batch's largest array, a row and a column for each node: as bytes and once more as
-# floats.
-_BYTES_A_PAIR = 5
+# The adjacency matrix of a padded batch exists as bytes and as floats.
+_BYTES_PER_PAIR = 5
 _MOST_BYTES = 2 << 30
-# Beyond that they only wait for each other, and a hundred thousand take all the memory there is.
-_THREADS_A_CORE = 4
-_GIVE_ANOTHER = "Give a .onnx file that 'export' wrote."
+# More threads only wait for each other, and a hundred thousand fill the memory.
+_THREADS_PER_CORE = 4
+_GIVE_ANOTHER = "Give a .onnx file written by 'ihgnn export'."
 
 
 @dataclass(frozen=True, eq=False)
 class Answers:
-    """What an exported model says of G graphs."""
+    """Outputs of an exported model for G graphs."""
 
     logits: NDArray[np.float32]
     """[G, C]"""
@@ -52,37 +51,37 @@ class Answers:
 
 @dataclass(frozen=True, eq=False)
 class OnnxClassifier:
-    """An exported model in a session of onnxruntime."""
+    """An exported model in an onnxruntime session."""
 
     described: Described
     session: "onnxruntime.InferenceSession"
 
     @property
     def card(self) -> ModelCard:
-        """What the model takes and answers."""
+        """The model's inputs and classes."""
         return self.described.card
 
     @property
     def runs_on(self) -> str:
-        """The provider that the session really has."""
+        """The provider that the session really uses."""
         provider: str = self.session.get_providers()[0]
         return provider
 
     @property
     def node_limit(self) -> int | None:
-        """m, but for the variant that sums all nodes."""
+        """m, or `None` for the variant that sums all nodes."""
         return self.described.variant.node_limit(self.card.max_nodes)
 
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """[len(graphs), C] for graphs of a data set in the card's words."""
+        """[len(graphs), C] for graphs of an encoded data set."""
         found: NDArray[np.float64] = self.answers(dataset, graphs).probabilities.astype(np.float64)
         found /= found.sum(axis=1, keepdims=True)
         return found
 
     def answers(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> Answers:
-        """Everything that the model says, graph by graph in the order asked for.
+        """All outputs for graphs of an encoded data set, in the given order.
 
         Raises:
             InputError: a graph is too large (`refuse_too_large`).
@@ -97,7 +96,7 @@ class OnnxClassifier:
         return Answers(**found)
 
     def inputs(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> Arrays:
-        """The arrays of one batch, in the layout of the file."""
+        """The input arrays of one batch, in the layout of the file."""
         if self.described.layout == Layout.SPARSE:
             return sparse_inputs(self.card, dataset, graphs)
         return padded_inputs(self.card, dataset, graphs, self.described.nodes)
@@ -105,7 +104,7 @@ class OnnxClassifier:
     def _batches(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
     ) -> Iterator[NDArray[np.int64]]:
-        """Places in `graphs`, those of similar size together, in batches of bounded memory."""
+        """Positions in `graphs`, sorted by size, in batches of bounded memory."""
         sizes = np.diff(dataset.node_ptr)[graphs]
         order = np.argsort(sizes, kind="stable")
         columns, padded = self.described.columns, self.described.layout == Layout.PADDED
@@ -119,18 +118,18 @@ class OnnxClassifier:
         start = 0
         while start < len(order):
             rest = cells[order[start:]]
-            # All are padded to the last and largest graph of a batch, or none is.
+            # The padded layout pads all graphs to the last and largest of a batch.
             needed = rest * np.arange(1, len(rest) + 1) if padded else np.cumsum(rest)
             count = max(1, int(np.searchsorted(needed, _BATCH_CELLS, side="right")))
             yield order[start : start + count]
             start += count
 
     def refuse_too_large(self, sizes: NDArray[np.int64], batch_size: int = 1) -> None:
-        """Make sure that graphs of these sizes go in, as many at once, padded to the largest.
+        """Check that a batch of graphs of these sizes fits; in the sparse layout it always does.
 
         Raises:
-            InputError: one is larger than the size that the inputs are fixed to, or the batch would
-                fill the memory; nothing does in the sparse layout.
+            InputError: a graph is larger than the fixed size of the inputs, or the padded batch
+                takes too much memory.
         """
         if self.described.layout == Layout.SPARSE:
             return
@@ -142,7 +141,7 @@ class OnnxClassifier:
                 "with --layout sparse."
             )
         padded = largest if fixed is None else fixed
-        needed = batch_size * padded**2 * _BYTES_A_PAIR
+        needed = batch_size * padded**2 * _BYTES_PER_PAIR
         if needed > _MOST_BYTES:
             one = batch_size == 1
             batch = "A graph" if one else f"A batch of {batch_size:,} graphs"
@@ -164,42 +163,42 @@ def load_onnx(
     Args:
         path: the .onnx file.
         device: auto (a GPU where onnxruntime can use one), cpu, cuda or cuda:N.
-        providers: those of onnxruntime by name instead of a device, the best first.
-        threads: that the CPU works with; `None` leaves it to onnxruntime.
+        providers: onnxruntime providers to use instead of a device, the preferred one first.
+        threads: number of CPU threads; `None` leaves it to onnxruntime.
 
     Raises:
-        InputError: the file is no model that 'export' wrote, the device or provider does not
-            start, or there are not nearly as many cores as threads.
+        InputError: the file was not written by 'ihgnn export', the device or provider does not
+            start, or there are too many threads.
     """
-    most = _THREADS_A_CORE * (os.cpu_count() or 1)
+    most = _THREADS_PER_CORE * (os.cpu_count() or 1)
     if threads is not None and not 1 <= threads <= most:
-        raise InputError(f"{threads:,} threads cannot be. Use 1 to {most:,} on this machine.")
+        raise InputError(f"Cannot use {threads:,} threads. Use 1 to {most:,} on this machine.")
     session = _session(path, device, providers, threads)
     text = session.get_modelmeta().custom_metadata_map.get(KEY)
     if text is None:
-        raise InputError(f"{path} is an ONNX file, but not one of ihgnn. {_GIVE_ANOTHER}")
+        raise InputError(f"{path} is an ONNX file, but ihgnn did not write it. {_GIVE_ANOTHER}")
     try:
         metadata = json.loads(text)
         version = int(metadata["format"])
         if version <= FORMAT:
-            told = described(metadata)
-            _check_shapes(session, told)
-            return OnnxClassifier(told, session)
+            about = described(metadata)
+            _check_shapes(session, about)
+            return OnnxClassifier(about, session)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
     except InputError as error:
         raise _damaged(path, str(error)) from error
     raise InputError(
-        f"{path} is a model of format {version}, and this ihgnn reads up to {FORMAT}. Install a "
+        f"{path} has format {version}, and this ihgnn reads formats up to {FORMAT}. Install a "
         "newer ihgnn."
     )
 
 
 def check_target(path: Path) -> list[Path]:
-    """The files that an export to this path writes: the model, and its metadata beside it.
+    """The files that an export to this path writes: the model and its metadata.
 
     Raises:
-        InputError: the path is not one of a .onnx file.
+        InputError: the path does not end in .onnx.
     """
     if path.suffix.lower() != SUFFIX:
         raise InputError(f"{path} does not end in {SUFFIX}. Give a name such as model{SUFFIX}.")
@@ -217,10 +216,10 @@ def _session(
     asked = None if providers is None and device == "auto" else wanted[0][0]
     missing = [name for name, _ in wanted if name not in present]
     if missing and asked is not None:
-        raise InputError(f"No provider '{missing[0]}'. There are {', '.join(present)}.")
+        raise InputError(f"No provider '{missing[0]}'. Available: {', '.join(present)}.")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or 0
-    options.log_severity_level = 4  # a provider that is missing is told by `runs_on`
+    options.log_severity_level = 4  # `runs_on` shows whether a provider is missing
     onnxruntime.set_default_logger_severity(4)
     try:
         session = onnxruntime.InferenceSession(
@@ -229,18 +228,20 @@ def _session(
             providers=[each for each in wanted if each[0] not in missing],
             enable_fallback=0,
         )
-    except Exception as error:  # onnxruntime raises a type of its own for each kind of damage
-        raise InputError(f"{path} is no ONNX file, or it is damaged. {_GIVE_ANOTHER}") from error
+    except Exception as error:  # onnxruntime has its own exception for each kind of damage
+        raise InputError(
+            f"{path} is not an ONNX file, or it is damaged. {_GIVE_ANOTHER}"
+        ) from error
     if asked not in (None, session.get_providers()[0]):
         raise InputError(
             f"onnxruntime cannot start {asked} on this machine. Use the CPU; 'ihgnn env' shows "
-            "what is there."
+            "what is available."
         )
     return session
 
 
 def _of_device(device: str) -> list[tuple[str, dict[str, str]]]:
-    """Providers with their options, the best first; the CPU does what another one cannot."""
+    """Providers with their options, the preferred one first; the CPU is the fallback."""
     if device == "cpu":
         return [(CPU, {})]
     match = re.fullmatch(r"cuda(?::(\d{1,3}))?", device)
@@ -259,24 +260,24 @@ def _check_readable(path: Path) -> None:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
-def _check_shapes(session: "onnxruntime.InferenceSession", told: Described) -> None:
-    """Make sure that the network is the one described; axes of any size have a name for a number.
+def _check_shapes(session: "onnxruntime.InferenceSession", about: Described) -> None:
+    """Check that the network matches its metadata; dynamic axes have a name instead of a size.
 
     Raises:
-        ValueError: it is not.
+        ValueError: it does not.
     """
-    card = told.card
+    card = about.card
     inputs = {each.name: each.shape for each in session.get_inputs()}
     outputs = {each.name: each.shape for each in session.get_outputs()}
-    names = inputs_of(card, told.layout).keys()
+    names = inputs_of(card, about.layout).keys()
     if inputs.keys() != names or not set(OUTPUTS) <= outputs.keys():
-        raise ValueError(f"its inputs and outputs are not those of a {told.layout} model")
+        raise ValueError(f"its inputs and outputs are not those of a {about.layout} model")
     read = inputs["attributes"][-1] if card.attributes else 0
     if read != card.attributes or outputs["probabilities"][1] != len(card.class_values):
-        raise ValueError("network and card do not belong together")
+        raise ValueError("the network does not match the metadata")
     size = inputs["node_labels"][-1]
-    if (size if isinstance(size, int) else None) != told.nodes:
-        raise ValueError("the size that graphs are padded to is another one")
+    if (size if isinstance(size, int) else None) != about.nodes:
+        raise ValueError("the padded size does not match the metadata")
 
 
 def _damaged(path: Path, reason: str) -> InputError:

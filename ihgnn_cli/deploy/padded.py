@@ -1,6 +1,6 @@
-"""IHGNN on padded graphs, for inference only: the layout for callers who have matrices.
+"""IHGNN on padded graphs, for inference only: the layout for callers with adjacency matrices.
 
-Every operation has a counterpart in ONNX, for any number of graphs and nodes.
+Every operation exports to ONNX with dynamic numbers of graphs and nodes.
 """
 
 import math
@@ -24,12 +24,12 @@ from ihgnn_cli.training.checkpoint import Checkpoint
 
 
 class PaddedIHGNN(nn.Module):
-    """All members of a checkpoint's stack, as one model.
+    """All members of a checkpoint as one model.
 
     Args:
-        checkpoint: the trained stack.
-        nodes: the size that all graphs are padded to, if it is fixed: places of the readout that
-            no graph can reach are left out.
+        checkpoint: the trained models.
+        nodes: the fixed size that graphs are padded to, if any. Readout positions beyond it are
+            left out.
     """
 
     def __init__(self, checkpoint: Checkpoint, nodes: int | None = None) -> None:
@@ -47,15 +47,14 @@ class PaddedIHGNN(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Logits and probabilities [B, classes], and the hidden layer [B, hidden].
 
-        Probabilities and the hidden layer are means over the members; the logits of several
-        members are the logarithm of their mean probability.
+        Probabilities and the hidden layer are averaged over members. The logits of several members
+        are the logarithm of their mean probability.
 
         Args:
             node_labels: [B, n] int64, position in the vocabulary; -1 is padding, and any other
-                value beyond the vocabulary an unknown label, the zero vector. Where labels are
-                degrees or nothing, it only tells nodes from padding.
-            adjacency: [B, n, n] uint8, symmetric: not 0 where there is an edge. Padding has none,
-                and no node has one to itself.
+                value outside the vocabulary is an unknown label (the zero vector). For models
+                without given labels it only separates nodes from padding.
+            adjacency: [B, n, n] uint8, symmetric and without self-loops; nonzero for an edge.
             attributes: [B, n, a] float32, for models that read attributes.
         """
         real = node_labels != PADDING
@@ -106,10 +105,10 @@ class _Member(nn.Module):
         return self.classifier(hidden), hidden
 
     def _sorted(self, h: Tensor, key: Tensor, real: Tensor) -> Tensor:
-        """[B, places · width] the first nodes in sorted order, zero rows where there are fewer."""
+        """[B, places · width] the first nodes in sorted order, padded with zero rows."""
         graphs, nodes = real.shape
         order = ascending_order(key.masked_fill(~real, math.inf))
-        # Row 0 is the zero row, for all places that no node takes.
+        # Row 0 is the zero row, for places without a node.
         rows = nn.functional.pad(h, (0, 0, 1, 0))
         first = torch.arange(graphs, device=h.device) * nodes + 1
         rank = torch.arange(nodes, device=h.device)

@@ -1,4 +1,4 @@
-"""What an exported file has to say: the answers of the checkpoint's own model, in torch."""
+"""The expected outputs of an exported file, computed by the checkpoint's model in torch."""
 
 import numpy as np
 import torch
@@ -11,13 +11,13 @@ from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.stack import evaluation_batches, predict
 
 _CPU = torch.device("cpu")
-# Of the largest number in H. Rounding moved a sort key by up to 2.2e-6 of it on COLLAB, by less
-# than 6e-7 on four other data sets; and there are two keys, each moved either way.
+# Relative to the largest number in H. Rounding moved a sort key by up to 2.2e-6 on COLLAB, and by
+# less than 6e-7 on four other data sets. Two keys can move in opposite directions.
 _CLOSE = 5e-6
 
 
 class Reference:
-    """A checkpoint's model as it was trained; nothing here knows the modules that are exported."""
+    """A checkpoint's model as it was trained, independent of the exported modules."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._card = checkpoint.card
@@ -26,7 +26,7 @@ class Reference:
         self._model = checkpoint.ihgnn(_CPU)
 
     def logits(self, graphs: GraphDataset) -> NDArray[np.float64]:
-        """[G, C]; of several members, the logarithm of their mean probability."""
+        """[G, C]; for several members, the logarithm of their mean probability."""
         store = self._store(graphs, self._layers)
         logits = predict(self._model, store, np.arange(len(graphs))).astype(np.float64)
         if self._members == 1:
@@ -37,19 +37,18 @@ class Reference:
         return mean
 
     def order_is_chance(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> list[bool]:
-        """For each graph whether rounding decides on the order of its nodes.
+        """For each graph, whether rounding decides the order of its nodes.
 
-        It does where nodes that differ follow each other so closely in the sort key that single
-        precision cannot tell which one is first.
+        It does if the sort keys of two different nodes are equal within single precision.
         """
         return [bool(gap < _CLOSE) for gap in self.key_gaps(dataset, graphs)]
 
     @torch.no_grad()
     def key_gaps(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> NDArray[np.float64]:
-        """[len(graphs)] how close the sort keys of two different nodes come in each graph.
+        """[len(graphs)] the smallest gap between the sort keys of different nodes of each graph.
 
-        The smallest difference between neighbours in the sorted order, as a share of the largest
-        number in H; infinite where nothing is sorted or all nodes are alike.
+        Gaps are relative to the largest number in H; infinite if nothing is sorted or all nodes are
+        equal.
         """
         gaps = np.full(len(graphs), np.inf)
         readout = self._model.readout
@@ -74,7 +73,7 @@ class Reference:
 def _smallest_gaps(
     h: NDArray[np.float32], key: NDArray[np.float32], graph: NDArray[np.int64], graphs: int
 ) -> NDArray[np.float64]:
-    """[graphs] see `Reference.key_gaps`; h [r, ·] and key [r] are of nodes of these graphs [r]."""
+    """[graphs] as in `Reference.key_gaps`, from each node's row h, key and graph."""
     largest = np.zeros(graphs)
     np.maximum.at(largest, graph, np.abs(h).max(1))
     order = np.lexsort((key, graph))

@@ -1,6 +1,6 @@
-"""A trained model in a few lines: `load(path).predict(graphs)`.
+"""Predicting in Python: `load(path).predict(graphs)`.
 
-With an exported model NumPy and onnxruntime are all that is needed.
+Exported models need only NumPy and onnxruntime.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,43 +18,43 @@ from ihgnn_cli.models.card import ModelCard
 
 @dataclass(frozen=True, eq=False)
 class Predictor:
-    """A model that is ready to answer."""
+    """A loaded model."""
 
     classifier: Classifier
 
     @property
     def card(self) -> ModelCard:
-        """What the model takes and answers: `card.label_values`, `card.class_values`, ..."""
+        """The model's inputs and classes: `card.label_values`, `card.class_values`, ..."""
         return self.classifier.card
 
     @property
     def runs_on(self) -> str:
-        """The provider of onnxruntime or the device of torch, as it really is."""
+        """The onnxruntime provider or torch device that is really used."""
         return self.classifier.runs_on
 
     def predict(self, graphs: Iterable[Mapping[str, Any]]) -> list[Prediction]:
-        """The answers for graphs in the form of JSON lines (docs/data.md), in their order.
+        """Predict graphs given in the form of JSON lines (docs/data.md), in order.
 
             {"node_labels": ["C", "C", "O"], "edges": [[0, 1], [1, 2]]}
 
-        Tuples and arrays do as well as lists, and a class is not needed.
+        Tuples and arrays work as well as lists. A class is not needed.
 
         Raises:
-            DataError: a graph is not in this form or does not fit the model; says which and why.
+            DataError: a graph is malformed, or the model cannot read it.
         """
         return list(self.stream(graphs))
 
     def stream(
         self, graphs: Iterable[Mapping[str, Any]], batch_size: int = BATCH_SIZE
     ) -> Iterator[Prediction]:
-        """The same one after the other, with no more than a batch of graphs in memory.
+        """Predict graphs one by one, with at most one batch of graphs in memory.
 
         Raises:
-            InputError: a batch of so many graphs cannot be.
-            DataError: a graph is bad; those before it were answered for.
+            InputError: the batch size is below 1.
+            DataError: a graph is malformed; those before it were predicted.
         """
         if batch_size < 1:
-            raise InputError(f"A batch of {batch_size} graphs cannot be. Use 1 or more.")
+            raise InputError(f"The batch size must be at least 1, not {batch_size}.")
         batches = collected(of_objects(graphs), self.card, batch_size, report=None)
         return chain.from_iterable(predictions(self.classifier, batches, report=None))
 
@@ -62,24 +62,24 @@ class Predictor:
 def load(
     path: Path | str, device: str = "auto", providers: Sequence[str] | None = None
 ) -> Predictor:
-    """A model from an exported .onnx file, or from a checkpoint or run folder, which needs torch.
+    """Load a model from an exported .onnx file, or (with torch) from a checkpoint or run folder.
 
     Args:
         path: the file or folder.
-        device: auto (a GPU where there is one), cpu, cuda or cuda:N.
-        providers: of an exported model: those of onnxruntime by name instead of a device, the
-            best first.
+        device: auto (a GPU if there is one), cpu, cuda or cuda:N.
+        providers: for an exported model, onnxruntime providers to use instead of a device, the
+            preferred one first.
 
     Raises:
-        InputError: there is no model in it, or the device or provider is not to be had.
+        InputError: the path has no model, or the device or provider is not available.
     """
     path = Path(path)
     if path.suffix.lower() == SUFFIX:
         return Predictor(load_onnx(path, device, providers))
     if providers is not None:
         raise InputError(
-            f"{path} is no {SUFFIX} file, and only exported models run on providers of "
-            "onnxruntime. Choose a device, or export it."
+            f"{path} is not a {SUFFIX} file, and only exported models use onnxruntime providers. "
+            "Choose a device, or export it."
         )
     try:
         from ihgnn_cli.training import folder
@@ -87,8 +87,8 @@ def load(
         from ihgnn_cli.training.devices import resolve_device
     except ModuleNotFoundError as error:
         raise InputError(
-            f"{path} is no {SUFFIX} file, and a checkpoint needs {error.name}, which is not "
-            "installed. Install it, or export the checkpoint where it is."
+            f"{path} is not a {SUFFIX} file, and a checkpoint needs {error.name}, which is not "
+            "installed. Install it, or export the checkpoint on a machine that has it."
         ) from error
     best = folder.best_of(path)
     if best.is_dir():

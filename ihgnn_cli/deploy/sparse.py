@@ -1,14 +1,13 @@
 """IHGNN on nodes and edges, for inference only: the layout without padding.
 
-Messages are added up node by node in blocks of neighbours, and the readout graph by graph in blocks
-of ranks: only the nodes or graphs that reach a block take part in it, so that time and memory grow
-with nodes and edges, whatever m is. Every operation has a counterpart in ONNX, for any number of
-graphs, nodes and edges.
+Messages are summed in blocks of neighbours, and the readout in blocks of ranks. Only the nodes or
+graphs that reach a block take part in it, so time and memory grow with nodes and edges, not with m.
+Every operation exports to ONNX with dynamic numbers of graphs, nodes and edges.
 
-What would be simpler is wrong: onnxruntime's ScatterND (1.31, CPU) adds to the same row from
-several threads at once, and loses some of it. So `index_add`, which becomes ScatterND, is only for
-rows that are all different; `scatter_add` becomes ScatterElements, which runs in one thread and is
-many times slower.
+A simpler scatter gives wrong results: onnxruntime's ScatterND (1.31, CPU) adds to the same row from
+several threads at once and loses some of it. So `index_add`, which becomes ScatterND, is only used
+for distinct rows. `scatter_add` becomes ScatterElements, which is single-threaded and many times
+slower.
 """
 
 from collections.abc import Iterator, Sequence
@@ -34,11 +33,11 @@ from ihgnn_cli.models.settings import IHGNNSettings, Variant
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 FIRST_NEIGHBORS = 4
-"""Neighbours in the first block of them."""
+"""Size of the first block of neighbours."""
 
 
 class SparseIHGNN(nn.Module):
-    """All members of a checkpoint's stack, as one model."""
+    """All members of a checkpoint as one model."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
@@ -59,14 +58,14 @@ class SparseIHGNN(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor]:
         """Logits and probabilities [B, classes], and the hidden layer [B, hidden].
 
-        Of several members as in the padded layout.
+        Several members are averaged as in the padded layout.
 
         Args:
-            node_labels: [N] int64, position in the vocabulary; any value beyond it is an unknown
-                label, the zero vector. Where labels are degrees or nothing, only N counts.
-            edge_index: [2, E] int64, each edge in both directions, none twice and none from a node
-                to itself; nodes are numbered through the batch.
-            ptr: [B + 1] int64, graph g has the nodes from ptr[g] up to ptr[g + 1].
+            node_labels: [N] int64, position in the vocabulary; any other value is an unknown label
+                (the zero vector). For models without given labels only N matters.
+            edge_index: [2, E] int64, each edge once in each direction, without self-loops; nodes
+                are numbered across the batch.
+            ptr: [B + 1] int64, graph g has the nodes ptr[g] to ptr[g + 1] - 1.
             attributes: [N, a] float32, for models that read attributes.
         """
         none = torch.zeros_like(node_labels)
@@ -79,32 +78,32 @@ class SparseIHGNN(nn.Module):
         found = []
         for member in cast("list[_Member]", self.members):
             h, key = member.nodes(row, attributes, edges.spread)
-            found.append(member.answer(h, key, graphs))
+            found.append(member.classify(h, key, graphs))
         return mean(found)
 
 
 class _Edges:
-    """Who is adjacent to whom; what the layers and members share.
+    """The edges of a batch, shared by layers and members.
 
     Args:
         edge_index: [2, E] in any order.
         none: [N] zeros.
-        ends: where the blocks of neighbours end; those of nodes that have more are added one by
-            one.
+        ends: where the blocks of neighbours end; neighbours beyond the last block are added one
+            by one.
     """
 
     def __init__(self, edge_index: Tensor, none: Tensor, ends: Sequence[int]) -> None:
-        # Edges of the same node may come in any order: their messages are added up.
+        # The order of a node's edges does not matter: their messages are summed.
         order = edge_index[0].sort().indices
         node = edge_index[0].index_select(0, order)
         neighbor = edge_index[1].index_select(0, order)
         self.degree = none.scatter_add(0, node, torch.ones_like(node))
         last = self.degree.cumsum(0)
         first = last - self.degree
-        # Row 0 is the zero row, for all places that no neighbour takes.
+        # Row 0 is the zero row, for places without a neighbour.
         row = nn.functional.pad(neighbor + 1, (1, 0))
         rank = torch.arange(1, ends[-1] + 1, device=node.device).unsqueeze(1)
-        # Rank by rank, so that a row of ones adds them up.
+        # Ordered by rank, so that a product with a row of ones sums them.
         chosen = row.index_select(0, _places(first, last, rank[: ends[0]]))
         self._blocks: list[tuple[int, Tensor | None, Tensor]] = [(ends[0], None, chosen)]
         for start, end in pairwise(ends):
@@ -118,11 +117,11 @@ class _Edges:
         self._neighbor = neighbor.index_select(0, beyond)
 
     def spread(self, rows: Tensor, messages: Tensor) -> Tensor:
-        """The rows, and to each the messages of its neighbours added."""
+        """Add the messages of its neighbours to each row."""
         padded = nn.functional.pad(messages, (0, 0, 1, 0))
         for size, reaching, chosen in self._blocks:
             received = padded.index_select(0, chosen).view(size, -1)
-            # A product with ones: many times faster in onnxruntime than a sum.
+            # A product with ones is many times faster in onnxruntime than a sum.
             part = (received.new_ones(1, size) @ received).view(-1, messages.shape[1])
             rows = rows + part if reaching is None else rows.index_add(0, reaching, part)
         rest = messages.index_select(0, self._neighbor)
@@ -130,7 +129,7 @@ class _Edges:
 
 
 class _Graphs:
-    """Which nodes are of which graph; what the members share.
+    """The graphs of a batch, shared by the members.
 
     Args:
         ptr: [B + 1] where graphs begin and end.
@@ -140,16 +139,16 @@ class _Graphs:
     def __init__(self, ptr: Tensor, none: Tensor) -> None:
         self.first, self.last = ptr[:-1], ptr[1:]
         self.count = self.first.shape[0]
-        # A graph begins wherever another one ends; several at once where graphs have no nodes.
+        # A graph begins where the one before ends; empty graphs begin at the same node.
         begun = nn.functional.pad(none, (0, 1))
         begun = begun.scatter_add(0, self.last, torch.ones_like(self.last))
         self.of_node = begun.cumsum(0)
-        """[N + 1], and after the last node the number of graphs."""
+        """[N + 1] the graph of each node, followed by the number of graphs."""
 
     def order(self, key: Tensor) -> Tensor:
-        """[N] the nodes graph by graph, in a graph by their key."""
+        """[N] the nodes sorted by graph, then by key."""
         by_key, nodes = ascending_order(key), key.shape[0]
-        # Unique, so that no runtime's order of ties matters.
+        # Unique, so that the runtime's order of ties does not matter.
         rank = torch.arange(nodes, device=key.device)
         unique = self.of_node.index_select(0, by_key) * nodes + rank
         return by_key.index_select(0, unique.sort().indices)
@@ -173,7 +172,7 @@ class _Member(nn.Module):
         )
         self.classifier = Linear(weights["weight"], weights["bias"])
 
-    def answer(self, h: Tensor, key: Tensor, graphs: _Graphs) -> tuple[Tensor, Tensor]:
+    def classify(self, h: Tensor, key: Tensor, graphs: _Graphs) -> tuple[Tensor, Tensor]:
         """Logits and hidden layer."""
         hidden = (self._summed(h, graphs) if self.summed else self._sorted(h, key, graphs)).relu()
         return self.classifier(hidden), hidden
@@ -186,8 +185,8 @@ class _Member(nn.Module):
         return found
 
     def _sorted(self, h: Tensor, key: Tensor, graphs: _Graphs) -> Tensor:
-        """[B, hidden] of the first m nodes in sorted order, zero rows where there are fewer."""
-        # Row 0 is the zero row, for all places that no node takes.
+        """[B, hidden] from the first m nodes in sorted order, padded with zero rows."""
+        # Row 0 is the zero row, for places without a node.
         rows = nn.functional.pad(h.relu() if self.relu else h, (0, 0, 1, 0))
         order = nn.functional.pad(graphs.order(key) + 1, (1, 0))
         hidden = self._block(0, rows, order, graphs.first, graphs.last)
@@ -201,7 +200,7 @@ class _Member(nn.Module):
     def _block(
         self, number: int, rows: Tensor, order: Tensor, first: Tensor, last: Tensor
     ) -> Tensor:
-        """[graphs, hidden] what a block of ranks adds, for the graphs that reach it."""
+        """[graphs, hidden] contribution of a block of ranks, for the graphs that reach it."""
         start, end = [0, *self.ends][number : number + 2]
         rank = torch.arange(start + 1, end + 1, device=first.device)
         place = _places(first.unsqueeze(1), last.unsqueeze(1), rank)
@@ -213,16 +212,16 @@ class _Member(nn.Module):
 
 
 def _places(first: Tensor, last: Tensor, rank: Tensor) -> Tensor:
-    """Where the members of these ranks stand in ranges, all counted from 1; 0 beyond a range.
+    """Positions of these ranks in ranges, all counted from 1; 0 beyond the end of a range.
 
-    Ranges and ranks have axes of their own. A range has the members after first, up to last.
+    Ranges and ranks are on different axes. A range starts after `first` and ends with `last`.
     """
     place = first + rank
     return torch.where(place <= last, place, 0).flatten()
 
 
 def block_ends(max_nodes: int) -> Iterator[int]:
-    """Where the blocks of ranks end: each twice as far as the one before, the last one at m."""
+    """Ends of the blocks of ranks: each twice the one before, the last one m."""
     end = FIRST_BLOCK
     while end + end // 2 < max_nodes:
         yield end
@@ -231,10 +230,10 @@ def block_ends(max_nodes: int) -> Iterator[int]:
 
 
 def neighbor_ends(card: ModelCard) -> Iterator[int]:
-    """Where the blocks of neighbours end.
+    """Ends of the blocks of neighbours.
 
-    Nodes with labels are mostly of molecules, with few neighbours. Of models of degrees it is
-    known how many there are.
+    Labelled nodes are mostly atoms, with few neighbours. For models of degrees, the largest degree
+    is known.
     """
     end = FIRST_NEIGHBORS
     yield end

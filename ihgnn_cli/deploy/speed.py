@@ -1,4 +1,4 @@
-"""How fast an exported model answers, batch by batch."""
+"""Measures the latency and throughput of an exported model."""
 
 import math
 import time
@@ -17,7 +17,7 @@ _LEAST_RUNS = 3
 
 @dataclass(frozen=True)
 class Latency:
-    """Of one step, in seconds a batch."""
+    """Seconds per batch of one step."""
 
     mean: float
     p50: float
@@ -27,15 +27,15 @@ class Latency:
 
 @dataclass(frozen=True)
 class Speed:
-    """How batches of one size went."""
+    """Speed at one batch size."""
 
     batch_size: int
     batches: int
-    """That were measured."""
+    """Number of batches measured."""
     graphs_per_second: float
-    """Of the model alone: its inputs were there."""
+    """Throughput of the model alone, with its inputs ready."""
     graphs_per_second_with_inputs: float
-    """With the arrays made from graphs that were read already."""
+    """Throughput including the time to build the input arrays from graphs in memory."""
     model: Latency
     inputs: Latency
 
@@ -47,24 +47,24 @@ def measure(
     seconds: float,
     warm_up: float | None = None,
 ) -> Speed:
-    """Run batches of graphs for some time, each made and then answered for.
+    """Run batches of graphs for some time.
 
-    Graphs are drawn in an order of chance, the same each time, over and over where they are few.
-    The inputs of each batch are made anew and timed apart from the model.
+    Graphs are taken in a fixed random order, repeatedly if there are few. The inputs of each batch
+    are built again and timed separately from the model.
 
     Args:
         classifier: the model in its session.
-        dataset: in the card's words.
-        batch_size: graphs of a batch, as many in every one.
-        seconds: to measure for, at least three batches.
-        warm_up: seconds to run before that, a tenth of them unless told; at least one batch.
+        dataset: an encoded data set.
+        batch_size: graphs per batch.
+        seconds: duration of the measurement; at least three batches are run.
+        warm_up: seconds to run before, at least one batch. [default: a tenth of `seconds`]
 
     Raises:
-        InputError: a batch would not fit into memory, a graph not into the model, or it would take
-            for ever.
+        InputError: a batch does not fit in memory, a graph is too large for the model, or the
+            duration is not finite.
     """
     if not math.isfinite(seconds):
-        raise InputError(f"Nothing can be measured for {seconds} seconds. Use a finite number.")
+        raise InputError(f"Cannot measure for {seconds} seconds. Use a finite number.")
     classifier.refuse_too_large(np.diff(dataset.node_ptr), batch_size)
     batches = _drawn(len(dataset), batch_size)
     _timed(classifier, dataset, batches, seconds / 10 if warm_up is None else warm_up, least=1)
@@ -86,7 +86,7 @@ def _timed(
     seconds: float,
     least: int,
 ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-    """Seconds to make the inputs of each batch, and to run it."""
+    """Seconds to build the inputs of each batch, and to run it."""
     made: list[float] = []
     ran: list[float] = []
     end = time.perf_counter() + seconds

@@ -1,4 +1,4 @@
-"""Graphs as they come, collected into batches for a model; the bad ones told and left out."""
+"""Collects a stream of graphs into batches; malformed graphs are reported and left out."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -13,18 +13,18 @@ from ihgnn_cli.inference.vocabulary import check_fits, encode_graphs
 from ihgnn_cli.models.card import ModelCard
 
 BATCH_SIZE = 256
-"""Graphs that are answered for together, unless somebody knows better."""
-# Nodes, edges and numbers of either that are enough for a batch, however few graphs they are: tens
-# of megabytes as lists of Python.
+"""Default number of graphs per batch."""
+# A batch is full at this number of nodes, edges and attribute values, however few its graphs: they
+# take tens of megabytes as Python lists.
 _ENOUGH = 1 << 18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 Arrival = tuple[Origin, bytes | Mapping[str, Any]]
-"""A graph, a line of JSON or what stands for it, that nobody has looked at."""
+"""An unchecked graph: a line of JSON or a mapping."""
 
 
 def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | None]:
-    """The graphs of lines (see `data.readers.lines`); blank ones are none, and are not counted."""
+    """The graphs in lines of JSON (see `data.readers.lines`); blank lines are skipped."""
     number = 0
     line = 0
     for content in lines:
@@ -39,7 +39,7 @@ def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | Non
 
 
 def of_objects(graphs: Iterable[Mapping[str, Any]]) -> Iterator[Arrival]:
-    """Graphs of a Python program."""
+    """Graphs given as Python mappings."""
     for number, graph in enumerate(graphs):
         yield Origin(number, f"graph {number}"), graph
 
@@ -47,19 +47,19 @@ def of_objects(graphs: Iterable[Mapping[str, Any]]) -> Iterator[Arrival]:
 def collected(
     arrivals: Iterable[Arrival | None], card: ModelCard, batch_size: int, report: Report | None
 ) -> Iterator[GraphBatch]:
-    """Batches of the graphs that are good, in order.
+    """Batches of the valid graphs, in order.
 
-    A batch is closed when it has enough graphs, or enough nodes, edges and attributes, or when the
-    next graph has not come yet (`None`).
+    A batch ends when it has enough graphs, or enough nodes, edges and attributes, or when the next
+    graph is not available yet (`None`).
 
     Args:
         arrivals: the graphs.
-        card: of the model that will answer.
-        batch_size: graphs of a batch, at most.
-        report: told of each bad graph, in order.
+        card: the model's inputs and classes.
+        batch_size: maximum number of graphs per batch.
+        report: called for each malformed graph, in order.
 
     Raises:
-        DataError: a graph is bad, and there is nobody to report it to; those before it were given.
+        DataError: a graph is malformed and `report` is `None`; those before it were yielded.
     """
     pending = _Pending(card)
     for arrival in arrivals:
@@ -75,7 +75,7 @@ def collected(
 
 
 class _Pending:
-    """Graphs that wait for the others of their batch."""
+    """The graphs of the next batch."""
 
     def __init__(self, card: ModelCard) -> None:
         self.card = card
@@ -84,7 +84,7 @@ class _Pending:
         self.taken = 0
 
     def add(self, origin: Origin, content: bytes | Mapping[str, Any]) -> Problem | None:
-        """Take one more; the answer is what is wrong with it."""
+        """Add a graph, or return what is wrong with it."""
         try:
             graph = _checked(content, self.card)
         except GraphError as error:
@@ -99,7 +99,7 @@ class _Pending:
         return len(self.graphs) >= batch_size or self.taken >= _ENOUGH
 
     def batch(self) -> Iterator[GraphBatch]:
-        """All of them, if there are any, and then begin anew."""
+        """Yield the batch, if it has any graphs, and start the next one."""
         if self.graphs:
             made = GraphBatch(encode_graphs(self.card, self.graphs), tuple(self.origins))
             self.graphs, self.origins, self.taken = [], [], 0
@@ -116,18 +116,18 @@ def _checked(content: bytes | Mapping[str, Any], card: ModelCard) -> JsonGraph:
     elif isinstance(content, Mapping):
         graph = check_graph({key: _plain(value) for key, value in content.items()})
     else:
-        raise GraphError("no mapping.", "Give a dict with node_labels and edges.")
+        raise GraphError("not a mapping.", "Give a dict with node_labels and edges.")
     check_fits(card, graph)
     return graph
 
 
 def _numbers(rows: list[list[float]] | None) -> int:
-    """Rows are equally long."""
+    """The number of values; all rows have the same length."""
     return len(rows) * len(rows[0]) if rows else 0
 
 
 def _plain(value: Any) -> Any:
-    """Arrays and numbers of NumPy (or torch) as Python's own."""
+    """NumPy or torch arrays and numbers as plain Python values."""
     if isinstance(value, list | tuple):
         return [_plain(each) for each in value]
     return value.tolist() if hasattr(value, "tolist") else value

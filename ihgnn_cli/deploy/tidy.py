@@ -1,6 +1,6 @@
-"""Operations that torch's exporter leaves in a network and nobody needs.
+"""Removes superfluous operations that torch's exporter leaves in a network.
 
-In a batch of one small graph it is the start of operations that takes the time.
+For a batch of one small graph, most of the time goes into starting operations.
 """
 
 import onnx
@@ -8,7 +8,7 @@ from onnx import NodeProto, numpy_helper
 
 
 def tidy(proto: onnx.ModelProto) -> None:
-    """Remove reshapes of vectors to vectors, and ways around to the length of a vector."""
+    """Remove reshapes of vectors to vectors, and detours to the length of a vector."""
     graph = proto.graph
     found = _Found(graph)
     replaced: dict[str, str] = {}
@@ -23,7 +23,7 @@ def tidy(proto: onnx.ModelProto) -> None:
 
 
 class _Found:
-    """What is known of the values in a graph."""
+    """What is known about the values in a graph."""
 
     def __init__(self, graph: onnx.GraphProto) -> None:
         values = (*graph.input, *graph.value_info)
@@ -36,13 +36,13 @@ class _Found:
         self.made = {name: node for node in graph.node for name in node.output}
 
     def same_as(self, source: str, shape: str) -> str | None:
-        """The value that `source` in this shape is already."""
+        """The existing value that equals `source` in this shape."""
         wanted = self.constants.get(shape)
         if wanted == [-1] and source in self.vectors:
             return source
         node = self.made.get(source)
         if wanted in ([1], [-1]) and node is not None and self._is_length_of_vector(node):
-            return str(node.input[0])  # all lengths of a vector: the one that was taken from them
+            return str(node.input[0])  # a vector's shape: its only element was gathered
         return None
 
     def _is_length_of_vector(self, node: NodeProto) -> bool:
@@ -53,7 +53,7 @@ class _Found:
 
 
 def _remove_unused(graph: onnx.GraphProto) -> None:
-    """Leave out what no output depends on."""
+    """Remove everything that no output depends on."""
     needed = {each.name for each in graph.output}
     kept = []
     for node in reversed(graph.node):

@@ -1,4 +1,4 @@
-"""The proof that an exported file says what its checkpoint says."""
+"""Compares the outputs of an exported file with those of its checkpoint."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -17,56 +17,56 @@ from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.words import counted
 
 TOLERANCE = 1e-4
-"""How far probabilities may be apart, and logits as a share of the graph's largest (at least 1)."""
+"""Allowed difference of probabilities, and of logits relative to the graph's largest or 1."""
 SMALL_TOLERANCE = 5e-4
-"""The same where the classifier's first matrix is stored in half precision."""
+"""The same if the classifier's first matrix is stored in half precision."""
 MOST_SWAPPED = 0.5
-"""Of the graphs compared: where the order is chance in more of them, nothing is proved. In models
-without separation that were not trained, it was in 31 of 100 graphs of PROTEINS and 32 of 110 of DD
-where the last layer sorts, in none and 8 of 105 where the aggregate does."""
+"""Largest share of graphs whose node order is decided by rounding; beyond it a comparison proves
+nothing. In untrained models without separation it was 31 of 100 graphs of PROTEINS and 32 of 110 of
+DD when sorting by the last layer, and 0 and 8 of 105 when sorting by the aggregate."""
 
 
 class Answering(Protocol):
-    """What is compared with a checkpoint."""
+    """A model to compare with a checkpoint."""
 
     def answers(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> Answers:
-        """For graphs of a data set in the card's words."""
+        """Outputs for graphs of an encoded data set."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """How far an exported file is from its checkpoint on the graphs of a case."""
+    """The difference between an exported file and its checkpoint on one case."""
 
     case: str
     graphs: int
     logits: float
-    """The largest difference, as are `probabilities`, leaving out the swapped."""
+    """Largest difference, without the swapped graphs; `probabilities` likewise."""
     probabilities: float
     swapped: int
-    """Graphs with nodes so close in the sort key that their order is chance, and another one here
-    than there; a checkpoint does the same when a graph's nodes are given in another order."""
+    """Graphs whose node order is decided by rounding and differs between the two. A checkpoint
+    differs from itself in the same way when a graph's nodes are given in another order."""
     swapped_changed: int
-    """Of those, how many change class."""
+    """How many of the swapped graphs change class."""
 
 
 @dataclass(frozen=True)
 class Parity:
-    """How far an exported file is from its checkpoint."""
+    """The difference between an exported file and its checkpoint."""
 
     cases: tuple[Difference, ...]
     scale: float
     """The largest logit."""
     tolerance: float
-    """Of probabilities, and of logits as a share of the graph's largest (at least 1)."""
+    """Allowed difference, as in `TOLERANCE`."""
 
     @property
     def swapped(self) -> int:
-        """Graphs whose order is chance, in all cases."""
+        """Swapped graphs of all cases."""
         return sum(each.swapped for each in self.cases)
 
     @property
     def swapped_changed(self) -> int:
-        """Of those, how many change class."""
+        """How many of the swapped graphs change class."""
         return sum(each.swapped_changed for each in self.cases)
 
 
@@ -76,14 +76,14 @@ def compare(
     """Compare an exported file with its checkpoint, on the CPU.
 
     Args:
-        checkpoint: what is right.
-        exported: what has to say the same.
+        checkpoint: the reference.
+        exported: the exported model.
         cases: the graphs.
-        small: the file is one of half precision.
+        small: whether the file stores a matrix in half precision.
 
     Raises:
-        IhgnnError: they are too far apart, or a class changes, or the order of nodes is chance in
-            so many graphs that nothing is proved.
+        IhgnnError: outputs differ too much, or a class changes, or rounding decides the node order
+            of too many graphs.
     """
     tolerance = SMALL_TOLERANCE if small else TOLERANCE
     reference = Reference(checkpoint)
@@ -93,9 +93,9 @@ def compare(
     if wrong:
         worst = max(wrong, key=lambda each: float(each.logits[each.wrong].max()))
         raise IhgnnError(
-            "The exported model does not answer as the checkpoint does: "
+            "The exported model differs from the checkpoint: "
             f"{counted(sum(int(each.wrong.sum()) for each in wrong), 'graph')} of "
-            f"{sum(len(each.wrong) for each in found):,} differ ("
+            f"{sum(len(each.wrong) for each in found):,} ("
             f"{', '.join(each.case for each in wrong)}), by up to "
             f"{worst.logits[worst.wrong].max():.2g} in logits up to {scale:.3g}. No file was "
             "written. "
@@ -107,7 +107,7 @@ def compare(
 
 @dataclass(frozen=True, eq=False)
 class _Differences:
-    """Graph by graph."""
+    """Differences per graph."""
 
     case: str
     scale: float
@@ -115,12 +115,12 @@ class _Differences:
     logits: NDArray[np.float64]
     probabilities: NDArray[np.float64]
     changed: NDArray[np.bool_]
-    """Whether the class is another one."""
+    """Whether the class differs."""
     wrong: NDArray[np.bool_]
     swapped: NDArray[np.bool_]
 
     def beside(self, other: "_Differences") -> "_Differences":
-        """These graphs and others of the same case."""
+        """These graphs together with others of the same case."""
         return _Differences(
             self.case,
             max(self.scale, other.scale),
@@ -146,7 +146,7 @@ class _Differences:
 def _of_case(
     reference: Reference, exported: Answering, case: Case, tolerance: float
 ) -> _Differences:
-    """Of a case, and of its further graphs as long as the order of all is chance."""
+    """Compare a case, and its alternatives as long as all graphs are swapped."""
     found = _differences(reference, exported, case, tolerance)
     for graphs in case.others:
         if not found.swapped.all():
@@ -159,20 +159,21 @@ def _of_case(
 def _differences(
     reference: Reference, exported: Answering, case: Case, allowed: float
 ) -> _Differences:
-    """Beyond the plain tolerance the order of nodes may be why, beyond what is allowed it has to.
+    """Compare the graphs of a case.
 
-    Half precision moves no node, so that what it is allowed does not hide that others moved.
+    A difference beyond `TOLERANCE` may come from the node order. Half precision of the readout does
+    not change that order, so its larger tolerance (`allowed`) does not apply to this check.
     """
     expected = reference.logits(case.graphs)
-    answers = exported.answers(case.asked, np.arange(len(case.asked)))
+    answers = exported.answers(case.exported_input, np.arange(len(case.exported_input)))
     p, expected_p = answers.probabilities, mean_probabilities(expected[None])
     apart, apart_p = np.abs(answers.logits - expected).max(1), np.abs(p - expected_p).max(1)
-    # Where two classes are as good as equal, either may come out first.
+    # If two classes are equally probable within the tolerance, either may be predicted.
     answered = np.take_along_axis(expected_p, p.argmax(1)[:, None], axis=1)[:, 0]
     changed = ~(answered >= expected_p.max(1) - allowed)
     scale = np.abs(expected).max(1)
     largest = np.maximum(apart / np.maximum(1, scale), apart_p)
-    swapped = ~(largest <= TOLERANCE) | changed  # NaN is suspicious, too
+    swapped = ~(largest <= TOLERANCE) | changed  # NaN counts too
     wrong = ~(largest <= allowed) | changed
     swapped[swapped] = reference.order_is_chance(case.graphs, np.flatnonzero(swapped))
     return _Differences(
@@ -181,16 +182,15 @@ def _differences(
 
 
 def _refuse_chance(cases: Sequence[Case], found: Sequence[_Differences]) -> None:
-    """Graphs whose order is chance are forgiven, and prove nothing: others have to."""
+    """Refuse a comparison in which too many graphs are swapped, since these prove nothing."""
     counting = [pair for pair in zip(cases, found, strict=True) if not pair[0].hardest]
     swapped = sum(int(each.swapped.sum()) for _, each in counting)
     graphs = sum(len(each.swapped) for _, each in counting)
     wholly = [each.case for case, each in counting if len(case.graphs) > 1 and each.swapped.all()]
     if wholly or swapped > MOST_SWAPPED * graphs:
-        of_case = f", all of '{wholly[0]}' among them" if wholly else ""
+        of_case = f" (all of '{wholly[0]}')" if wholly else ""
         raise IhgnnError(
-            f"Too little can be said of the exported model: in {swapped:,} of {graphs:,} graphs "
-            f"that it was tried on{of_case}, nodes tie in the sort key and stand in another order "
-            "than in the checkpoint. No file was written. Use other graphs (--dataset), or "
-            "--no-verify."
+            f"The exported model cannot be verified: in {swapped:,} of {graphs:,} graphs"
+            f"{of_case}, nodes tie in the sort key and are ordered differently than in the "
+            "checkpoint. No file was written. Use other graphs (--dataset), or --no-verify."
         )

@@ -1,7 +1,7 @@
-"""How good predictions are, over all graphs and by the graphs' homophily.
+"""Quality of predictions, over all graphs and by their homophily.
 
-Everywhere `probabilities` is [G, C], a row a graph that sums to 1, and `truth` is [G], the
-position of each graph's class. The predicted class is the likeliest, of equals the first.
+Throughout, `probabilities` is [G, C] with one row per graph that sums to 1, and `truth` is [G], the
+position of each graph's class. The predicted class is the most probable one, the first in a tie.
 """
 
 import math
@@ -17,46 +17,46 @@ RESAMPLES = 10_000
 CALIBRATION_BINS = 15  # as Guo et al., On Calibration of Modern Neural Networks (2017)
 HOMOPHILY_BINS = 10
 _CONFIDENCE = 0.95
-_NORMAL_QUANTILE = 1.959963984540054  # of (1 + _CONFIDENCE) / 2
-# Half precision misses 1 by less; logits in place of probabilities miss it by more.
+_NORMAL_QUANTILE = 1.959963984540054  # at (1 + _CONFIDENCE) / 2
+# Half precision stays within this distance of 1; logits passed by mistake do not.
 _SUM_TOLERANCE = 0.01
 
 
 @dataclass(frozen=True)
 class Metrics:
-    """How good the predictions for some graphs are."""
+    """Quality of the predictions for some graphs."""
 
     graphs: int
     accuracy: float
     accuracy_low: float
-    """From here to `accuracy_high`: the 95 % percentile-bootstrap interval over graphs. It tells
-    how far other graphs would move the accuracy, not other seeds or splits. Where all graphs are
-    right or all wrong the bootstrap has no spread, and this is the Wilson interval."""
+    """Lower end of the 95 % percentile-bootstrap interval over graphs. The interval covers the
+    choice of graphs, not of seeds or splits. If all graphs are right or all are wrong, the
+    bootstrap has no spread, and this is the Wilson interval."""
     accuracy_high: float
     majority_share: float
-    """Share of the majority class: the accuracy of predicting it for every graph."""
+    """Share of the majority class: the accuracy of always predicting it."""
     balanced_accuracy: float
     """Mean recall over the classes that occur."""
     macro_f1: float
     """Mean F1 over the classes that occur or are predicted."""
     roc_auc: float
-    """Of the second of two classes; of more, the mean of one against the rest over the classes
-    that occur. NaN where only one class occurs."""
+    """For two classes, that of the second; for more, the mean of one against the rest over the
+    classes that occur. NaN if only one class occurs."""
     log_loss: float
-    """Mean of -ln(probability of the true class), that probability at least 2.2e-16."""
+    """Mean of -ln(probability of the true class), with the probability clipped at 2.2e-16."""
     calibration_error: float
     """Expected calibration error: the mean gap between the predicted class's probability and the
-    accuracy, over 15 equal bins of that probability, weighted by their graphs."""
+    accuracy, over 15 equal bins of that probability, weighted by graphs."""
     confusion: tuple[tuple[int, ...], ...]
-    """[C, C] graphs by true class (row) and predicted class (column)."""
+    """[C, C] numbers of graphs by true class (row) and predicted class (column)."""
 
 
 @dataclass(frozen=True)
 class HomophilyBin:
     """Accuracy over the graphs with a homophily from `low` up to `high`.
 
-    `high` itself belongs to the next bin, or to this one if it is the last. All but the bounds
-    and `graphs` is NaN where there are no graphs.
+    `high` itself belongs to the next bin, except in the last bin. Without graphs, everything but
+    the bounds and `graphs` is NaN.
     """
 
     low: float
@@ -64,10 +64,10 @@ class HomophilyBin:
     graphs: int
     accuracy: float
     accuracy_low: float
-    """From here to `accuracy_high`: the 95 % Wilson interval, which holds for few graphs too."""
+    """Lower end of the 95 % Wilson interval, which holds for few graphs too."""
     accuracy_high: float
     majority_share: float
-    """Share of the majority class among these graphs."""
+    """Share of the majority class of these graphs."""
     mean_beta: float
 
 
@@ -82,7 +82,7 @@ class HomophilySides:
 
 
 def mean_probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
-    """[G, C] the mean over the members of a stack of softmax(logits [S, G, C])."""
+    """[G, C] softmax(logits [S, G, C]), averaged over the members of a stack."""
     shifted = logits.astype(np.float64)
     shifted -= shifted.max(axis=-1, keepdims=True)
     np.exp(shifted, out=shifted)
@@ -104,14 +104,14 @@ def measure(
     Args:
         probabilities: [G, C]
         truth: [G]
-        classes: How many classes there are, if more than the C that the model knows; the others
-            have the probability 0.
-        resamples: Draws of the bootstrap.
-        seed: Of the bootstrap.
+        classes: Number of classes, if more than the C that the model knows; the others have
+            probability 0.
+        resamples: Number of bootstrap draws.
+        seed: Random seed of the bootstrap.
 
     Raises:
         InputError: there are no graphs, or a probability is not a finite number.
-        ValueError: shapes, classes or probabilities cannot be such.
+        ValueError: shapes, classes or probabilities are invalid.
     """
     likely, true = _checked(probabilities, truth, classes)
     if resamples < 1:
@@ -144,21 +144,23 @@ def accuracy_by_homophily(
     beta: NDArray[np.float64],
     bins: int = HOMOPHILY_BINS,
 ) -> list[HomophilyBin]:
-    """Accuracy in equal bins of the graphs' node homophily, bins without graphs included.
+    """Accuracy in equal bins of node homophily, including empty bins.
 
     Args:
         probabilities: [G, C]
         truth: [G]
-        beta: [G], from 0 to 1. A graph on a bin's edge is counted as in the homophily histogram.
-        bins: How many, over 0 to 1.
+        beta: [G], from 0 to 1. Graphs on a bin's edge are counted as in the homophily histogram.
+        bins: Number of bins between 0 and 1.
 
     Raises:
         InputError: there are no graphs, or a probability is not a finite number.
-        ValueError: shapes, classes, probabilities or betas cannot be such.
+        ValueError: shapes, classes, probabilities or betas are invalid.
     """
     likely, true = _checked(probabilities, truth)
     if beta.shape != true.shape:
-        raise ValueError(f"Betas are {list(beta.shape)} for {len(true)} graphs: give one a graph.")
+        raise ValueError(
+            f"Betas are {list(beta.shape)} for {len(true)} graphs: give one per graph."
+        )
     if not ((beta >= 0) & (beta <= 1)).all():
         raise ValueError("A beta is not between 0 and 1: give each graph's node homophily.")
     if bins < 1:
@@ -188,7 +190,7 @@ def accuracy_by_homophily(
 def accuracy_by_side(
     probabilities: NDArray[np.floating], truth: NDArray[np.integer], beta: NDArray[np.float64]
 ) -> HomophilySides:
-    """Accuracy over the mostly heterophilic and over the mostly homophilic graphs.
+    """Accuracy over heterophilic and homophilic graphs.
 
     Raises:
         InputError, ValueError: as `accuracy_by_homophily`.
@@ -197,7 +199,7 @@ def accuracy_by_side(
 
 
 def wilson_interval(hits: int, trials: int) -> tuple[float, float]:
-    """The 95 % interval of a share (Wilson 1927), NaN without trials."""
+    """The 95 % interval of a share (Wilson 1927); NaN without trials."""
     if trials == 0:
         return math.nan, math.nan
     share, square = hits / trials, _NORMAL_QUANTILE**2
@@ -205,7 +207,7 @@ def wilson_interval(hits: int, trials: int) -> tuple[float, float]:
     middle = (share + square / (2 * trials)) / scale
     spread = math.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
     reach = _NORMAL_QUANTILE * spread / scale
-    # At no hits, and at all, the bound is the share itself, which rounding may miss.
+    # With no hits or only hits, one bound is the share itself, which rounding may miss.
     return min(share, max(0.0, middle - reach)), max(share, min(1.0, middle + reach))
 
 
@@ -228,19 +230,19 @@ def _checked(
             f"{len(true):,} graphs: its training diverged. Train with a lower learning rate."
         )
     if (likely < -_SUM_TOLERANCE).any() or (abs(likely.sum(axis=1) - 1) > _SUM_TOLERANCE).any():
-        raise ValueError("A row of probabilities does not sum to 1: give softmax's output.")
+        raise ValueError("A row of probabilities does not sum to 1: give the output of a softmax.")
     known = likely.shape[1]
     classes = known if classes is None else classes
     if classes < known:
-        raise ValueError(f"Probabilities are of {known} classes, but there are {classes}.")
+        raise ValueError(f"Probabilities are for {known} classes, but there are {classes}.")
     if not np.issubdtype(true.dtype, np.integer) or true.min() < 0 or true.max() >= classes:
-        raise ValueError(f"True classes have to be whole numbers from 0 to {classes - 1}.")
+        raise ValueError(f"True classes must be integers from 0 to {classes - 1}.")
     return np.pad(likely, ((0, 0), (0, classes - known))), true.astype(np.int64)
 
 
 def _bootstrap(hits: int, graphs: int, resamples: int, seed: int) -> tuple[float, float]:
-    # Drawing G of G right-or-wrong flags with replacement and counting the right ones is a draw
-    # from Binomial(G, accuracy), so the bootstrap need not touch the graphs.
+    # The number of right graphs among G drawn with replacement is Binomial(G, accuracy), so no
+    # graphs have to be drawn.
     if hits in (0, graphs):
         return wilson_interval(hits, graphs)
     draws = np.random.default_rng(seed).binomial(graphs, hits / graphs, resamples) / graphs
@@ -261,7 +263,7 @@ def _roc_auc(likely: NDArray[np.float64], true: NDArray[np.int64]) -> float:
 
 
 def _one_against_rest(score: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
-    """How often a positive graph scores above a negative one, ties counting half."""
+    """Probability that a positive graph scores above a negative one; ties count half."""
     negatives = np.sort(score[~positive])
     below = np.searchsorted(negatives, score[positive], side="left")
     up_to = np.searchsorted(negatives, score[positive], side="right")
@@ -270,7 +272,8 @@ def _one_against_rest(score: NDArray[np.float64], positive: NDArray[np.bool_]) -
 
 def _log_loss(likely: NDArray[np.float64], true: NDArray[np.int64]) -> float:
     of_truth = likely[np.arange(len(true)), true]
-    # Clipped, so that a sure wrong answer costs 36 and not infinity; + 0.0 turns -0.0 into 0.0.
+    # Clipped, so that a wrong prediction with probability 1 costs 36, not infinity. + 0.0 turns
+    # -0.0 into 0.0.
     return float(-np.log(np.clip(of_truth, np.finfo(np.float64).eps, 1)).mean() + 0.0)
 
 

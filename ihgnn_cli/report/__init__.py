@@ -1,1 +1,1 @@
-"""Figures and tables in files."""
+"""Tables, figures and HTML pages."""

@@ -1,4 +1,4 @@
-"""Methods beside each other and beside the paper, as tables and as rows of a CSV file."""
+"""Comparisons of methods with each other and with the paper, as tables and CSV rows."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,31 +17,31 @@ from ihgnn_cli.selection.paper import REFERENCE, PaperCell, model_title, printed
 from ihgnn_cli.selection.significance import LEVEL
 
 _NONE, _NOT_RUN = "–", "not run"
-_SHORT = {"IMDB-BINARY": "IMDB-B", "IMDB-MULTI": "IMDB-M"}  # as the paper has them
+_SHORT = {"IMDB-BINARY": "IMDB-B", "IMDB-MULTI": "IMDB-M"}  # the paper's abbreviations
 _MARKS = {Place.BEST: Mark.BEST, Place.SECOND: Mark.SECOND, Place.OTHER: Mark.PLAIN}
 _LEGEND = (
-    "Test accuracy in %, mean ± standard deviation over folds (dividing by n); below it the "
-    "paper's number and, in brackets, ours minus the paper's in points. Of ours, the best of a "
-    "data set is bold and the runner-up underlined. "
+    "Test accuracy in %, mean ± standard deviation over folds (dividing by n). Below it, the "
+    "paper's number and, in brackets, ours minus the paper's in points. Our best result on each "
+    "data set is bold and the second best underlined. "
     f"* differs from IHGNN (p < {LEVEL:g} after Holm's correction, see below)."
 )
 _BESIDE = {
     "OOM": " OOM: out of memory in the paper.",
-    "†": " † taken over by the paper from Errica et al. (2020).",
+    "†": " † cited by the paper from Errica et al. (2020).",
 }
 
 
 def accuracy_table(
     comparison: Comparison, name: str, title: str, *, budget: str, statement: str
 ) -> Table:
-    """Methods in rows and data sets in columns as in the paper, ours above the paper's number.
+    """Methods in rows and data sets in columns, as in the paper; ours above the paper's number.
 
     Args:
         comparison: the results.
         name: for labels, such as `table1`.
         title: such as "Table 1: classification accuracy".
         budget: the name of the budget.
-        statement: what it is, in a sentence.
+        statement: one sentence that describes the budget.
     """
     rows = [
         Row(
@@ -73,7 +73,7 @@ def accuracy_table(
 
 
 def significance_table(comparison: Comparison, name: str, *, budget: str, statement: str) -> Table:
-    """The p-values of each method against IHGNN: Holm's, and below it the uncorrected one."""
+    """p-values of each method against IHGNN: Holm-corrected, and uncorrected below."""
     rows = [
         Row(
             model_title(model),
@@ -91,16 +91,16 @@ def significance_table(comparison: Comparison, name: str, *, budget: str, statem
         budget=budget,
         statement=statement,
         legend=(
-            "p-values after Holm's correction over the methods of a data set, below them the "
-            f"uncorrected ones; + or − says whether the method's mean is above or below IHGNN's, "
-            f"* that the corrected one is below {LEVEL:g}. {TEST_EXPLAINED}"
+            "p-values after Holm's correction over the methods of a data set, and below them the "
+            "uncorrected ones. + or − means that the method's mean is above or below IHGNN's, "
+            f"* that the corrected p-value is below {LEVEL:g}. {TEST_EXPLAINED}"
         ),
         notes=untested(comparison),
     )
 
 
 def write_cells(path: Path, comparison: Comparison, *, budget: str) -> None:
-    """Write one row a method and data set as CSV: accuracies in percent, what is unknown empty.
+    """Write a CSV file with one row per method and data set: accuracies in percent.
 
     Raises:
         IhgnnError: the file cannot be written.
@@ -164,7 +164,7 @@ def _p_box(entry: Entry | None) -> Box:
 
 
 def _digits(share: float | None) -> object:
-    """In percent, with the digits that a mean over folds has."""
+    """In percent, without the noise of floating point."""
     return "" if share is None else round(100 * share, 6)
 
 

@@ -1,4 +1,4 @@
-"""The methods on one data set as a figure: ours with its spread, and the paper's number."""
+"""A figure of the methods on one data set: our accuracies with their spread, and the paper's."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -6,9 +6,8 @@ from typing import TYPE_CHECKING
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.report.comparison_notes import majority
-from ihgnn_cli.report.figures import literal, new_figure, save_figure
+from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
 from ihgnn_cli.report.layout import spread
-from ihgnn_cli.report.tuning_scales import shortened
 from ihgnn_cli.selection.comparison import Comparison, Entry
 from ihgnn_cli.selection.paper import REFERENCE
 
@@ -16,20 +15,20 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-# Blue and red differ in lightness too, and the marks in shape: no hue has to be told apart.
+# Blue and red also differ in lightness, and the marks in shape, for colour-blind readers.
 _OURS, _REFERENCE, _PAPER, _PLAIN = "#4c72b0", "#1f3a6e", "#c44e52", "#6b6b6b"
-_LONGEST = 60  # letters of why a method was not run
+_LONGEST = 60  # characters of the reason why a method was not run
 _ROW, _FRAME = 0.36, 1.9  # inches
 
 
 def draw_comparison(comparison: Comparison, dataset: str, path: Path, *, budget: str) -> None:
-    """Draw the methods on a data set, the most accurate on top, IHGNN darker.
+    """Draw the methods on a data set, the most accurate on top and IHGNN darker.
 
-    Ours is a dot with a bar of one standard deviation over folds on both sides, the paper's mean
-    a diamond. Methods that were not run follow, with the reason.
+    A dot with error bars is our mean ± standard deviation over folds, a diamond the paper's mean.
+    Methods that were not run are listed last, with the reason.
 
     Raises:
-        InputError: there is nothing of this data set, or the suffix is not one of a figure.
+        InputError: there is no result on this data set, or the suffix is not one of a figure.
     """
     entries = sorted(comparison.on(dataset), key=_accuracy, reverse=True)
     if not entries:
@@ -63,12 +62,12 @@ def draw_comparison(comparison: Comparison, dataset: str, path: Path, *, budget:
 
 
 def _draw_rows(panel: "Axes", entries: Sequence[Entry]) -> "dict[str, Artist]":
-    """Draw what there is of each method; gives what the legend explains."""
+    """Draw the results of each method, and return the entries of the legend."""
     legend: dict[str, Artist] = {}
     for place, entry in enumerate(entries):
         cell = entry.cell
         if cell.paper is not None and cell.paper.mean is not None:
-            (legend["the paper's mean"],) = panel.plot(
+            (legend["paper, mean"],) = panel.plot(
                 100 * cell.paper.mean,
                 place,
                 "D",
@@ -104,7 +103,7 @@ def _draw_rows(panel: "Axes", entries: Sequence[Entry]) -> "dict[str, Artist]":
 
 
 def _say(panel: "Axes", place: int, words: str, color: str) -> None:
-    """Write at the right of a row, outside the axis, where nothing is drawn."""
+    """Write to the right of a row, outside the axes."""
     panel.annotate(
         literal(words),
         (1.0, place),

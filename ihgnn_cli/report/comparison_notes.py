@@ -1,4 +1,4 @@
-"""What results beside each other say and do not say, in sentences."""
+"""Sentences on what a comparison shows and does not show."""
 
 from collections.abc import Sequence
 
@@ -9,22 +9,22 @@ from ihgnn_cli.words import counted
 
 TEST_EXPLAINED = (
     "Each method is tested against IHGNN with the corrected resampled t-test of Nadeau and Bengio "
-    "on their differences fold by fold, which are correlated because folds share training graphs: "
+    "on the differences per fold. These are correlated because folds share training graphs, so "
     "the variance has the factor 1/n + n_test/n_train instead of 1/n (n folds, two-sided, n - 1 "
-    "degrees of freedom). The p-values of one data set are corrected by Holm's method, and nothing "
-    "is corrected over data sets; with few and small folds only large differences are found, so a "
-    "large p is no sign of equality."
+    "degrees of freedom). The p-values of one data set are corrected by Holm's method; there is no "
+    "correction across data sets. With few and small folds the test finds only large differences, "
+    "so a large p does not mean that two methods are equally good."
 )
 PAPER_EXPLAINED = (
     "The paper's numbers are as printed. Its text describes nested selection, but the authors' "
     "published script for IHGNN chooses the configuration by mean test accuracy, which tends to "
-    "give more than a user gets; how the numbers of the other methods were chosen is not known."
+    "overestimate accuracy. How the numbers of the other methods were chosen is not known."
 )
 
 
 def findings(comparison: Comparison) -> tuple[str, ...]:
-    """What the results say of IHGNN, in sentences that can be counted."""
-    told = []
+    """What the results show about IHGNN, in numbers."""
+    sentences = []
     compared = [
         (dataset, [each for each in comparison.on(dataset) if each.cell.mean is not None])
         for dataset in comparison.datasets
@@ -42,72 +42,68 @@ def findings(comparison: Comparison) -> tuple[str, ...]:
         )
         papers = [_ahead_in_paper(here) for _, here in full]
         known = [each for each in papers if each is not None]
-        told.append(
-            f"IHGNN has the highest mean of the methods that were run, or shares it, on {ahead} of "
+        sentences.append(
+            f"IHGNN has the highest mean of the methods run, or ties for it, on {ahead} of "
             f"{counted(len(full), 'data set')}"
-            + (
-                f"; by the paper's numbers for these on {sum(known)} of {len(known)}."
-                if known
-                else "."
-            )
+            + (f"; by the paper's numbers, on {sum(known)} of {len(known)}." if known else ".")
         )
     tests = [each.against for each in comparison.entries if each.against is not None]
     tested = [each for each in tests if each.p_holm is not None]
     if tested:
         found = [each.difference or 0.0 for each in tested if each.significant]
-        told.append(
-            f"Of {counted(len(tested), 'comparison')} with IHGNN on the same folds, a method is "
-            f"significantly below it in {sum(each < 0 for each in found)} and above it in "
-            f"{sum(each > 0 for each in found)}."
+        sentences.append(
+            f"In {counted(len(tested), 'comparison')} on the same folds, the other method is "
+            f"significantly worse than IHGNN in {sum(each < 0 for each in found)} and "
+            f"significantly better in {sum(each > 0 for each in found)}."
         )
     differences = [
         each.cell.difference for each in comparison.entries if each.cell.difference is not None
     ]
     if differences:
         below = sum(each < 0 for each in differences)
-        told.append(
-            f"Of {counted(len(differences), 'number')} that the paper has too, ours "
-            f"{'is' if below == 1 else 'are'} below it in {below}; the mean difference is "
-            f"{signed(sum(differences) / len(differences))} points."
+        sentences.append(
+            f"The paper has {len(differences):,} of these numbers; ours is lower in "
+            f"{below}. The mean difference is {signed(sum(differences) / len(differences))} points."
         )
-    return tuple(told)
+    return tuple(sentences)
 
 
 def notes(comparison: Comparison) -> tuple[str, ...]:
-    """How the numbers came about, and what they do not show."""
+    """How the numbers were obtained, and their limits."""
     cells = [entry.cell for entry in comparison.entries if entry.cell.mean is not None]
-    told = []
+    sentences = []
     if cells:
-        told.append(_protocol(cells))
-        told.append(_splits(comparison))
-        told.append(PAPER_EXPLAINED)
+        sentences.append(_protocol(cells))
+        sentences.append(_splits(comparison))
+        sentences.append(PAPER_EXPLAINED)
     below = _below_majority(comparison)
     if below:
-        told.append(f"No better than always predicting the majority class: {below}.")
+        sentences.append(f"No better than always predicting the majority class: {below}.")
     refused = [entry.cell for entry in comparison.entries if entry.cell.refused is not None]
     if refused:
-        told.append(
+        sentences.append(
             "Not run: "
             + "; ".join(f"{each.title} on {each.dataset} ({each.refused})" for each in refused)
             + "."
         )
     missing = len(comparison.datasets) * len(comparison.models) - len(cells) - len(refused)
     if missing:
-        told.append(
-            f"{counted(missing, 'place')} of the table {'has' if missing == 1 else 'have'} no "
+        sentences.append(
+            f"{counted(missing, 'cell')} of the table {'has' if missing == 1 else 'have'} no "
             "result."
         )
-    return tuple(told)
+    return tuple(sentences)
 
 
 def _protocol(cells: Sequence[Cell]) -> str:
     epochs = [cell.epochs for cell in cells if cell.epochs is not None]
     chosen = sorted({cell.chosen_by for cell in cells if cell.chosen_by})
-    rule = f", epoch and configuration by {' or '.join(chosen)}" if chosen else ""
+    rule = f", epoch and configuration chosen by {' or '.join(chosen)}" if chosen else ""
     return (
-        f"Ours is nested cross-validation: {_range([len(cell.folds) for cell in cells], 'fold')}, "
-        f"{_range([cell.runs for cell in cells], 'final run')} per fold averaged, "
-        f"{_range(epochs, 'epoch')} per training{rule}; test graphs choose nothing."
+        "Our numbers come from nested cross-validation: "
+        f"{_range([len(cell.folds) for cell in cells], 'fold')}, the mean of "
+        f"{_range([cell.runs for cell in cells], 'final run')} per fold, "
+        f"{_range(epochs, 'epoch')} per run{rule}. No choice uses test graphs."
     )
 
 
@@ -118,16 +114,16 @@ def _splits(comparison: Comparison) -> str:
         if len({e.cell.splits_sha256 for e in comparison.on(dataset) if e.cell.mean is not None})
         > 1
     ]
-    told = (
-        f"Methods have different folds on {', '.join(several)}"
+    folds = (
+        f"Methods use different folds on {', '.join(several)}"
         if several
-        else "All methods of a data set have the same folds"
+        else "On each data set, all methods use the same folds"
     )
-    return f"{told}. Unless they were read from a file of splits, they are not those of the paper."
+    return f"{folds}. Unless read from a file of splits, they are not the paper's folds."
 
 
 def _below_majority(comparison: Comparison) -> str:
-    told = []
+    sentences = []
     for dataset in comparison.datasets:
         share = majority(comparison, dataset)
         low = [
@@ -136,12 +132,12 @@ def _below_majority(comparison: Comparison) -> str:
             if share is not None and each.cell.mean is not None and each.cell.mean <= share
         ]
         if low and share is not None:
-            told.append(f"on {dataset} ({percent(share)} %) {', '.join(low)}")
-    return "; ".join(told)
+            sentences.append(f"on {dataset} ({percent(share)} %) {', '.join(low)}")
+    return "; ".join(sentences)
 
 
 def untested(comparison: Comparison) -> tuple[str, ...]:
-    """Which methods have no p-value, and why."""
+    """The methods without a p-value, and why."""
     return tuple(
         f"{each.cell.title} on {each.cell.dataset} has no p-value: {each.against.untested}."
         for each in comparison.entries
@@ -150,7 +146,7 @@ def untested(comparison: Comparison) -> tuple[str, ...]:
 
 
 def _ahead_in_paper(here: Sequence[Entry]) -> bool | None:
-    """Whether IHGNN has the highest number of these in the paper; `None` if it has none."""
+    """Whether IHGNN has the highest of these numbers in the paper; `None` if it has none."""
     cells = {each.cell.model: each.cell.paper for each in here}
     means = {key: cell.mean for key, cell in cells.items() if cell and cell.mean is not None}
     if REFERENCE not in means or len(means) < 2:
@@ -159,7 +155,7 @@ def _ahead_in_paper(here: Sequence[Entry]) -> bool | None:
 
 
 def majority(comparison: Comparison, dataset: str) -> float | None:
-    """The share of the majority class of a data set, if a result tells it."""
+    """The share of the majority class of a data set, if a result has it."""
     shares = (entry.cell.majority_share for entry in comparison.on(dataset))
     return next((share for share in shares if share is not None), None)
 

@@ -1,4 +1,4 @@
-"""The result of a cross-validation as a figure: fold by fold, and under other rules."""
+"""A figure of a cross-validation: accuracy per fold, and under other selection rules."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.report.figures import literal, new_figure, save_figure
+from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
@@ -16,29 +16,29 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _HONEST, _ON_TEST, _VALIDATION, _PLAIN = "#4c72b0", "#c44e52", "#dd8452", "#6b6b6b"
-_LONGEST_NAME = 37  # of a data set, in the title; longer ones lose their middle
+_LONGEST_NAME = 37  # of a data set, in the title
 _FOLD_WIDTH, _MOST_WIDTH = 0.5, 14.0  # inches
 _RULES_WIDTH = 4.6
-_MOST_TICKS = 20  # with more folds, not each has its number
+_MOST_TICKS = 20  # with more folds, only some are numbered
 _NOTED = "*"
 _RULE_NAMES = {
-    "nested": "trainings of the selection,\na configuration a fold",
+    "nested": "selection runs,\none configuration per fold",
     "common-validation": f"one configuration\nfor all folds{_NOTED}",
     "authors": "the authors' script",
     "common-test-epoch": "one configuration and\nepoch for all folds",
 }
-"""Short for the titles of `selection.rules`."""
-_NOTE = f"{_NOTED} the choice has seen test graphs of a fold\nas validation graphs of others"
-"""Short for the note of `selection.rules`."""
-_ON_TEST_TOLD = "\n(chosen on test)"
+"""Shorter forms of the titles in `selection.rules`."""
+_NOTE = f"{_NOTED} test graphs of one fold are validation\ngraphs of others in this choice"
+"""Shorter form of the note in `selection.rules`."""
+_CHOSEN_ON_TEST = "\n(chosen on test)"
 
-# Where things stand beside the number of their fold.
+# Horizontal positions relative to the fold's number.
 _VALIDATION_AT, _RUNS_AT, _RUNS_SPREAD, _MEAN_HALF = -0.3, 0.1, 0.15, 0.24
 
 
 @dataclass(frozen=True)
 class _Row:
-    """A line of the right panel, in percent."""
+    """One row of the right panel, in percent."""
 
     name: str
     honest: bool
@@ -47,11 +47,11 @@ class _Row:
 
 
 def draw_folds(result: Mapping[str, Any], path: Path) -> None:
-    """Draw the test accuracies of each fold, and beside them other rules where there are some.
+    """Draw the test accuracies of each fold and, if there are any, the results of other rules.
 
     Args:
-        result: what `result.json` holds.
-        path: of the figure.
+        result: the content of `result.json`.
+        path: the figure's file.
 
     Raises:
         InputError: the suffix is not one of a figure.
@@ -67,7 +67,9 @@ def draw_folds(result: Mapping[str, Any], path: Path) -> None:
         _draw_rules(other, _rows(result, rules))
     legend = _draw_by_fold(panel, result)
     runs = counted(len(folds[0]["runs"]), "run")
-    title = f"{_shortened(result['dataset'])}: {counted(len(folds), 'fold')}, {runs} each"
+    title = (
+        f"{shortened(result['dataset'], _LONGEST_NAME)}: {counted(len(folds), 'fold')}, {runs} each"
+    )
     figure.suptitle(literal(title))
     figure.legend(
         list(legend.values()),
@@ -81,14 +83,14 @@ def draw_folds(result: Mapping[str, Any], path: Path) -> None:
 
 
 def _draw_by_fold(panel: "Axes", result: Mapping[str, Any]) -> "dict[str, Artist]":
-    """Draw the left panel; gives what its legend explains."""
+    """Draw the left panel, and return the entries of the legend."""
     folds: Sequence[Mapping[str, Any]] = result["folds"]
     numbers = np.array([fold["fold"] for fold in folds])
     places = numbers + _RUNS_AT
     runs = len(folds[0]["runs"])
     beside = np.linspace(-_RUNS_SPREAD, _RUNS_SPREAD, runs) if runs > 1 else np.zeros(1)
     legend: dict[str, Artist] = {}
-    (legend["test accuracy of a run"],) = panel.plot(
+    (legend["test accuracy of each run"],) = panel.plot(
         (places[:, None] + beside).ravel(),
         [100 * run["test_accuracy"] for fold in folds for run in fold["runs"]],
         "o",
@@ -96,14 +98,14 @@ def _draw_by_fold(panel: "Axes", result: Mapping[str, Any]) -> "dict[str, Artist
         color=_HONEST,
         alpha=0.75,
     )
-    legend["mean of a fold's runs"] = panel.hlines(
+    legend["mean per fold"] = panel.hlines(
         [100 * fold["test_mean"] for fold in folds],
         places - _MEAN_HALF,
         places + _MEAN_HALF,
         color=_HONEST,
         linewidth=1.6,
     )
-    (legend["validation accuracy of the choice"],) = panel.plot(
+    (legend["validation accuracy of the chosen configuration"],) = panel.plot(
         numbers + _VALIDATION_AT,
         [100 * fold["validation_accuracy"] for fold in folds],
         "D",
@@ -114,13 +116,13 @@ def _draw_by_fold(panel: "Axes", result: Mapping[str, Any]) -> "dict[str, Artist
     mean, std = 100 * result["test_mean"], 100 * result["test_std"]
     line = panel.axhline(mean, color=_HONEST, linewidth=1.2, zorder=1)
     band = panel.axhspan(mean - std, mean + std, color=_HONEST, alpha=0.13, linewidth=0, zorder=0)
-    told = f"test, mean ± std over folds: {mean:.1f} ± {std:.1f} %"
-    legend[told] = (band, line)  # type: ignore[assignment]  # drawn one on the other
+    label = f"test, mean ± std over folds: {mean:.1f} ± {std:.1f} %"
+    legend[label] = (band, line)  # type: ignore[assignment]  # drawn on top of each other
     paper, majority = result["paper"], 100 * result["majority_share"]
     if paper is not None:
         of = "" if paper["variant"] == Variant.FULL else f", {paper['variant']}"
         printed = 100 * paper["mean"]
-        legend[f"the paper's mean{of}: {printed:.1f} %"] = panel.axhline(
+        legend[f"paper, mean{of}: {printed:.1f} %"] = panel.axhline(
             printed, color=_ON_TEST, linestyle="--", linewidth=1.2, zorder=1
         )
     legend[f"majority class: {majority:.1f} %"] = panel.axhline(
@@ -139,7 +141,7 @@ def _draw_by_fold(panel: "Axes", result: Mapping[str, Any]) -> "dict[str, Artist
 def _rows(result: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> list[_Row]:
     rows = [
         _Row(
-            "this result,\nthe final runs",
+            "this result,\nfinal runs",
             True,
             100 * result["test_mean"],
             100 * result["test_std"],
@@ -147,13 +149,13 @@ def _rows(result: Mapping[str, Any], rules: Sequence[Mapping[str, Any]]) -> list
     ]
     for rule in rules:
         name = _RULE_NAMES.get(rule["key"], rule["key"])
-        name += "" if rule["honest"] else _ON_TEST_TOLD
+        name += "" if rule["honest"] else _CHOSEN_ON_TEST
         rows.append(_Row(name, rule["honest"], 100 * rule["mean"], 100 * rule["std"]))
     if result["paper"] is not None:
         paper = result["paper"]
-        name = "the paper (chosen on\ntest, by their script)"
+        name = "paper (chosen on test\nby the authors' script)"
         if paper["variant"] != Variant.FULL:
-            name = f"the paper, {paper['variant']}\n(chosen on test,\nby their script)"
+            name = f"paper, {paper['variant']}\n(chosen on test by\nthe authors' script)"
         rows.append(_Row(name, False, 100 * paper["mean"], 100 * paper["std"]))
     return rows
 
@@ -177,14 +179,6 @@ def _draw_rules(panel: "Axes", rows: Sequence[_Row]) -> None:
     panel.set_ylim(len(rows) - 0.5, -0.7)  # the first on top
     noted = any(row.name.endswith(_NOTED) for row in rows)
     panel.set_xlabel("test accuracy in %" + (f"\n{_NOTE}" if noted else ""))
-    panel.set_title("under other rules, mean ± std over folds", fontsize=10)
+    panel.set_title("other selection rules, mean ± std over folds", fontsize=10)
     panel.grid(axis="x", alpha=0.25)
     panel.spines[["top", "right"]].set_visible(False)
-
-
-def _shortened(name: str) -> str:
-    """A name that fits beside what else a title says."""
-    if len(name) <= _LONGEST_NAME:
-        return name
-    half = (_LONGEST_NAME - 1) // 2
-    return f"{name[:half]}…{name[-half:]}"

@@ -1,4 +1,4 @@
-"""Accuracy along a number that is varied (K, homophily): a line for each data set or model."""
+"""Accuracy as a function of a number (K, homophily), with one line per data set or model."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,18 +8,17 @@ from statistics import fmean, pstdev
 from typing import TYPE_CHECKING
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.report.figures import literal, new_figure, save_figure
+from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
 from ihgnn_cli.report.layout import Box, Mark, Row, Table, percent
 from ihgnn_cli.report.tables import write_rows
-from ihgnn_cli.report.tuning_scales import shortened
 from ihgnn_cli.selection.paper import REFERENCE, model_title
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
     from matplotlib.axes import Axes
 
-# Okabe and Ito's colours, which stay apart for the colour-blind, without their yellow, which is too
-# pale for a line, and two darker ones; marks, and dashes from the tenth on, tell lines apart, too.
+# Okabe and Ito's colours for colour-blind readers, without the yellow, which is too pale for lines,
+# and with two darker ones. Markers, and dashes from the tenth line on, distinguish lines too.
 _COLORS = (
     "#0072b2",
     "#d55e00",
@@ -37,13 +36,13 @@ _PLAIN = "#6b6b6b"
 
 
 class Spread(StrEnum):
-    """What the band around a line is."""
+    """What the band around a line shows."""
 
     STD = "std"
     RANGE = "range"
 
-    def told(self, over: str) -> str:
-        """In words, over what: `seeds`, `folds`."""
+    def describe(self, over: str) -> str:
+        """A description for the legend, such as over `seeds` or `folds`."""
         if self == Spread.STD:
             return f"mean ± standard deviation over {over} (dividing by n)"
         return f"mean, lowest and highest over {over}"
@@ -51,7 +50,7 @@ class Spread(StrEnum):
 
 @dataclass(frozen=True)
 class Curve:
-    """One line: accuracies as shares of 1."""
+    """One line; accuracies are shares of 1."""
 
     label: str
     x: tuple[float, ...]
@@ -62,36 +61,36 @@ class Curve:
 
     def __post_init__(self) -> None:
         if len({len(each) for each in (self.x, self.mean, self.low, self.high)}) > 1:
-            raise ValueError(f"the curve {self.label} has not as many numbers of each kind")
+            raise ValueError(f"the sequences of the curve {self.label} differ in length")
 
 
 @dataclass(frozen=True)
 class Chart:
-    """Lines in one panel, and what has to be said with them."""
+    """Lines in one panel, with their description."""
 
     name: str
     """For labels and files, such as `sensitivity`."""
     title: str
     x_name: str
-    """Of the number that is varied, such as K."""
+    """Name of the number on the x axis, such as K."""
     lines: str
-    """What a line is, such as `data set`."""
+    """What each line stands for, such as `data set`."""
     band: str
-    """What low and high are, from `Spread.told`."""
+    """What low and high mean, from `Spread.describe`."""
     curves: tuple[Curve, ...]
     budget: str
     statement: str
     log2: bool = False
-    """Whether the axis doubles from tick to tick."""
+    """Whether the x axis is logarithmic with base 2."""
     chance: float | None = None
-    """The accuracy of guessing, as a share."""
+    """Accuracy of random guessing, as a share."""
     notes: tuple[str, ...] = ()
 
 
 def make_curve(
     label: str, points: Sequence[tuple[float, Sequence[float]]], spread: Spread
 ) -> Curve:
-    """A line through the means of samples, such as one accuracy a seed.
+    """A line through the means of samples, such as one accuracy per seed.
 
     Args:
         label: the name of the line.
@@ -116,12 +115,12 @@ def make_curve(
 
 
 def curve_table(chart: Chart) -> Table:
-    """A row a line, a column a value of x; the highest mean of a line is bold."""
+    """One row per line and one column per value of x; the highest mean of a row is bold."""
     values = sorted({x for curve in chart.curves for x in curve.x})
     rows = tuple(
         Row(curve.label, tuple(_box(curve, value) for value in values)) for curve in chart.curves
     )
-    chance = "" if chart.chance is None else f" Guessing gives {percent(chart.chance)} %."
+    chance = "" if chart.chance is None else f" Random guessing gives {percent(chart.chance)} %."
     return Table(
         name=chart.name,
         title=chart.title,
@@ -136,7 +135,7 @@ def curve_table(chart: Chart) -> Table:
 
 
 def write_points(path: Path, chart: Chart) -> None:
-    """Write one row a point as CSV, accuracies in percent.
+    """Write a CSV file with one row per point; accuracies are in percent.
 
     Raises:
         IhgnnError: the file cannot be written.
@@ -152,7 +151,7 @@ def write_points(path: Path, chart: Chart) -> None:
 
 
 def draw_chart(chart: Chart, path: Path) -> None:
-    """Draw the lines with their bands; a legend at the right has them by their last mean.
+    """Draw the lines with their bands; the legend is sorted by the last mean.
 
     Raises:
         InputError: there is no line, or the suffix is not one of a figure.
@@ -169,7 +168,7 @@ def draw_chart(chart: Chart, path: Path) -> None:
         handles.append(
             panel.axhline(100 * chart.chance, color=_PLAIN, linestyle=":", linewidth=1.4, zorder=1)
         )
-        labels.append(f"guessing: {percent(chart.chance)} %")
+        labels.append(f"random guessing: {percent(chart.chance)} %")
     if chart.log2:
         _double(panel, chart.curves)
     panel.set_xlabel(literal(chart.x_name))

@@ -1,4 +1,4 @@
-"""An evaluation in files: accuracy by homophily as a figure, predictions one row a graph."""
+"""An evaluation in files: a figure of accuracy by homophily, and a CSV file of predictions."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -14,13 +14,13 @@ from ihgnn_cli.inference.metrics import HomophilyBin
 from ihgnn_cli.report.figures import literal, new_figure, save_figure
 from ihgnn_cli.report.tables import write_rows
 
-_STRIP = 0.1  # below the bars, in units of accuracy: room for their counts of graphs
+_STRIP = 0.1  # room below the bars for the numbers of graphs, in units of accuracy
 
 
 def draw_accuracy_by_homophily(
     bins: Sequence[HomophilyBin], title: str, overall_accuracy: float, path: Path
 ) -> None:
-    """Draw a bar a bin with its Wilson interval and its graphs; bins without graphs stay empty."""
+    """Draw one bar per non-empty bin, with its Wilson interval and number of graphs."""
     figure = new_figure((max(7.0, 0.55 * len(bins) + 1.5), 4.4))
     panel = figure.subplots()
     filled = [each for each in bins if each.graphs]
@@ -51,7 +51,7 @@ def draw_accuracy_by_homophily(
     )
     legend: dict[str, Any] = {
         "accuracy, 95 % interval": (bars, intervals),
-        "share of the majority class": majority,
+        "majority class": majority,
     }
     if not math.isnan(overall_accuracy):
         legend[f"overall accuracy {overall_accuracy:.3f}"] = panel.axhline(
@@ -90,7 +90,7 @@ def write_predictions(
     probabilities: NDArray[np.floating],
     beta: NDArray[np.float64],
 ) -> None:
-    """Write one row a graph that was evaluated, told by its position in the data set, from 0.
+    """Write a CSV file with one row per evaluated graph, identified by its position from 0.
 
     Args:
         path: The CSV file.
@@ -100,7 +100,7 @@ def write_predictions(
         beta: [P] node homophily, in the order of `graphs`; NaN becomes an empty cell.
 
     Raises:
-        ValueError: the shapes do not fit.
+        ValueError: the shapes do not match.
     """
     shape = (len(graphs), len(dataset.class_values))
     if probabilities.shape != shape or beta.shape != shape[:1]:
@@ -128,6 +128,6 @@ def _prediction_rows(
             dataset.class_values[true],
             dataset.class_values[predicted[row]],
             "true" if predicted[row] == true else "false",
-            *(str(value) for value in probabilities[row]),  # as few digits as its precision has
+            *(str(value) for value in probabilities[row]),  # no more digits than its precision has
             "" if math.isnan(beta[row]) else repr(float(beta[row])),
         ]

@@ -1,4 +1,4 @@
-"""Figures without a screen: made, and written whole."""
+"""Making and saving figures without a display."""
 
 import io
 import warnings
@@ -15,11 +15,11 @@ FIGURE_SUFFIXES = (".png", ".svg", ".pdf")
 
 
 def check_figure_path(path: Path) -> None:
-    """Refuse a file that no figure can be written to, before any work is done.
+    """Check that a figure can be written to a path, before any work is done.
 
     Raises:
-        InputError: the suffix is not one of a figure, or it is the name of a folder.
-        IhgnnError: its folder cannot be made or written.
+        InputError: the suffix is not one of a figure, or the path is a folder.
+        IhgnnError: the folder cannot be created or written.
     """
     if path.suffix.lower() not in FIGURE_SUFFIXES:
         raise InputError(f"Cannot draw to {path}. Use a name in {', '.join(FIGURE_SUFFIXES)}.")
@@ -27,7 +27,7 @@ def check_figure_path(path: Path) -> None:
 
 
 def new_figure(size: tuple[float, float]) -> "Figure":
-    """An empty figure of this width and height in inches, which needs no window system."""
+    """An empty figure with this width and height in inches."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -37,24 +37,32 @@ def new_figure(size: tuple[float, float]) -> "Figure":
 
 
 def literal(text: str) -> str:
-    """Text to be drawn as it stands: for matplotlib, dollar signs enclose a formula.
+    """Escape dollar signs, which matplotlib reads as the start of a formula.
 
-    (Its `parse_math=False` does not reach the wrapping of long lines, which then fails.)
+    (With `parse_math=False`, matplotlib fails to wrap long lines.)
     """
     return text.replace("$", r"\$")
 
 
+def shortened(text: str, longest: int) -> str:
+    """Cut the middle out of text that is too long."""
+    if len(text) <= longest:
+        return text
+    end = (longest - 1) // 2
+    return f"{text[: longest - 1 - end]}…{text[-end:]}"
+
+
 def save_figure(figure: "Figure", path: Path) -> None:
-    """Write a figure in the format of its file's name, whole or not at all.
+    """Write a figure in the format of its suffix; a failed write leaves no partial file.
 
     Raises:
         InputError: the suffix is not one of a figure.
     """
     check_figure_path(path)
-    # Drawn in memory first: a full disk is then met by a plain write, which says so.
+    # Drawn in memory first, so that a full disk gives a plain write error.
     drawn = io.BytesIO()
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", UserWarning)  # a name in letters that the font lacks
+        warnings.simplefilter("ignore", UserWarning)  # characters that the font lacks
         figure.savefig(drawn, format=path.suffix[1:].lower(), dpi=150)
     with written_whole(path) as temporary:
         temporary.write_bytes(drawn.getvalue())

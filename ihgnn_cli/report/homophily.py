@@ -1,4 +1,4 @@
-"""Homophily for people and machines: remarks, JSON, the paper's Figure 1, one row a graph."""
+"""Homophily as remarks, JSON, CSV and histograms (the paper's Figure 1)."""
 
 import math
 from collections.abc import Iterator, Sequence
@@ -21,7 +21,7 @@ _COLUMNS = 3
 
 
 def draw_histograms(summaries: Sequence[HomophilySummary], measure: Measure, path: Path) -> None:
-    """Draw one histogram a data set, side by side (the paper's Figure 1 for the node measure)."""
+    """Draw one histogram per data set (with the node measure, the paper's Figure 1)."""
     columns = min(_COLUMNS, len(summaries))
     rows = math.ceil(len(summaries) / columns)
     figure = new_figure((4.2 * columns, 3.1 * rows))
@@ -30,12 +30,12 @@ def draw_histograms(summaries: Sequence[HomophilySummary], measure: Measure, pat
         shown = summary.of(measure)
         panel.stairs(shown.bin_counts, shown.bin_edges, fill=True, color="#4c72b0")
         mean = shown.overall.mean
-        told = "undefined" if math.isnan(mean) else f"mean {mean:.2f}"
+        text = "undefined" if math.isnan(mean) else f"mean {mean:.2f}"
         if not math.isnan(mean):
             panel.axvline(mean, color="#c44e52", linestyle="--", linewidth=1.2)
         undefined = shown.overall.undefined
         part = f"{summary.graphs - undefined:,} of " if undefined else ""
-        title = f"{summary.name} ({told}, {part}{counted(summary.graphs, 'graph')})"
+        title = f"{summary.name} ({text}, {part}{counted(summary.graphs, 'graph')})"
         panel.set_title(literal(title), wrap=True)
         panel.set_xlim(*measure.span)
         panel.set_xticks(np.linspace(*measure.span, 6 if measure.span[0] == 0 else 5))
@@ -53,7 +53,7 @@ def write_csv(
     measures: Sequence[Measure],
     path: Path,
 ) -> None:
-    """Write one row a graph, counted from 0 within its data set; an undefined value is empty."""
+    """Write a CSV file with one row per graph; undefined values are empty."""
     head = ["dataset", "graph", "class", "nodes", "edges", "isolated_nodes"]
     head += [f"{measure}_homophily" for measure in measures]
     write_rows(path, head, _graph_rows(datasets, summaries, measures))
@@ -77,33 +77,33 @@ def _graph_rows(
 
 
 def reading_remarks(dataset: GraphDataset) -> list[str]:
-    """What a user has to know about how a data set was read."""
-    told = [f"In reading: {sentence}." for sentence in dataset.notes.sentences()]
+    """Remarks on how a data set was read."""
+    found = [f"In reading: {sentence}." for sentence in dataset.notes.sentences()]
     if dataset.label_source == LabelSource.DEGREE:
         degrees = "No node labels in the data: each node's degree is its label, as in the paper."
-        told.insert(0, degrees)
-    return told
+        found.insert(0, degrees)
+    return found
 
 
 def remarks(
     dataset: GraphDataset, summary: HomophilySummary, measures: Sequence[Measure]
 ) -> list[str]:
-    """What a reader of the numbers has to know about how they came about."""
-    told = reading_remarks(dataset)
+    """Remarks on how the numbers were obtained."""
+    found = reading_remarks(dataset)
     isolated = summary.isolated_nodes
     if isolated and Measure.NODE in measures:
         nodes = "1 node has no neighbours and counts"
         if isolated > 1:
             nodes = f"{isolated:,} nodes have no neighbours and count"
-        told.append(f"{nodes} as 0.")
+        found.append(f"{nodes} as 0.")
     for measure in measures:
         undefined = summary.of(measure).overall.undefined
         if undefined:
-            told.append(
-                f"{measure.label} is undefined for {counted(undefined, 'graph')} (all edges hang "
-                "on one label, or there are none), left out here."
+            found.append(
+                f"{measure.label} is undefined for {counted(undefined, 'graph')} (all edges belong "
+                "to one label, or there are none); these are left out."
             )
-    return told
+    return found
 
 
 def as_entry(

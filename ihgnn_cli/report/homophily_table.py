@@ -1,4 +1,4 @@
-"""The homophily of data sets beside the paper's, as a table to go with its Figure 1."""
+"""A table of the homophily of data sets and the paper's values, for Figure 1."""
 
 from collections.abc import Sequence
 
@@ -16,19 +16,19 @@ def homophily_table(
     budget: str,
     statement: str,
 ) -> Table:
-    """A row a data set: its graphs, β and the paper's β; notes say where and why they differ.
+    """One row per data set: graphs, β and the paper's β; notes explain differences.
 
     Args:
-        datasets: as they were read.
-        summaries: of each of them, with the node measure.
+        datasets: the data sets.
+        summaries: their summaries, with the node measure.
         budget: the name of the budget; nothing is trained here.
-        statement: what it is, in a sentence.
+        statement: one sentence that describes the budget.
     """
-    told: dict[str, list[str]] = {}  # the same reason may be that of several
+    reasons: dict[str, list[str]] = {}  # one reason may hold for several data sets
     for dataset, summary in zip(datasets, summaries, strict=True):
         row = paper_row(summary.name)
         for reason in [] if row is None else differences(dataset, summary, row):
-            told.setdefault(reason, []).append(summary.name)
+            reasons.setdefault(reason, []).append(summary.name)
     return Table(
         name="figure1",
         title="Homophily of the graphs",
@@ -42,7 +42,7 @@ def homophily_table(
             "(the paper's equations 1 and 2); mean ± standard deviation over graphs (dividing by "
             "n). It is computed from the data: no training is involved."
         ),
-        notes=tuple(f"{', '.join(names)}: {reason}" for reason, names in told.items()),
+        notes=tuple(f"{', '.join(names)}: {reason}" for reason, names in reasons.items()),
     )
 
 
@@ -52,7 +52,7 @@ def _row(summary: HomophilySummary) -> Row:
     printed = difference = "–"
     if paper is not None:
         printed = f"{paper.beta_mean:.2f} ± {paper.beta_std:.2f}"
-        # Of rounded numbers, because the paper prints no more.
+        # The difference of rounded numbers, because the paper prints two digits.
         away = round(found.mean, 2) - paper.beta_mean
         difference = "0.00" if abs(away) < 0.005 else f"{away:+.2f}".replace("-", "−")
     return Row(

@@ -1,14 +1,11 @@
-"""A table before it is written: what stands where, what is marked, what a reader must know.
-
-Terminal, Markdown, LaTeX and HTML are made from the same one, so that they tell the same.
-"""
+"""The content of a table, from which terminal, Markdown, LaTeX and HTML output are made."""
 
 from dataclasses import dataclass
 from enum import StrEnum
 
 
 class Mark(StrEnum):
-    """How a number stands out: the best is bold, the runner-up underlined."""
+    """How a number is highlighted: the best is bold, the second best underlined."""
 
     BEST = "best"
     SECOND = "second"
@@ -17,43 +14,43 @@ class Mark(StrEnum):
 
 @dataclass(frozen=True)
 class Box:
-    """One place of a table."""
+    """One cell of a table."""
 
     text: str
     beside: str = ""
-    """Of less weight, on a line of its own below."""
+    """Smaller text on a second line."""
     mark: Mark = Mark.PLAIN
     starred: bool = False
-    """Whether an asterisk follows the text; the table's legend says what it means."""
+    """Whether an asterisk follows the text; the table's legend explains it."""
 
 
 @dataclass(frozen=True)
 class Row:
-    """A line of a table, under its name."""
+    """A row of a table."""
 
     title: str
     boxes: tuple[Box, ...]
     apart: bool = False
-    """Whether a rule is drawn above."""
+    """Whether a rule is drawn above the row."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """A table of numbers and what has to be said with it."""
+    """A table of numbers with its legend and notes."""
 
     name: str
     """For labels and files, such as `table1`."""
     title: str
     corner: str
-    """What the names of the rows are."""
+    """Heading of the column of row names."""
     heads: tuple[str, ...]
     rows: tuple[Row, ...]
     budget: str
-    """The name of the budget that the numbers were made with."""
+    """Name of the budget that the numbers were computed with."""
     statement: str
-    """What that budget is, in a sentence."""
+    """One sentence that describes the budget."""
     legend: str = ""
-    """How to read a box."""
+    """How to read a cell."""
     notes: tuple[str, ...] = ()
 
 
@@ -68,11 +65,11 @@ def spread(mean: float, std: float) -> str:
 
 
 def signed(share: float) -> str:
-    """A difference in points, with its sign; what rounds to nothing has none."""
-    told = percent(share)
-    if float(told) == 0:
+    """A difference in points with its sign; 0.0 has none."""
+    text = percent(share)
+    if float(text) == 0:
         return "0.0"
-    return f"+{told}" if share > 0 else told.replace("-", "−")
+    return f"+{text}" if share > 0 else text.replace("-", "−")
 
 
 def p_value(p: float) -> str:

@@ -1,4 +1,4 @@
-"""Tables as Markdown, as LaTeX and as a piece of a page."""
+"""Tables as Markdown, LaTeX and HTML."""
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
@@ -27,12 +27,12 @@ _LATEX = {
     "…": r"\ldots{}",
     "√": r"$\surd$",
 }
-_TIGHT = re.compile(r"(?<=\d) ± (?=\d)")  # between numbers, as the paper has it
+_TIGHT = re.compile(r"(?<=\d) ± (?=\d)")  # between numbers, as in the paper
 _MARKDOWN = "\\`*_[]<>|#~"
 
 
 def write_markdown(path: Path, tables: Sequence[Table]) -> None:
-    """Write tables one below the other, whole or not at all.
+    """Write tables to a Markdown file.
 
     Raises:
         IhgnnError: the file cannot be written.
@@ -55,7 +55,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def markdown(table: Table) -> str:
-    """A table in GitHub's Markdown: the best bold, the runner-up underlined."""
+    """A table in GitHub's Markdown: the best is bold, the second best underlined."""
     lines = [f"## {_in_markdown(table.title)}", "", _in_markdown(_budget(table)), ""]
     if table.legend:
         lines += [_in_markdown(table.legend), ""]
@@ -88,7 +88,7 @@ def _in_markdown(text: str) -> str:
 
 
 def latex(table: Table) -> str:
-    """A table with booktabs' rules: the best bold, the runner-up underlined."""
+    """A table with booktabs rules: the best is bold, the second best underlined."""
     caption = " ".join(part for part in (f"{table.title}.", _budget(table), table.legend) if part)
     lines = [
         f"% {' '.join(_budget(table).split())}",
@@ -142,7 +142,7 @@ def _label(name: str) -> str:
 
 
 def html(table: Table) -> Iterator[str]:
-    """A table for a page, in `page.table_frame`; its title, legend and notes are not in it."""
+    """The HTML of a table for `page.table_frame`, without title, legend and notes."""
     yield "<table>\n<thead><tr>"
     yield f'<th scope="col">{escape(table.corner)}</th>'
     yield "".join(f'<th scope="col" class="number">{escape(head)}</th>' for head in table.heads)

@@ -1,4 +1,4 @@
-"""Where the numbers of a table came from: versions, machines, dates and commands of its results."""
+"""Provenance of a table: versions, machines, dates and commands of its results."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -9,16 +9,16 @@ _PACKAGES = ("torch", "torch-geometric", "numpy")
 
 
 def origin_facts(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
-    """What `result.json` files say of their making, each fact once, several values side by side."""
-    told = [_of(result) for result in results]
-    packages = [each.get("packages") or {} for each in told]
+    """The provenance in `result.json` files: names, each with its distinct values."""
+    provenance = [_of(result) for result in results]
+    packages = [each.get("packages") or {} for each in provenance]
     facts = [
         ("Results", counted(len(results), "finished cross-validation")),
-        ("ihgnn", _listed([each.get("ihgnn") for each in told])),
-        ("Python", _listed([each.get("python") for each in told])),
+        ("ihgnn", _listed([each.get("ihgnn") for each in provenance])),
+        ("Python", _listed([each.get("python") for each in provenance])),
         *((name, _listed([each.get(name) for each in packages])) for name in _PACKAGES),
-        ("Processor or GPU", _listed([each.get("device_name") for each in told])),
-        ("System", _listed([each.get("platform") for each in told])),
+        ("Processor or GPU", _listed([each.get("device_name") for each in provenance])),
+        ("System", _listed([each.get("platform") for each in provenance])),
         ("Finished", _period([result.get("finished") for result in results])),
         ("Trained", _work(results)),
     ]
@@ -26,7 +26,7 @@ def origin_facts(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 
 
 def commands(results: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
-    """The commands that made results, once each and without passwords."""
+    """The distinct commands that made the results, without passwords."""
     found = (str(_of(result).get("command") or "") for result in results)
     return tuple(dict.fromkeys(without_passwords(each) for each in found if each))
 
@@ -52,5 +52,5 @@ def _work(results: Sequence[Mapping[str, Any]]) -> str:
     minutes = sum(float(result.get("worker_seconds") or 0) for result in results) / 60
     if not models:
         return ""
-    told = f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"
-    return f"{counted(models, 'model')} in {told} of workers' time"
+    time = f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"
+    return f"{counted(models, 'model')} in {time} of worker time"

@@ -1,8 +1,8 @@
-"""The pieces of a page for a browser, which needs nothing but itself.
+"""Building blocks of self-contained HTML pages.
 
-Figures are in the page, and its policy forbids the browser to load anything. A click on the head
-of a column sorts a table of class `sorted`; without scripts it is a table like any other. Colours
-follow the browser's light or dark mode; figures keep a white ground.
+Figures are embedded, and the content security policy forbids loading anything. Clicking a column
+head sorts a table of class `sorted`. Colours follow the browser's light or dark mode; figures keep
+a white background.
 """
 
 import base64
@@ -56,7 +56,7 @@ th button:focus-visible { outline: 2px solid var(--mark); outline-offset: 2px; }
   dd { margin-bottom: .5rem; } img, svg { max-width: none; width: 44rem; } }
 """
 
-# Empty cells stay at the end in both directions.
+# Empty cells sort last in both directions.
 _SCRIPT = """
 for (const head of document.querySelectorAll("table.sorted thead th")) {
   const button = document.createElement("button");
@@ -75,7 +75,7 @@ for (const head of document.querySelectorAll("table.sorted thead th")) {
 """
 
 
-_FINER = 1.4  # pixels of a figure for one of the page
+_FINER = 1.4  # pixels of a figure per pixel of the page
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
 _SVG_START = re.compile(r"<svg\b[^>]*>")
 _SVG_SIZE = re.compile(r'\bviewBox="[^"]*"')
@@ -84,7 +84,7 @@ _NAMES = re.compile(r'(\bid="|url\(#|href="#)')
 
 
 def write_document(path: Path, title: str, body: Iterable[str]) -> None:
-    """Write a page of these pieces, whole or not at all.
+    """Write a page with this body.
 
     Raises:
         InputError: the path is a folder.
@@ -92,7 +92,7 @@ def write_document(path: Path, title: str, body: Iterable[str]) -> None:
     """
     page = "\n".join(_document(title, body)) + "\n"
     with written_whole(path) as temporary:
-        # Half a character, as a damaged name of a file may hold, becomes a reference.
+        # Lone surrogates, as in damaged file names, become character references.
         temporary.write_text(page, encoding="utf-8", errors="xmlcharrefreplace")
 
 
@@ -108,7 +108,7 @@ def _document(title: str, body: Iterable[str]) -> Iterator[str]:
 
 
 def fact_list(facts: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """What there is to know, each with its name."""
+    """A list of names and values."""
     if facts:
         yield "<dl>"
         for name, content in facts:
@@ -117,54 +117,54 @@ def fact_list(facts: Sequence[tuple[str, str]]) -> Iterator[str]:
 
 
 def figure_list(figures: Mapping[str, Path], see: str) -> Iterator[str]:
-    """Figures in PNG or SVG files under a heading, by their captions.
+    """PNG or SVG figures under a heading.
 
     Args:
-        figures: the files.
-        see: a sentence for those who cannot see them, on where the numbers are.
+        figures: the files by caption.
+        see: a sentence for screen readers that says where the numbers are.
     """
     if figures:
         yield "<h2>Figures</h2>"
     for number, (caption, file) in enumerate(figures.items()):
-        told = f"Figure: {caption}. {see}"
+        text = f"Figure: {caption}. {see}"
         yield f"<figure><figcaption>{escape(caption)}</figcaption>"
         if file.suffix.lower() == ".svg":
-            yield _drawing(file.read_text(encoding="utf-8"), told, f"f{number}-")
+            yield _drawing(file.read_text(encoding="utf-8"), text, f"f{number}-")
         else:
-            yield _image(file.read_bytes(), told)
+            yield _image(file.read_bytes(), text)
         yield "</figure>"
 
 
-def _image(png: bytes, told: str) -> str:
-    """A figure with the size at which its letters are as large as those of the page."""
+def _image(png: bytes, text: str) -> str:
+    """An image, sized so that its text is as large as that of the page."""
     width, height = (round(pixels / _FINER) for pixels in struct.unpack(">II", png[16:24]))
     data = base64.b64encode(png).decode("ascii")
     size = f'width="{width}" height="{height}"'
-    return f'<img src="data:image/png;base64,{data}" {size} alt="{escape(told)}">'
+    return f'<img src="data:image/png;base64,{data}" {size} alt="{escape(text)}">'
 
 
-def _drawing(svg: str, told: str, prefix: str) -> str:
-    """The drawing of an SVG file of ours, whose names do not meet those of the page's others.
+def _drawing(svg: str, text: str, prefix: str) -> str:
+    """An inline SVG drawing, with a prefix on all ids to keep them unique within the page.
 
-    What is read is matplotlib's own, in which all text is drawn as paths.
+    Only reads SVG files of matplotlib, in which all text is drawn as paths.
     """
     start = _SVG_START.search(svg)
     box = _SVG_SIZE.search(start.group()) if start else None
     if start is None or box is None:
-        raise ValueError("this is no drawing of matplotlib")
+        raise ValueError("this is not a drawing of matplotlib")
     _, _, width, height = (float(each) for each in box.group()[9:-1].split())
-    # Points of 1/72 inch, in the size in which `_image` shows those of 150 dots an inch.
+    # Points of 1/72 inch, shown as large as `_image` shows 150 dots per inch.
     size = " ".join(
         f'{name}="{round(points * 150 / 72 / _FINER)}"'
         for name, points in (("width", width), ("height", height))
     )
     inside = _ASIDE.sub("", svg[start.end() : svg.rindex("</svg>")])
     inside = _NAMES.sub(rf"\g<1>{prefix}", inside.replace("xlink:href", "href"))
-    return f'<svg {box.group()} {size} role="img" aria-label="{escape(told)}">{inside}</svg>'
+    return f'<svg {box.group()} {size} role="img" aria-label="{escape(text)}">{inside}</svg>'
 
 
 def table_frame(label: str, table: Iterable[str]) -> Iterator[str]:
-    """A table that scrolls by itself where it is too large for the window."""
+    """A frame in which a table scrolls if it is too large for the window."""
     yield f'<div class="wide" tabindex="0" role="region" aria-label="{escape(label)}">'
     yield from table
     yield "</div>"
@@ -176,13 +176,13 @@ def column_head(name: str, numeric: bool) -> str:
     return f'<th scope="col"{kind}>{escape(name)}</th>'
 
 
-def number_cell(value: float | None, told: str) -> str:
-    """A cell that is empty where there is nothing to tell, and sorted by all its digits."""
+def number_cell(value: float | None, text: str) -> str:
+    """A cell that is empty without a value, and sorted by all its digits."""
     known = value is not None and math.isfinite(value)
-    return text_cell(told if known else "", repr(value) if known else "", "number")
+    return text_cell(text if known else "", repr(value) if known else "", "number")
 
 
-def text_cell(told: str, key: str, kind: str = "") -> str:
+def text_cell(text: str, key: str, kind: str = "") -> str:
     """A cell, the key that it is sorted by, and its class."""
     kind = f' class="{kind}"' if kind else ""
-    return f'<td{kind} data-key="{escape(key)}">{escape(told)}</td>'
+    return f'<td{kind} data-key="{escape(key)}">{escape(text)}</td>'

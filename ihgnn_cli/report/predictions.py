@@ -1,4 +1,4 @@
-"""Predictions as lines for machines: JSON, one object a graph, and CSV, one row a graph."""
+"""Predictions as JSON lines and as CSV, one line per graph."""
 
 import csv
 import json
@@ -12,14 +12,13 @@ from ihgnn_cli.files import written_whole
 from ihgnn_cli.inference.prediction import Prediction
 
 Write = Callable[[Sequence[Prediction]], None]
-"""Takes the answers batch by batch."""
+"""Writes one batch of predictions."""
 
 
 def json_line(prediction: Prediction) -> str:
     """`{"graph": 0, "class": "1", "probabilities": {"-1": 0.1, "1": 0.9}}`.
 
-    Then, only where there is something to say, the graph's own `id`, `unknown_nodes` and
-    `larger_than_m`.
+    `id`, `unknown_nodes` and `larger_than_m` follow only if they are set.
     """
     entry: dict[str, object] = {
         "graph": prediction.graph,
@@ -39,7 +38,7 @@ def json_line(prediction: Prediction) -> str:
 
 @contextmanager
 def csv_file(path: Path, class_values: Sequence[Value]) -> Iterator[Write]:
-    """A CSV file to write answers to, which is there at the end of the block, whole."""
+    """A CSV file to write predictions to; it appears when the block ends without an error."""
     with (
         written_whole(path) as temporary,
         temporary.open("w", encoding="utf-8", newline="") as stream,
@@ -48,7 +47,7 @@ def csv_file(path: Path, class_values: Sequence[Value]) -> Iterator[Write]:
 
 
 def csv_rows(stream: TextIO, class_values: Sequence[Value], line_end: str = "\r\n") -> Write:
-    """Write the head of a table at once, and give what writes rows."""
+    """Write the header, and return a function that writes rows."""
     writer = csv.writer(stream, lineterminator=line_end)
     probabilities = [f"p({value})" for value in class_values]
     writer.writerow(["graph", "id", "class", *probabilities, "unknown_nodes", "larger_than_m"])
@@ -60,10 +59,7 @@ def csv_rows(stream: TextIO, class_values: Sequence[Value], line_end: str = "\r\
 
 
 def id_text(given: object) -> str:
-    """A graph's own id in one cell; nothing where it has none.
-
-    Half a character, which no file can hold, is written as its number.
-    """
+    """A graph's id as one cell, empty if it has none; lone surrogates are escaped."""
     if given is None:
         return ""
     if isinstance(given, str):
@@ -83,5 +79,5 @@ def _row(prediction: Prediction) -> list[object]:
 
 
 def _digits(probability: float) -> str:
-    """As many digits as the model's 32-bit numbers have."""
+    """The seven digits of a 32-bit float."""
     return f"{probability:.7g}"

@@ -20,12 +20,12 @@ from ihgnn_cli.report.reproduction_page import write_page
 from ihgnn_cli.selection.comparison import Comparison
 
 Results = Sequence[Mapping[str, Any]]
-"""What the `result.json` files hold that numbers come from."""
+"""The contents of the `result.json` files that the numbers come from."""
 
 
 @dataclass(frozen=True)
 class Written:
-    """What was written."""
+    """The tables and files that were written."""
 
     tables: tuple[Table, ...]
     files: tuple[Path, ...]
@@ -41,7 +41,7 @@ def write_comparison(
     budget: str,
     statement: str,
 ) -> Written:
-    """Methods beside each other and beside the paper.
+    """Compare methods with each other and with the paper.
 
     Raises:
         IhgnnError: a file cannot be written.
@@ -55,7 +55,7 @@ def write_comparison(
         if any(entry.cell.mean is not None for entry in comparison.on(dataset)):
             path = folder / f"{name}-{file_name(dataset)}.svg"
             draw_comparison(comparison, dataset, path, budget=budget)
-            figures[f"{dataset}: ours and the paper's"] = path
+            figures[f"{dataset}: our results and the paper's"] = path
     numbers = folder / f"{name}.csv"
     write_cells(numbers, comparison, budget=budget)
     page = folder / f"{name}.html"
@@ -64,7 +64,7 @@ def write_comparison(
 
 
 def write_chart(chart: Chart, results: Results, folder: Path) -> Written:
-    """Accuracy along something that is varied.
+    """A chart of accuracy as a function of a number.
 
     Raises:
         IhgnnError: a file cannot be written.
@@ -92,7 +92,7 @@ def write_homophily(
     homophily.draw_histograms(summaries, Measure.NODE, figure)
     homophily.write_csv(datasets, summaries, (Measure.NODE,), numbers)
     page = folder / "figure1.html"
-    write_page(page, table.title, [table], {"Graphs by their homophily": figure})
+    write_page(page, table.title, [table], {"Graphs by homophily": figure})
     return _with_texts([table], folder, "figure1", [numbers, figure, page])
 
 

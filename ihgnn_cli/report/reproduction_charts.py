@@ -1,4 +1,4 @@
-"""Accuracy by depth and by homophily, from finished cells."""
+"""Charts of accuracy by number of layers and by homophily, from finished cells."""
 
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -8,14 +8,14 @@ from ihgnn_cli.report.curves import Chart, Curve, Spread, make_curve
 from ihgnn_cli.selection.budgets import Budget
 from ihgnn_cli.selection.paper import model_title
 
-if TYPE_CHECKING:  # it brings torch
+if TYPE_CHECKING:  # it imports torch
     from ihgnn_cli.selection.reproduction import Done
 
 
 def sensitivity_chart(
     done: "Sequence[Done]", models: Sequence[str], budget: Budget, statement: str
 ) -> Chart:
-    """A line for each data set (and model, of several): the mean over folds, seed by seed.
+    """One line per data set (and per model, if there are several): mean over folds and seeds.
 
     Raises:
         InputError: nothing was run.
@@ -36,7 +36,7 @@ def sensitivity_chart(
         title="Accuracy by the number of layers K",
         x_name="K",
         lines="data set",
-        band=Spread.STD.told(f"{budget.seeds} seeds, each the mean over folds"),
+        band=Spread.STD.describe(f"{budget.seeds} seeds, each the mean over folds"),
         curves=_some(curves),
         budget=budget.name,
         statement=statement,
@@ -52,7 +52,7 @@ def sweep_chart(
     budget: Budget,
     statement: str,
 ) -> Chart:
-    """A line for each model: fold by fold, on the data set of each homophily.
+    """One line per model: mean over folds, on one synthetic data set per homophily.
 
     Raises:
         InputError: nothing was run.
@@ -71,7 +71,7 @@ def sweep_chart(
         title="Accuracy by the homophily of synthetic graphs",
         x_name="mean node homophily β",
         lines="model",
-        band=Spread.STD.told(f"{budget.sweep_folds} folds"),
+        band=Spread.STD.describe(f"{budget.sweep_folds} folds"),
         curves=_some(curves),
         budget=budget.name,
         statement=statement,
@@ -82,7 +82,7 @@ def sweep_chart(
 
 def _some(curves: Sequence[Curve]) -> tuple[Curve, ...]:
     if not curves:
-        raise InputError("Nothing could be run, and so there is nothing to draw.")
+        raise InputError("No run succeeded, so there is nothing to draw.")
     return tuple(curves)
 
 

@@ -1,4 +1,4 @@
-"""Tables and figures of the paper, made anew, on one page that needs nothing but itself."""
+"""Reproduced tables and figures of the paper as one self-contained HTML page."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
@@ -23,7 +23,7 @@ from ihgnn_cli.words import counted
 
 _TEXTS = ("data set", "method")
 _NUMBERS = (
-    *("ours in %", "the paper in %", "difference in points", "from IHGNN in points"),
+    *("ours in %", "paper in %", "difference in points", "minus IHGNN in points"),
     *("p", "p (Holm)", "folds", "runs", "epochs"),
 )
 
@@ -37,16 +37,16 @@ def write_page(
     comparison: Comparison | None = None,
     results: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Write tables and figures as one HTML file, whole or not at all.
+    """Write tables and figures as one HTML file.
 
     Args:
-        path: of the page.
-        title: its heading.
-        tables: at least one; the page states the budget of the first.
-        figures: SVG or PNG files by their captions.
-        comparison: where given, all its numbers are in a table that can be sorted, and the test
-            is explained.
-        results: the `result.json` files that the numbers come from, for versions and commands.
+        path: the HTML file.
+        title: the heading.
+        tables: at least one; the page describes the budget of the first.
+        figures: SVG or PNG files by caption.
+        comparison: if given, the page has a sortable table of all its numbers and explains the
+            test.
+        results: the contents of the `result.json` files, for versions and commands.
 
     Raises:
         InputError: the path is a folder.
@@ -61,7 +61,7 @@ def _body(
     comparison: Comparison | None,
     results: Sequence[Mapping[str, Any]],
 ) -> Iterator[str]:
-    facts = [("Budget", tables[0].budget), ("What that is", tables[0].statement)]
+    facts = [("Budget", tables[0].budget), ("Description", tables[0].statement)]
     if comparison is not None:
         facts.append(("Test of significance", TEST_EXPLAINED))
     yield from fact_list(facts)
@@ -74,15 +74,15 @@ def _body(
             yield "<ul>" + "".join(f"<li>{escape(note)}</li>" for note in table.notes) + "</ul>"
     yield from figure_list(figures, "See the tables for numbers.")
     if comparison is not None:
-        yield f"<h2>{counted(len(comparison.entries), 'result')}, to be sorted</h2>"
+        yield f"<h2>{counted(len(comparison.entries), 'result')}</h2>"
         yield from table_frame("All results", _entries(comparison.entries))
     if results:
-        yield "<h2>Where the numbers come from</h2>"
+        yield "<h2>Provenance</h2>"
         yield from fact_list(origin_facts(results))
-        told = commands(results)
-        if told:
-            yield f"<details><summary>{counted(len(told), 'command')}</summary>"
-            yield f"<pre>{escape(chr(10).join(told))}</pre></details>"
+        found = commands(results)
+        if found:
+            yield f"<details><summary>{counted(len(found), 'command')}</summary>"
+            yield f"<pre>{escape(chr(10).join(found))}</pre></details>"
 
 
 def _entries(entries: Sequence[Entry]) -> Iterator[str]:
@@ -104,8 +104,8 @@ def _cells(entry: Entry) -> Iterator[str]:
     if paper is not None and paper.mean is None:
         yield text_cell("OOM", "", "number")
     else:
-        told = "" if paper is None else spread(paper.mean or 0, paper.std or 0)
-        yield number_cell(None if paper is None else paper.mean, told)
+        text = "" if paper is None else spread(paper.mean or 0, paper.std or 0)
+        yield number_cell(None if paper is None else paper.mean, text)
     yield number_cell(cell.difference, signed(cell.difference or 0))
     away = None if test is None else test.difference
     yield number_cell(away, signed(away or 0))
@@ -121,7 +121,7 @@ def _cells(entry: Entry) -> Iterator[str]:
 def _remarks(entry: Entry) -> Iterator[str]:
     cell = entry.cell
     if entry.place != Place.OTHER:
-        yield "the best" if entry.place == Place.BEST else "the runner-up"
+        yield "best" if entry.place == Place.BEST else "second best"
     if cell.refused is not None:
         yield f"not run: {cell.refused}"
     if entry.against is not None and entry.against.untested is not None:

@@ -1,4 +1,4 @@
-"""A run's curves for TensorBoard."""
+"""Logging the epochs of a run for TensorBoard."""
 
 from collections.abc import Callable
 from dataclasses import asdict
@@ -12,7 +12,7 @@ FOLDER = "tensorboard"
 
 
 def tensorboard_logger() -> Callable[[Path], Watch]:
-    """What makes, for a run's folder, a watcher that writes each epoch to `FOLDER/tensorboard`.
+    """A function that takes a run's folder and returns a callback that logs each epoch.
 
     Raises:
         InputError: the package is not installed.
@@ -28,7 +28,7 @@ def tensorboard_logger() -> Callable[[Path], Watch]:
         def watch(epoch: Epoch, best: Epoch) -> None:
             nonlocal writer
             if writer is None:
-                # Epochs that a killed sitting had logged, and that are run again, are replaced.
+                # Replaces epochs that an interrupted process logged and that are run again.
                 writer = SummaryWriter(str(run / FOLDER), purge_step=epoch.epoch)
             values = asdict(epoch)
             number = values.pop("epoch")

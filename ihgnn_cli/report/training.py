@@ -1,4 +1,4 @@
-"""The course of a training as a figure."""
+"""A figure of loss and accuracy by epoch."""
 
 import math
 from collections.abc import Sequence
@@ -11,11 +11,11 @@ if TYPE_CHECKING:
     from matplotlib.artist import Artist
 
 _TRAIN, _VALIDATION, _BEST = "#4c72b0", "#dd8452", "#6b6b6b"
-_FEW_EPOCHS = 30  # up to here each epoch is shown as a point; one alone makes no line
+_FEW_EPOCHS = 30  # up to here, epochs are marked; a single one makes no line
 
 
 class EpochResult(Protocol):
-    """What an epoch came to; None or NaN where there is nothing to tell."""
+    """The results of an epoch; `None` or NaN if unknown."""
 
     @property
     def epoch(self) -> int: ...  # noqa: D102
@@ -79,7 +79,7 @@ def draw_curves(
         panel.grid(alpha=0.25)
         panel.spines[["top", "right"]].set_visible(False)
     figure.suptitle(literal(title), wrap=True)
-    legend: dict[str, Artist] = {}  # by name, because a curve may be in one panel only
+    legend: dict[str, Artist] = {}  # by name, because some curves are in one panel only
     for panel in panels:
         handles, names = panel.get_legend_handles_labels()
         legend.update(zip(names, handles, strict=True))

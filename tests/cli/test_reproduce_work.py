@@ -134,7 +134,7 @@ def test_curves_by_homophily_are_of_synthetic_graphs(capsys) -> None:
 def test_curves_of_nothing_are_refused(memory: dict[str, int]) -> None:
     memory["bytes"] = 1000
     args = ["reproduce", "homophily-sweep", "--models", "ihgnn", "--out", "out", "-q"]
-    with pytest.raises(IhgnnError, match="Nothing could be run"):
+    with pytest.raises(IhgnnError, match="No run succeeded"):
         app(args, standalone_mode=False)
 
 

@@ -79,11 +79,13 @@ def test_permuted_graphs_are_the_same_graphs() -> None:
     data = dataset(PATH, STAR, TRIANGLE, LARGER_THAN_M)
     checkpoint = untrained(data, features=Features.BOTH)
     case = by_name(cases_of(checkpoint, data))["nodes permuted"]
-    assert case.asked is not case.graphs
-    assert sizes(case.asked) == sizes(case.graphs)
-    assert case.asked.node_label.tolist() != case.graphs.node_label.tolist()
+    assert case.exported_input is not case.graphs
+    assert sizes(case.exported_input) == sizes(case.graphs)
+    assert case.exported_input.node_label.tolist() != case.graphs.node_label.tolist()
     np.testing.assert_allclose(
-        torch_logits(checkpoint, case.asked), torch_logits(checkpoint, case.graphs), atol=1e-5
+        torch_logits(checkpoint, case.exported_input),
+        torch_logits(checkpoint, case.graphs),
+        atol=1e-5,
     )
 
 

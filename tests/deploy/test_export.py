@@ -150,7 +150,7 @@ def test_degrees_are_counted_inside(layout: Layout, tmp_path: Path) -> None:
     done = export_onnx(checkpoint, tmp_path / "model.onnx", Form(layout), cases)
     assert done.parity is not None
     assert "degree above all seen" in {each.case for each in done.parity.cases}
-    assert "counts the neighbours itself" in done.inputs["node_labels"]["meaning"]
+    assert "computes degrees itself" in done.inputs["node_labels"]["meaning"]
     other = dataset(KITE, LARGE_STAR, STAR, labelled=False)
     words = encode_dataset(checkpoint.card, other).dataset
     classifier = load_onnx(done.path)

@@ -22,7 +22,7 @@ def test_a_size_to_pad_to_is_at_least_1_and_of_the_padded_layout() -> None:
     assert Form(nodes=1).nodes == 1
     with pytest.raises(InputError, match="at least 1"):
         Form(nodes=0)
-    with pytest.raises(InputError, match="pads nothing"):
+    with pytest.raises(InputError, match="which does not pad"):
         Form(Layout.SPARSE, nodes=30)
 
 

@@ -39,7 +39,7 @@ def test_what_a_label_is_depends_on_the_model() -> None:
         (DATA, Features.LABELS, "position of the node's label"),
         (DATA, Features.BOTH, "position of the node's label"),
         (DATA, Features.ATTRIBUTES, "reads no labels"),
-        (degrees, Features.LABELS, "counts the neighbours itself"),
+        (degrees, Features.LABELS, "computes degrees itself"),
     ):
         card = untrained(data, features=features).card
         told = metadata(card, SETTINGS, 1, Form(Layout.SPARSE))["inputs"]

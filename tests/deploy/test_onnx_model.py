@@ -196,7 +196,7 @@ def renamed_input(content: bytes) -> bytes:
         (lambda _: b"", "no ONNX file"),
         (lambda _: b"hello\n" * 100, "no ONNX file"),
         (lambda content: content[: len(content) // 2], "no ONNX file"),
-        (change(lambda _: None), "not one of ihgnn"),
+        (change(lambda _: None), "ihgnn did not write it"),
         (change(lambda _: "{"), "damaged"),
         (change(lambda _: "[]"), "damaged"),
         (change(lambda _: "[" * 100_000), "damaged"),
@@ -209,7 +209,7 @@ def renamed_input(content: bytes) -> bytes:
         (change(lambda text: text.replace('"train":[0,', '"train":[150,')), "damaged"),
         (
             change(lambda text: text.replace('"class_values":[', '"class_values":[7,')),
-            "network and card do not belong together",
+            "the network does not match the metadata",
         ),
         (change(lambda text: text.replace('"layout":"padded"', '"layout":"round"')), "damaged"),
         (
@@ -218,7 +218,7 @@ def renamed_input(content: bytes) -> bytes:
         ),
         (
             change(lambda text: text.replace('"padded_to":null', '"padded_to":28')),
-            "padded to is another one",
+            "padded size does not match",
         ),
         (renamed_input, "its inputs and outputs"),
     ],

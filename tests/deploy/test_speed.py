@@ -41,7 +41,7 @@ def test_the_session_has_the_threads_that_were_asked_for(classifier: OnnxClassif
 
 @pytest.mark.parametrize("threads", [0, 100_000])
 def test_threads_beyond_measure_are_refused(mutag_model, threads: int) -> None:
-    with pytest.raises(InputError, match=f"{threads:,} threads cannot be. Use 1 to"):
+    with pytest.raises(InputError, match=f"Cannot use {threads:,} threads. Use 1 to"):
         load_onnx(mutag_model.exported, "cpu", threads=threads)
 
 

@@ -50,8 +50,8 @@ def test_a_sparse_model_is_verified_shown_and_evaluated(
         (("--opset", "17"), "18 to 23 are tested"),
         (("--opset", "99"), "18 to 23 are tested"),
         (("--max-nodes", "0"), "at least 1"),
-        (("--layout", "sparse", "--max-nodes", "30"), "pads nothing"),
-        (("--max-nodes", "3"), "No graph of MUTAG has up to 3 nodes"),
+        (("--layout", "sparse", "--max-nodes", "30"), "which does not pad"),
+        (("--max-nodes", "3"), "All graphs of MUTAG have more than 3 nodes"),
         (("--no-verify", "--dataset", "MUTAG"), "Drop one"),
     ],
 )

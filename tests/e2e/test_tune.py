@@ -18,7 +18,7 @@ def test_a_search_ends_with_a_tested_model_and_all_its_files(ihgnn, tmp_path) ->
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("MUTAG-tune-")
     told = json.loads((folder / "result.json").read_text())
-    for name in ("history", "curves", "parallel", "slices", "importance"):
+    for name in ("history", "curves", "parallel", "slices"):
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "report.html").read_text(encoding="utf-8")
     assert "data:image/png;base64," in page

@@ -267,8 +267,8 @@ def test_no_graphs_are_told_to_the_user() -> None:
         (np.array([[1.5, -0.5]]), np.array([0]), None, "sum to 1"),
         (TWO_CLASSES, TWO_CLASSES_TRUTH + 1, None, "from 0 to 1"),
         (TWO_CLASSES, TWO_CLASSES_TRUTH - 1, None, "from 0 to 1"),
-        (TWO_CLASSES, TWO_CLASSES_TRUTH / 2, None, "whole numbers"),
-        (TWO_CLASSES, TWO_CLASSES_TRUTH, 1, "of 2 classes, but there are 1"),
+        (TWO_CLASSES, TWO_CLASSES_TRUTH / 2, None, "must be integers"),
+        (TWO_CLASSES, TWO_CLASSES_TRUTH, 1, "for 2 classes, but there are 1"),
     ],
 )
 def test_what_cannot_be_is_a_mistake_of_the_program(
@@ -289,7 +289,7 @@ def test_a_bootstrap_needs_a_draw() -> None:
 @pytest.mark.parametrize(
     ("beta", "bins", "message"),
     [
-        ([0.5] * 3, 10, "one a graph"),
+        ([0.5] * 3, 10, "one per graph"),
         ([0, 0, 0, 1.1], 10, "between 0 and 1"),
         ([0, 0, 0, math.nan], 10, "between 0 and 1"),
         ([0, 0, 0, 1], 0, "Cannot make 0 bins"),

@@ -64,7 +64,7 @@ def test_numbers_and_reasons_stand_beside_the_rows(monkeypatch: pytest.MonkeyPat
     legend = {each.get_text() for each in figure.legends[0].get_texts()}
     assert legend == {
         "ours, mean ± std over folds",
-        "the paper's mean",
+        "paper, mean",
         "differs from IHGNN (Holm's p < 0.05)",
         "majority class: 60.0 %",
     }

@@ -10,19 +10,18 @@ BETTER = cell("acm", 0.90, 0.98, 0.96, 0.85, 0.99)
 
 def test_findings_count_where_ihgnn_is_ahead_what_is_significant_and_what_the_paper_has() -> None:
     assert findings(compare([OURS, GIN, WORSE])) == (
-        "IHGNN has the highest mean of the methods that were run, or shares it, on 1 of 1 data "
-        "set; by the paper's numbers for these on 1 of 1.",
-        "Of 2 comparisons with IHGNN on the same folds, a method is significantly below it in 1 "
-        "and above it in 0.",
-        "Of 3 numbers that the paper has too, ours are below it in 3; the mean difference is "
-        "−9.5 points.",
+        "IHGNN has the highest mean of the methods run, or ties for it, on 1 of 1 data "
+        "set; by the paper's numbers, on 1 of 1.",
+        "In 2 comparisons on the same folds, the other method is significantly worse than IHGNN in "
+        "1 and significantly better in 0.",
+        "The paper has 3 of these numbers; ours is lower in 3. The mean difference is −9.5 points.",
     )
 
 
 def test_a_method_that_beats_ihgnn_is_told_as_plainly() -> None:
     first, second, _ = findings(compare([OURS, BETTER]))
-    assert "on 0 of 1 data set; by the paper's numbers for these on 1 of 1." in first
-    assert "significantly below it in 0 and above it in 1." in second
+    assert "on 0 of 1 data set; by the paper's numbers, on 1 of 1." in first
+    assert "significantly worse than IHGNN in 0 and significantly better in 1." in second
 
 
 def test_without_ihgnn_or_others_there_is_nothing_to_say_of_it() -> None:
@@ -34,13 +33,13 @@ def test_without_ihgnn_or_others_there_is_nothing_to_say_of_it() -> None:
 def test_notes_tell_folds_runs_epochs_and_the_rule_of_the_choice() -> None:
     told = notes(compare([OURS, cell("gin", 0.7, 0.8, runs=3, epochs=1000, splits_sha256="o")]))
     assert told[0] == (
-        "Ours is nested cross-validation: 2 to 5 folds, 1 to 3 final runs per fold averaged, 5 to "
-        "1,000 epochs per training, epoch and configuration by validation accuracy; test graphs "
-        "choose nothing."
+        "Our numbers come from nested cross-validation: 2 to 5 folds, the mean of 1 to 3 final "
+        "runs per fold, 5 to 1,000 epochs per run, epoch and configuration chosen by validation "
+        "accuracy. No choice uses test graphs."
     )
-    assert told[1].startswith("Methods have different folds on MUTAG.")
+    assert told[1].startswith("Methods use different folds on MUTAG.")
     assert told[2] == PAPER_EXPLAINED
-    assert notes(compare([OURS, GIN]))[1].startswith("All methods of a data set have the same")
+    assert notes(compare([OURS, GIN]))[1].startswith("On each data set, all methods use the same")
 
 
 def test_notes_name_what_learned_nothing_what_was_not_run_and_what_is_missing() -> None:
@@ -49,6 +48,6 @@ def test_notes_name_what_learned_nothing_what_was_not_run_and_what_is_missing() 
     assert told[3:] == (
         "No better than always predicting the majority class: on MUTAG (60.0 %) ACM.",
         "Not run: PPGNs on DD (does not fit).",
-        "3 places of the table have no result.",
+        "3 cells of the table have no result.",
     )
     assert len(notes(compare([OURS, GIN]))) == 3

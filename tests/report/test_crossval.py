@@ -108,14 +108,14 @@ def test_the_paper_is_a_dashed_line_and_the_majority_class_a_dotted_one(
     figure = drawn(monkeypatch, paper=PAPER)
     lines = {line.get_linestyle(): line.get_ydata()[0] for line in figure.axes[0].lines[2:]}
     assert lines == pytest.approx({"-": 70, "--": 89.9, ":": 66.5})
-    assert {"the paper's mean: 89.9 %", "majority class: 66.5 %"} <= set(names(figure))
+    assert {"paper, mean: 89.9 %", "majority class: 66.5 %"} <= set(names(figure))
 
 
 def test_the_papers_number_for_an_ablation_names_it(monkeypatch: pytest.MonkeyPatch) -> None:
     figure = drawn(monkeypatch, paper=OF_ABLATION, rules=RULES)
-    assert "the paper's mean, no-integration: 88.3 %" in names(figure)
+    assert "paper, mean, no-integration: 88.3 %" in names(figure)
     row = figure.axes[1].get_yticklabels()[-1].get_text()
-    assert row == "the paper, no-integration\n(chosen on test,\nby their script)"
+    assert row == "paper, no-integration\n(chosen on test by\nthe authors' script)"
 
 
 def test_where_the_paper_has_no_number_none_is_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -153,7 +153,7 @@ def test_what_is_chosen_on_test_is_told_apart(monkeypatch: pytest.MonkeyPatch) -
     panel = drawn(monkeypatch, paper=PAPER, rules=RULES).axes[1]
     shown = [" ".join(label.get_text().split()) for label in panel.get_yticklabels()]
     assert ["(chosen on test" in name for name in shown] == [False, False, False, True, True, True]
-    assert shown[-1] == "the paper (chosen on test, by their script)"
+    assert shown[-1] == "paper (chosen on test by the authors' script)"
     colors = [text.get_color() for text in panel.texts]
     assert len(set(colors[:3])) == len(set(colors[3:])) == 1
     assert colors[0] != colors[3]
@@ -165,7 +165,7 @@ def test_a_choice_that_has_seen_test_graphs_as_validation_graphs_has_a_note(
     panel = drawn(monkeypatch, rules=RULES).axes[1]
     noted = [label.get_text().endswith("*") for label in panel.get_yticklabels()]
     assert noted == [False, False, True, False, False]
-    assert "* the choice has seen test graphs of a fold" in panel.get_xlabel()
+    assert "* test graphs of one fold are validation" in panel.get_xlabel()
     assert "*" not in drawn(monkeypatch, rules=RULES[:1]).axes[1].get_xlabel()
 
 

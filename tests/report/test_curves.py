@@ -25,7 +25,7 @@ KKI = make_curve("KKI", [(1, [0.5, 0.4, 0.6])], Spread.RANGE)
 
 
 def chart(*found: Curve, log2: bool = True, chance: float | None = None) -> Chart:
-    band = Spread.STD.told("2 seeds")
+    band = Spread.STD.describe("2 seeds")
     return Chart(
         *("sensitivity", "By K", "K", "data set", band, found, "quick", "one run"),
         log2=log2,
@@ -56,11 +56,11 @@ def test_a_range_is_from_the_lowest_to_the_highest() -> None:
 def test_a_point_without_accuracies_is_refused() -> None:
     with pytest.raises(InputError, match="MUTAG has no accuracy at 8"):
         make_curve("MUTAG", [(8, [])], Spread.STD)
-    with pytest.raises(ValueError, match="as many"):
+    with pytest.raises(ValueError, match="differ in length"):
         Curve("a", (1,), (0.5, 0.6), (0.5,), (0.5,))
 
 
-def test_the_table_has_a_row_a_line_and_a_column_a_value() -> None:
+def test_the_table_has_one_row_per_line_and_one_column_per_value() -> None:
     found = curve_table(chart(MUTAG, KKI, chance=0.5))
     assert (found.corner, found.heads) == ("data set / K", ("1", "4"))
     assert [row.boxes for row in found.rows] == [
@@ -69,12 +69,12 @@ def test_the_table_has_a_row_a_line_and_a_column_a_value() -> None:
     ]
     assert found.legend == (
         "Test accuracy in %, mean ± standard deviation over 2 seeds (dividing by n); the highest "
-        "mean of a row is bold. Guessing gives 50.0 %."
+        "mean of a row is bold. Random guessing gives 50.0 %."
     )
     assert (found.budget, found.statement) == ("quick", "one run")
 
 
-def test_csv_has_a_row_a_point_in_percent(tmp_path: Path) -> None:
+def test_csv_has_one_row_per_point_in_percent(tmp_path: Path) -> None:
     write_points(tmp_path / "points.csv", chart(MUTAG, KKI))
     told = "mean ± standard deviation over 2 seeds (dividing by n)"
     assert (tmp_path / "points.csv").read_text(encoding="utf-8").splitlines() == [
@@ -103,7 +103,7 @@ def test_guessing_is_a_dotted_line(monkeypatch: pytest.MonkeyPatch) -> None:
     (dotted,) = (line for line in panel.lines if line.get_linestyle() == ":")
     assert list(dotted.get_ydata()) == [50, 50]
     assert panel.get_xscale() == "linear"
-    assert figure.legends[0].get_texts()[-1].get_text() == "guessing: 50.0 %"
+    assert figure.legends[0].get_texts()[-1].get_text() == "random guessing: 50.0 %"
 
 
 def test_nine_lines_differ_in_colour_and_mark_and_the_legend_follows_their_ends(

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.report.figures import check_figure_path, literal, new_figure, save_figure
+from ihgnn_cli.report.figures import check_figure_path, literal, new_figure, save_figure, shortened
 
 
 @pytest.mark.parametrize(
@@ -55,6 +55,11 @@ def test_any_text_can_be_drawn_literally(tmp_path: Path, text: str) -> None:
     figure = new_figure((2, 1))
     figure.subplots().set_title(literal(text), wrap=True)
     save_figure(figure, tmp_path / "a.png")
+
+
+def test_long_text_keeps_its_beginning_and_its_end() -> None:
+    assert shortened("begin" + "-" * 50 + "end", 16) == "begin---…----end"
+    assert shortened("no-concat", 16) == "no-concat"
 
 
 def test_matplotlib_waits_until_there_is_something_to_draw() -> None:

@@ -59,5 +59,5 @@ def test_text_of_a_drawing_or_its_caption_is_no_markup(tmp_path: Path) -> None:
 
 def test_what_is_no_drawing_of_ours_is_not_taken(tmp_path: Path) -> None:
     (tmp_path / "a.svg").write_text("<svg>", encoding="utf-8")
-    with pytest.raises(ValueError, match="no drawing"):
+    with pytest.raises(ValueError, match="not a drawing"):
         list(figure_list({"a": tmp_path / "a.svg"}, "See."))

@@ -1,74 +1,77 @@
-"""The trials of a search as rows for tables and figures, and what mattered."""
+"""The trials of a search as rows for tables and figures."""
 
-from collections.abc import Sequence
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
 
+from optuna.distributions import BaseDistribution
 from optuna.trial import TrialState
 
 from ihgnn_cli.selection.tuning.slots import Outcome, Slot
 
-if TYPE_CHECKING:
-    from optuna import Study
-
-_WORDS = {
-    TrialState.COMPLETE: "complete",
-    TrialState.PRUNED: "pruned",
-    TrialState.FAIL: "failed",
-    TrialState.RUNNING: "running",
-    TrialState.WAITING: "waiting",
-}
-# Fewer finished trials say nothing of what mattered.
-_FEWEST = 5
+Value = float | int | str | bool
 
 
-def trial_rows(slots: Sequence[Slot]) -> list[dict[str, Any]]:
-    """A row for each trial that was asked for, in the order of their numbers.
+@dataclass(frozen=True)
+class TrialRow:
+    """One trial of a search; fields without a value are `None`."""
 
-    The columns are the fields of `report.tuning.TrialRow`.
-    """
+    number: int
+    state: TrialState
+    params: Mapping[str, Value]
+    distributions: Mapping[str, BaseDistribution]
+    """The search space of each setting; empty before a trial has started."""
+    tries: int
+    failure: str | None
+    accuracy: float | None = None
+    """On validation, as a share; for a pruned trial, when it was stopped."""
+    loss: float | None = None
+    best_epoch: float | None = None
+    seconds: float | None = None
+    curve: tuple[float, ...] = ()
+    """Validation accuracy at each epoch, averaged over the splits."""
+
+    @property
+    def percent(self) -> float:
+        """The accuracy in percent, NaN if there is none."""
+        return math.nan if self.accuracy is None else 100 * self.accuracy
+
+    @property
+    def state_name(self) -> str:
+        """The state in lower case: complete, pruned, failed, running or waiting."""
+        return "failed" if self.state is TrialState.FAIL else self.state.name.lower()
+
+
+def trial_rows(slots: Sequence[Slot]) -> list[TrialRow]:
+    """One row per requested trial, ordered by number."""
     return [_row(slot) for slot in slots]
 
 
-def importances(study: "Study", slots: Sequence[Slot]) -> dict[str, float]:
-    """The share of each setting in what made trials good or bad (fANOVA); empty for too few."""
-    import optuna  # noqa: PLC0415
-
-    complete = [slot.last for slot in slots if slot.last.state is TrialState.COMPLETE]
-    values = {each.value for each in complete}
-    if len(complete) < _FEWEST or len(values) < 2:
-        return {}
-    # Of these trials alone, and with a fixed seed, so that the same trials give the same answer.
-    apart = optuna.create_study(direction=study.direction)
-    apart.add_trials(complete)
-    evaluator = optuna.importance.FanovaImportanceEvaluator(seed=0)
-    found = optuna.importance.get_param_importances(apart, evaluator=evaluator)
-    return {name: float(share) for name, share in found.items()}
-
-
-def _row(slot: Slot) -> dict[str, Any]:
+def _row(slot: Slot) -> TrialRow:
+    row = TrialRow(
+        number=slot.number,
+        state=slot.state,
+        params=slot.params,
+        distributions=slot.last.distributions,
+        tries=len(slot.tries),
+        failure=slot.failure,
+    )
     outcome = slot.outcome
-    row: dict[str, Any] = {
-        "number": slot.number,
-        "state": _WORDS[slot.state],
-        "params": slot.params,
-        "tries": len(slot.tries),
-        "failure": slot.failure,
-    }
     if outcome is None:
-        nothing = dict.fromkeys(("accuracy", "loss", "best_epoch", "seconds"))
-        return row | nothing | {"curve": ()}
-    return row | {
-        "accuracy": outcome.accuracy,
-        "loss": outcome.loss,
-        "best_epoch": sum(outcome.best_epochs) / len(outcome.best_epochs),
-        "seconds": outcome.seconds,
-        "curve": _curve(outcome),
-    }
+        return row
+    return replace(
+        row,
+        accuracy=outcome.accuracy,
+        loss=outcome.loss,
+        best_epoch=sum(outcome.best_epochs) / len(outcome.best_epochs),
+        seconds=outcome.seconds,
+        curve=_curve(outcome),
+    )
 
 
 def _curve(outcome: Outcome) -> tuple[float, ...]:
-    """Accuracy epoch by epoch, the mean over the splits that got as far."""
+    """Accuracy at each epoch, averaged over the splits that were trained that far."""
     longest = max(map(len, outcome.hits))
     means = []
     for epoch in range(longest):
