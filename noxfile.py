@@ -50,6 +50,14 @@ def types(session: nox.Session) -> None:
 
 
 @nox.session
+def docs(session: nox.Session) -> None:
+    """Build the documentation site, and run the commands and Python blocks on its pages."""
+    install(session, "test", "docs")
+    session.run("mkdocs", "build", "--strict", env={"NO_MKDOCS_2_WARNING": "1"})
+    session.run("pytest", "-m", "long", "tests/test_documentation.py", *session.posargs)
+
+
+@nox.session
 def coverage(session: nox.Session) -> None:
     """Run the tests with a floor under the coverage."""
     install(session, "test")
