@@ -16,7 +16,7 @@ from torch.func import functional_call
 from ihgnn_cli.data.batch import Batch
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.graphs import Graphs, member_graphs
-from ihgnn_cli.models.mlp import Generators
+from ihgnn_cli.models.stacked.mlp import Generators
 
 # Pairs of nodes, padding among them, that a method that pads holds at a time. A step of MUTAG (32
 # graphs of up to 28 nodes) is one part; larger graphs come in several.

@@ -38,6 +38,10 @@ _OWN = {
 }
 
 
+class UnknownModelError(InputError):
+    """A file is of a model that is not installed."""
+
+
 def model_names() -> tuple[str, ...]:
     """The names of all models, those of other packages last; nothing is imported for it."""
     return (*_OWN, *(name for name in sorted(_others()) if name not in _OWN))
@@ -59,6 +63,20 @@ def find_model(name: str) -> ModelSpec:
         hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(names)}."
         raise InputError(f"No model '{name}'. {hint}")
     return _loaded(name, found)
+
+
+def model_of_file(name: object, origin: str) -> ModelSpec:
+    """The entry of the model that a file names; `origin` is the file, for the message.
+
+    Raises:
+        UnknownModelError: there is none.
+    """
+    try:
+        return find_model(str(name))
+    except InputError as error:
+        raise UnknownModelError(
+            f"{origin}: {error} If it is of another package, install that package."
+        ) from error
 
 
 def all_models() -> Iterator[tuple[str, ModelSpec | InputError]]:

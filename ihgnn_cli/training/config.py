@@ -20,7 +20,7 @@ from ihgnn_cli.data.sources import is_own_name
 from ihgnn_cli.data.split_choice import HOLDOUT, file_readings, is_drawn
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import written_whole
-from ihgnn_cli.models.registry import IHGNN, find_model
+from ihgnn_cli.models.registry import IHGNN, find_model, model_of_file
 from ihgnn_cli.models.settings import IHGNNSettings, ModelSettings
 from ihgnn_cli.models.spec import ModelSpec
 from ihgnn_cli.settings import Settings, described, field_types
@@ -34,10 +34,6 @@ SECTIONS = ("data", "model", "training")
 
 # Settings that were added after the first run folders were written, with their defaults.
 _ADDED = {"weight_decay": 0.0, "weight_init": "torch"}
-
-
-class UnknownModelError(InputError):
-    """A file is of a model that is not here."""
 
 
 @dataclass(frozen=True)
@@ -112,17 +108,6 @@ class RunConfig:
     def spec(self) -> ModelSpec:
         """The model's entry in the registry."""
         return find_model(self.model_name)
-
-    @property
-    def ihgnn(self) -> IHGNNSettings:
-        """The model's settings where it is IHGNN.
-
-        Raises:
-            TypeError: it is another.
-        """
-        if not isinstance(self.model, IHGNNSettings):
-            raise TypeError(f"settings of {self.model_name}, not of {IHGNN}")
-        return self.model
 
     def of_model(self, name: str) -> "RunConfig":
         """The configuration with another model at its defaults.
@@ -325,12 +310,7 @@ def _of_named_model(sections: Mapping[str, object], origin: str) -> RunConfig | 
     name = section.get("name") if isinstance(section, Mapping) else None
     if name is None:
         return None
-    try:
-        return RunConfig().of_model(str(name))
-    except InputError as error:
-        raise UnknownModelError(
-            f"{origin}: {error} If it is of another package, install that package."
-        ) from error
+    return RunConfig().of_model(model_of_file(name, origin).name)
 
 
 def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:

@@ -8,10 +8,10 @@ stack of one.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from torch.optim.adam import adam
 
 from ihgnn_cli.data.batches import Batch, GraphStore, Positions
 from ihgnn_cli.data.dataset import offsets
+from ihgnn_cli.models.factory import StackedModel
 from ihgnn_cli.training.seeds import generator
 
 BETAS = (0.9, 0.999)
@@ -29,37 +30,6 @@ EPS = 1e-8
 """Both as in torch.optim.Adam."""
 # Rows and adjacent pairs that are evaluated at once.
 _EVALUATION_COST = 500_000
-
-
-class StackedModel(Protocol):
-    """What a model needs to be trained here, besides being a torch.nn.Module.
-
-    Every parameter and every buffer has a leading member axis.
-    """
-
-    def __call__(self, batch: Batch, /) -> Tensor:
-        """[S, B, classes] logits."""
-
-    @property
-    def dropped_units(self) -> int:
-        """Units a graph that dropout is drawn for here; 0 where the model draws itself."""
-
-    def train_step(self, batch: Batch, factor: Tensor, seeds: Sequence[int]) -> Tensor:
-        """The logits in training; leaves the gradients.
-
-        Dropout multiplies by `factor` [S, B, dropped units]; what else is random follows from the
-        members' `seeds` of this step.
-        """
-
-    def train(self) -> object:
-        """This and the rest as in torch.nn.Module."""
-
-    def modules(self) -> Iterator[nn.Module]: ...  # noqa: D102
-    def to(self, device: torch.device, /) -> "StackedModel": ...  # noqa: D102
-    def eval(self) -> object: ...  # noqa: D102
-    def parameters(self) -> Iterator[nn.Parameter]: ...  # noqa: D102
-    def state_dict(self) -> dict[str, Tensor]: ...  # noqa: D102
-    def load_state_dict(self, state_dict: Mapping[str, Tensor], /) -> object: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)

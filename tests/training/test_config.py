@@ -474,12 +474,6 @@ def test_a_model_comes_with_its_own_defaults() -> None:
     assert configure(model="ihgnn") == RunConfig()
 
 
-def test_only_ihgnn_has_its_settings() -> None:
-    assert RunConfig().ihgnn == IHGNNSettings()
-    with pytest.raises(TypeError, match="settings of gin"):
-        _ = configure(model="gin").ihgnn
-
-
 @pytest.mark.parametrize(
     "config",
     [

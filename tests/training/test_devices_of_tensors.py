@@ -7,10 +7,10 @@ import torch
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.batches import GraphStore
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.models.ihgnn import IHGNN
 from ihgnn_cli.models.registry import IHGNN as IHGNN_NAME
 from ihgnn_cli.models.registry import model_names
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
+from ihgnn_cli.models.stacked.model import StackedIHGNN
 from ihgnn_cli.training.checkpoint import build
 from ihgnn_cli.training.config import configure
 from ihgnn_cli.training.seeds import generator
@@ -20,9 +20,11 @@ MUTAG = load_dataset("MUTAG")
 INPUTS = Inputs(len(MUTAG.label_values), 0, 2, MUTAG.max_nodes)
 
 
-def model(variant: Variant, members: int) -> IHGNN:
+def model(variant: Variant, members: int) -> StackedIHGNN:
     settings = IHGNNSettings(layers=2, width=4, hidden=8, variant=variant)
-    return IHGNN(settings, INPUTS, [generator(seed, "parameters") for seed in range(members)])
+    return StackedIHGNN(
+        settings, INPUTS, [generator(seed, "parameters") for seed in range(members)]
+    )
 
 
 @pytest.mark.parametrize("rounds", [2, None])
