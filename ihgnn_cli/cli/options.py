@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 
-from ihgnn_cli.training.kinds import Recipe
+from ihgnn_cli.training.kinds import ClassWeights, Recipe
 
 if TYPE_CHECKING:
     from ihgnn_cli.training.config import RunConfig
@@ -128,6 +128,23 @@ Patience = Annotated[
     typer.Option(
         help="Stop a training after this many epochs without a better one on validation. "
         "Default: 0, never.",
+        rich_help_panel=TRAINING_PANEL,
+    ),
+]
+LabelSmoothing = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of each graph's target that the training loss spreads over all classes. "
+        "Default: 0.",
+        rich_help_panel=TRAINING_PANEL,
+    ),
+]
+ClassWeighting = Annotated[
+    ClassWeights | None,
+    typer.Option(
+        "--class-weights",
+        help="Weight of a graph in the training loss: none (default), or balanced, so that all "
+        "classes count the same.",
         rich_help_panel=TRAINING_PANEL,
     ),
 ]

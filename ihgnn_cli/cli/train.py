@@ -15,10 +15,12 @@ from ihgnn_cli.cli.options import (
     MODEL_PANEL,
     TRAINING_PANEL,
     AsJson,
+    ClassWeighting,
     DataRoot,
     Device,
     Epochs,
     FeatureKind,
+    LabelSmoothing,
     ModelName,
     Offline,
     OwnData,
@@ -149,6 +151,8 @@ def train(
         float | None,
         typer.Option(help="Adam's. Default: 0.", rich_help_panel=TRAINING_PANEL),
     ] = None,
+    label_smoothing: LabelSmoothing = None,
+    class_weights: ClassWeighting = None,
     epochs: Epochs = None,
     patience: Patience = None,
     seed: Annotated[
@@ -209,6 +213,8 @@ def train(
         "lr": lr,
         "batch_size": batch_size,
         "weight_decay": weight_decay,
+        "label_smoothing": label_smoothing,
+        "class_weights": class_weights,
         "seed": seed,
     }
     from ihgnn_cli.cli import console

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from ihgnn_cli.data.batch import Batch
-from ihgnn_cli.models.autograd import AutogradStack
+from ihgnn_cli.models.autograd import AutogradStack, LossGradient
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import ModelSpec
 
@@ -25,11 +25,15 @@ class StackedModel(Protocol):
     def dropped_units(self) -> int:
         """Units a graph that dropout is drawn for here; 0 where the model draws itself."""
 
-    def train_step(self, batch: Batch, factor: Tensor, seeds: Sequence[int]) -> Tensor:
-        """The logits in training; leaves the gradients.
+    def train_step(
+        self, batch: Batch, factor: Tensor, seeds: Sequence[int], gradient: LossGradient, /
+    ) -> Tensor:
+        """The logits in training; leaves the gradients of the parameters.
 
         Dropout multiplies by `factor` [S, B, dropped units]; what else is random follows from the
-        members' `seeds` of this step.
+        members' `seeds` of this step. `gradient` turns logits into the gradient of the loss to
+        them: the loss belongs to training. A model that takes its graphs in parts asks for the
+        gradient part by part.
         """
 
     def train(self) -> object:

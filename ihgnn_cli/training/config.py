@@ -25,15 +25,26 @@ from ihgnn_cli.models.settings import IHGNNSettings, ModelSettings
 from ihgnn_cli.models.spec import ModelSpec
 from ihgnn_cli.settings import Settings, described, field_types
 from ihgnn_cli.training.devices import AUTO
-from ihgnn_cli.training.kinds import Recipe
+from ihgnn_cli.training.kinds import ClassWeights, Recipe
 
 MAX_SEED = 2**63 - 1
 SECTIONS = ("data", "model", "training")
 """Of a configuration file; a setting's name tells its section."""
 
+LOSS_AND_DECAY: dict[str, type] = {
+    "weight_decay": float,
+    "label_smoothing": float,
+    "class_weights": ClassWeights,
+}
+"""Settings of training that `--set` takes and a search may vary, like those of a model."""
 
 # Settings that were added after the first run folders were written, with their defaults.
-_ADDED = {"weight_decay": 0.0, "weight_init": "torch"}
+_ADDED = {
+    "weight_decay": 0.0,
+    "weight_init": "torch",
+    "label_smoothing": 0.0,
+    "class_weights": "none",
+}
 
 
 @dataclass(frozen=True)
@@ -66,6 +77,10 @@ class TrainingSettings(Settings):
     device: str = AUTO
     weight_decay: float = 0.0
     """Adam's: this much of each parameter is added to its gradient."""
+    label_smoothing: float = 0.0
+    """The share of each graph's target that the training loss spreads over all classes."""
+    class_weights: ClassWeights = ClassWeights.NONE
+    """How much a graph counts in the training loss, by its class."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -74,6 +89,10 @@ class TrainingSettings(Settings):
         if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
             raise InputError(
                 f"weight_decay must be a finite number from 0, not {self.weight_decay:g}."
+            )
+        if not 0 <= self.label_smoothing < 1:
+            raise InputError(
+                f"label_smoothing must be at least 0 and below 1, not {self.label_smoothing:g}."
             )
         for name, least in (("batch_size", 1), ("epochs", 1), ("patience", 0)):
             if getattr(self, name) < least:
@@ -230,8 +249,8 @@ def parse_setting(config: RunConfig, text: str) -> tuple[str, object]:
     key, found, value = (part.strip() for part in text.partition("="))
     if not found:
         raise InputError(f"--set takes NAME=VALUE, not '{text}'.")
-    own = {**setting_kinds(config), "weight_decay": float}
-    if key in {each.name for each in fields(TrainingSettings)} - {"weight_decay"}:
+    own = {**setting_kinds(config), **LOSS_AND_DECAY}
+    if key in {each.name for each in fields(TrainingSettings)} - LOSS_AND_DECAY.keys():
         raise InputError(f"{key} has an option of its own: --{key.replace('_', '-')}.")
     if key not in own:
         raise InputError(

@@ -10,6 +10,15 @@ class Recipe(StrEnum):
     AUTHORS = "authors"
 
 
+class ClassWeights(StrEnum):
+    """How much a graph counts in the training loss, by its class."""
+
+    NONE = "none"
+    """All graphs count the same."""
+    BALANCED = "balanced"
+    """All classes count the same: n / (classes · count) on the training graphs."""
+
+
 class Part(StrEnum):
     """The graphs of a model's own data set that are evaluated."""
 

@@ -37,6 +37,7 @@ from ihgnn_cli.models.settings import (
 )
 from ihgnn_cli.models.stacked.model import StackedIHGNN
 from ihgnn_cli.models.stacked.names import readable_weights
+from ihgnn_cli.training.loss import CrossEntropy
 from ihgnn_cli.training.seeds import generator
 from ihgnn_cli.training.stack import Epoch, Member, Stack, predict
 
@@ -184,7 +185,7 @@ def step(model: StackedIHGNN, batch: Batch, factor: Tensor | None = None) -> Ten
     model.train()
     if factor is None:
         factor = torch.ones(*batch.truth.shape, model.weight.shape[1], dtype=torch.float64)
-    logits = model.train_step(batch, factor)
+    logits = model.train_step(batch, factor, [], CrossEntropy().gradient(batch))
     losses = F.cross_entropy(logits.transpose(1, 2), batch.truth, reduction="none")
     return (losses * batch.graph_weight).sum(1) / batch.graph_weight.sum(1)
 
@@ -708,7 +709,8 @@ def test_where_all_units_are_dropped_only_the_last_bias_speaks() -> None:
     model = model_of(made, inputs_of(data))
     bias = model.state_dict()["bias"][0, 0]
     model.train()
-    logits = model.train_step(exact_store(data).batch([all_of(data)]), torch.zeros(1, 5, 8))
+    batch = exact_store(data).batch([all_of(data)])
+    logits = model.forward_train(batch, torch.zeros(1, 5, 8), [])
     assert (logits == bias).all()
 
 
@@ -815,9 +817,9 @@ def test_dropout_drops_its_share_and_scales_the_rest_up(monkeypatch: pytest.Monk
     seen: list[Tensor] = []
     train_step = StackedIHGNN.train_step
 
-    def watched(self: StackedIHGNN, batch: Batch, factor: Tensor, seeds: Sequence[int]) -> Tensor:
+    def watched(self: StackedIHGNN, batch: Batch, factor: Tensor, *rest: Any) -> Tensor:
         seen.append(factor)
-        return train_step(self, batch, factor, seeds)
+        return train_step(self, batch, factor, *rest)
 
     monkeypatch.setattr(StackedIHGNN, "train_step", watched)
     data = dataset(*FIVE * 20)

@@ -10,6 +10,7 @@ import torch
 from torch import Tensor, nn
 
 from ihgnn_cli.data.batch import Batch
+from ihgnn_cli.models.autograd import LossGradient
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant, WeightInit
 from ihgnn_cli.models.stacked.aggregation import AdaptiveSum, LayerConcat
 from ihgnn_cli.models.stacked.layer import IHGNNLayer, InputLayer
@@ -28,7 +29,7 @@ from ihgnn_cli.models.stacked.readout import SortConcat, SumNodes
 class StackedIHGNN(nn.Module):
     """A stack of S models of the same shape; every parameter has a leading member axis.
 
-    Gradients are written out piece by piece and not recorded: `train_step` sets them.
+    Gradients are written out piece by piece and not recorded: `backward` sets them.
 
     Args:
         settings: the shape, shared by the members.
@@ -84,24 +85,34 @@ class StackedIHGNN(nn.Module):
         hidden = self.readout(*self.embed(batch), self.hidden_bias, batch, None).relu_()
         return torch.baddbmm(self.bias, hidden, self.weight)
 
-    @torch.no_grad()
-    def train_step(self, batch: Batch, factor: Tensor, seeds: Sequence[int] = ()) -> Tensor:
+    def train_step(
+        self, batch: Batch, factor: Tensor, seeds: Sequence[int], gradient: LossGradient
+    ) -> Tensor:
         """[S, B, classes] the logits of a batch in training; leaves the gradients.
 
-        Each member's gradients are those of its mean cross-entropy. `factor` [S, B, hidden] is
-        what dropout multiplies the hidden units by; nothing else is random.
+        `factor` [S, B, hidden] is what dropout multiplies the hidden units by; nothing else is
+        random. `gradient` gives that of the loss to the logits.
         """
         del seeds
         tape: Tape = []
+        logits = self.forward_train(batch, factor, tape)
+        self.backward(gradient(logits), batch, factor, tape)
+        return logits
+
+    @torch.no_grad()
+    def forward_train(self, batch: Batch, factor: Tensor, tape: Tape) -> Tensor:
+        """[S, B, classes] the logits of a batch in training; moves the running statistics."""
         h, last_layer = self.embed(batch, tape)
         remember([self.input.tail, *(layer.tail for layer in self._blocks)], batch)
         active = self.readout(h, last_layer, self.hidden_bias, batch, tape).relu_()
         hidden = active * factor
-        logits = torch.baddbmm(self.bias, hidden, self.weight)
+        tape.append((active, hidden))
+        return torch.baddbmm(self.bias, hidden, self.weight)
 
-        # The gradient of the mean cross-entropy to the logits: (p - 1 at the truth) / graphs.
-        to_logits = logits.softmax(-1).scatter_(-1, batch.truth.unsqueeze(-1), -1, reduce="add")
-        to_logits *= batch.graph_share.unsqueeze(-1)
+    @torch.no_grad()
+    def backward(self, to_logits: Tensor, batch: Batch, factor: Tensor, tape: Tape) -> None:
+        """Set the gradients of all parameters from that to the logits."""
+        active, hidden = tape.pop()
         torch.bmm(transposed(hidden), to_logits, out=gradient_of(self.weight))
         torch.sum(to_logits, 1, keepdim=True, out=gradient_of(self.bias))
         to_hidden = torch.bmm(to_logits, transposed(self.weight)).mul_(factor)
@@ -112,4 +123,3 @@ class StackedIHGNN(nn.Module):
         for layer in reversed(self._blocks):
             to_h = layer.backward(to_h, batch, tape).addcmul_(*to_layers.pop())
         self.input.backward(to_h, batch, tape)
-        return logits

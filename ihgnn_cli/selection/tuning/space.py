@@ -18,7 +18,7 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.selection.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
 from ihgnn_cli.settings import described
-from ihgnn_cli.training.config import RunConfig, setting_kinds
+from ihgnn_cli.training.config import LOSS_AND_DECAY, RunConfig, setting_kinds
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -78,7 +78,7 @@ def kinds_of(config: RunConfig) -> dict[str, type]:
         "lr": float,
         "batch_size": int,
         **setting_kinds(config),
-        "weight_decay": float,
+        **LOSS_AND_DECAY,
     }
 
 
