@@ -170,12 +170,12 @@ AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")
 
 
 def run_name(dataset: str, config: "RunConfig") -> str:
-    """What a folder is called that nobody has named: the data set, and the model if not IHGNN."""
-    from ihgnn_cli.models.registry import IHGNN
+    """The name of a folder without --out: the data set, and the model if not the default."""
+    from ihgnn_cli.models.registry import DEFAULT_MODEL
     from ihgnn_cli.paths import file_name
 
     name = file_name(dataset)
-    return name if config.model_name == IHGNN else f"{name}-{file_name(config.model_name)}"
+    return name if config.model_name == DEFAULT_MODEL else f"{name}-{file_name(config.model_name)}"
 
 
 def named_folder(text: str) -> Path:

@@ -331,10 +331,10 @@ def _fit(
 
 
 def _of_model(config: "RunConfig") -> str:
-    """What is trained, unless it is IHGNN."""
-    from ihgnn_cli.models.registry import IHGNN
+    """What is trained, unless it is the default model."""
+    from ihgnn_cli.models.registry import DEFAULT_MODEL
 
-    return "" if config.model_name == IHGNN else f"{config.spec.title} on "
+    return "" if config.model_name == DEFAULT_MODEL else f"{config.spec.title} on "
 
 
 def _draw(folder: Path, result: dict[str, Any]) -> None:

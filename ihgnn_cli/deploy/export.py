@@ -16,7 +16,6 @@ from ihgnn_cli.deploy.onnx_model import check_target, load_onnx
 from ihgnn_cli.deploy.verification import Parity, compare
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import written_whole
-from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 # Protocol buffers cannot be larger.
@@ -41,13 +40,13 @@ def check_exportable(checkpoint: Checkpoint) -> None:
     """Make sure that a checkpoint is of a model that can be exported.
 
     Raises:
-        InputError: it is of another than IHGNN.
+        InputError: it is not.
     """
     name = checkpoint.config.model_name
-    if name != IHGNN:
+    if not checkpoint.config.spec.exportable:
         raise InputError(
-            f"Only {IHGNN} and its variants can be exported, and this is a checkpoint of {name}. "
-            "'ihgnn predict' and 'ihgnn evaluate' take it as it is."
+            f"The model {name} cannot be exported. 'ihgnn predict' and 'ihgnn evaluate' take its "
+            "checkpoint as it is."
         )
 
 
@@ -60,7 +59,7 @@ def export_onnx(
     valid.
 
     Raises:
-        InputError: the path is not one of a .onnx file, or the model is another than IHGNN.
+        InputError: the path is not one of a .onnx file, or the model cannot be exported.
         IhgnnError: the file would answer otherwise or be too large, or cannot be written; nothing
             is left of it.
     """

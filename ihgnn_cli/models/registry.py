@@ -16,6 +16,8 @@ from ihgnn_cli.models.spec import ModelSpec
 
 GROUP = "ihgnn.models"
 IHGNN = "ihgnn"
+DEFAULT_MODEL = IHGNN
+"""What is trained unless another is named."""
 _ENTRY = "MODEL"
 
 # In the order of the paper's Table 1. Modules are imported when their model is asked for.

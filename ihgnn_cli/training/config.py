@@ -20,8 +20,8 @@ from ihgnn_cli.data.sources import is_own_name
 from ihgnn_cli.data.split_choice import HOLDOUT, file_readings, is_drawn
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import written_whole
-from ihgnn_cli.models.registry import IHGNN, find_model, model_of_file
-from ihgnn_cli.models.settings import IHGNNSettings, ModelSettings
+from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model, model_of_file
+from ihgnn_cli.models.settings import ModelSettings
 from ihgnn_cli.models.spec import ModelSpec
 from ihgnn_cli.settings import Settings, described, field_types
 from ihgnn_cli.training.devices import AUTO
@@ -110,9 +110,9 @@ class RunConfig:
     """
 
     data: DataSettings = field(default_factory=DataSettings)
-    model: ModelSettings = field(default_factory=IHGNNSettings)
+    model: ModelSettings = field(default_factory=lambda: find_model(DEFAULT_MODEL).settings())
     training: TrainingSettings = field(default_factory=TrainingSettings)
-    model_name: str = IHGNN
+    model_name: str = DEFAULT_MODEL
     """Whose settings `model` are."""
 
     def __post_init__(self) -> None:
@@ -193,7 +193,7 @@ def configure(
     """Defaults, then a file, then a recipe, then overrides (`None` stands for not given).
 
     Args:
-        recipe: of IHGNN.
+        recipe: one that the model has.
         file: may name the model.
         overrides: by key.
         model: its name, where the file does not say another.
@@ -215,10 +215,10 @@ def configure(
         values = _flat(sections, str(file), config)
         config = config.with_values(_found_beside(values, file.parent), str(file))
     if recipe is not None:
-        if config.model_name != IHGNN:
+        if recipe not in config.spec.recipes:
             raise InputError(
-                f"The recipe {recipe} is of {IHGNN}, not of {config.model_name}. Leave out one of "
-                "the two."
+                f"The model {config.model_name} has no recipe {recipe}. Leave out --recipe or "
+                "--model."
             )
         sections = {name: part for name, part in _recipe(recipe).items() if name != "grid"}
         config = config.with_values(_flat(sections, recipe, config), recipe)

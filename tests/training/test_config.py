@@ -560,7 +560,7 @@ def test_a_file_of_another_model_than_is_asked_for_is_refused(path: Path) -> Non
 
 
 def test_recipes_are_of_ihgnn(path: Path) -> None:
-    expected = "The recipe authors is of ihgnn, not of gin. Leave out one of the two."
+    expected = "The model gin has no recipe authors. Leave out --recipe or --model."
     assert refusal(recipe=Recipe.AUTHORS, model="gin") == expected
     write_config(configure(model="gin"), path)
     assert refusal(recipe=Recipe.AUTHORS, file=path) == expected
