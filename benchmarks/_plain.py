@@ -5,7 +5,6 @@ both sides, is one pass over a fold's graphs for training and one over those for
 """
 
 import os
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -22,7 +21,6 @@ if TYPE_CHECKING:  # heavy, and the scripts stay small until they train
 BATCH_SIZE = 32
 LAYERS = 4
 LR = 0.001
-TESTS = Path(__file__).parent.parent / "tests"  # the plain model is the tests' reference
 
 
 @dataclass(frozen=True)
@@ -68,7 +66,7 @@ def stack(task: Task, members: int = 1) -> "Stack":
 
     from ihgnn_cli.data.batching import GraphStore
     from ihgnn_cli.data.features import Features
-    from ihgnn_cli.models.ihgnn import IHGNN
+    from ihgnn_cli.models.stacked.model import StackedIHGNN
     from ihgnn_cli.training.seeds import generator
     from ihgnn_cli.training.stack import Member, Stack
 
@@ -76,7 +74,7 @@ def stack(task: Task, members: int = 1) -> "Stack":
     device = torch.device("cpu")
     splits = [task.splits[seed % len(task.splits)] for seed in range(members)]
     return Stack(
-        IHGNN(settings, inputs, [generator(seed, "parameters") for seed in range(members)]),
+        StackedIHGNN(settings, inputs, [generator(seed, "parameters") for seed in range(members)]),
         GraphStore(task.dataset, Features.LABELS, inputs.max_nodes, settings.layers, device),
         [Member(seed, LR, split.train, split.validation) for seed, split in enumerate(splits)],
         batch_size=BATCH_SIZE,
@@ -92,9 +90,7 @@ def plain(task: Task, fold: int = 0) -> Callable[[], Any]:
 
     from ihgnn_cli.data.features import node_features
     from ihgnn_cli.data.pyg import to_pyg
-
-    sys.path.insert(0, str(TESTS))
-    from plain_ihgnn import PlainIHGNN
+    from ihgnn_cli.models.ihgnn import IHGNN
 
     dataset, split = task.dataset, task.splits[fold]
     graphs = to_pyg(dataset)
@@ -102,7 +98,8 @@ def plain(task: Task, fold: int = 0) -> Callable[[], Any]:
     for number, graph in enumerate(graphs):
         graph.x = x[dataset.node_ptr[number] : dataset.node_ptr[number + 1]].clone()
     torch.manual_seed(fold)
-    model = PlainIHGNN(task.settings, task.inputs)
+    inputs = task.inputs
+    model = IHGNN(inputs.features, inputs.classes, inputs.max_nodes, **vars(task.settings))
     optimizer = torch.optim.Adam(model.parameters(), lr=LR)
     train = DataLoader([graphs[i] for i in split.train], batch_size=BATCH_SIZE, shuffle=True)
     validation = DataLoader([graphs[i] for i in split.validation], batch_size=BATCH_SIZE)
@@ -111,12 +108,13 @@ def plain(task: Task, fold: int = 0) -> Callable[[], Any]:
         model.train()
         for batch in train:
             optimizer.zero_grad()
-            cross_entropy(model(batch), batch.y).backward()
+            logits = model(batch.x, batch.edge_index, batch.batch)
+            cross_entropy(logits, batch.y).backward()
             optimizer.step()
         model.eval()
         with torch.no_grad():
             for batch in validation:
-                logits = model(batch)
+                logits = model(batch.x, batch.edge_index, batch.batch)
                 cross_entropy(logits, batch.y).item()
                 (logits.argmax(1) == batch.y).sum().item()
 

@@ -103,6 +103,7 @@ def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[
     from ihgnn_cli.deploy.onnx_model import OUTPUTS, load_onnx
     from ihgnn_cli.deploy.padded import PaddedIHGNN
     from ihgnn_cli.models.card import describe
+    from ihgnn_cli.models.stacked.names import readable_weights
     from ihgnn_cli.training.checkpoint import Checkpoint, build
     from ihgnn_cli.training.config import RunConfig
 
@@ -113,8 +114,9 @@ def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[
     config = RunConfig(model=settings)
     stack = build(config, card.inputs, [0])
     checkpoint = Checkpoint(config, card, stack.state_dict(), 1, None)
-    plain, folded = PaddedPlain(settings, card.inputs).eval(), PaddedIHGNN(checkpoint)
-    plain.take(stack)
+    inputs, folded = card.inputs, PaddedIHGNN(checkpoint)
+    plain = PaddedPlain(inputs.features, inputs.classes, inputs.max_nodes, **vars(settings)).eval()
+    plain.load_state_dict(readable_weights(stack.state_dict(), 0))
     exported = {}
     for layout in Layout:
         path = export_onnx(checkpoint, folder / f"{layout}.onnx", Form(layout)).path

@@ -15,6 +15,7 @@ from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.models.graphs import Graphs, member_graphs
 from ihgnn_cli.models.registry import find_model
+from ihgnn_cli.training.loss import CrossEntropy
 
 Graph = tuple[Sequence[int], Sequence[tuple[int, int]]]
 """Labels of the nodes, edges between them."""
@@ -109,7 +110,7 @@ def accuracy_after_training(
     batch = batch_of(dataset)
     stack.train()
     for step in range(steps):
-        stack.train_step(batch, torch.empty(0), [step])
+        stack.train_step(batch, torch.empty(0), [step], CrossEntropy().gradient(batch))
         optimizer.step()
     stack.eval()
     right = stack(batch)[0].argmax(-1) == batch.truth[0]

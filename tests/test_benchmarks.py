@@ -179,13 +179,15 @@ def test_the_padded_plain_model_is_the_model_that_is_exported(export: ModuleType
 
     from ihgnn_cli.deploy.inputs import padded_inputs
     from ihgnn_cli.deploy.padded import PaddedIHGNN
+    from ihgnn_cli.models.stacked.names import readable_weights
 
     data = dataset(PATH, STAR, TRIANGLE)
     checkpoint = untrained(data)
+    sizes = checkpoint.card.inputs
     plain = import_module("_padded_plain").PaddedPlain(
-        checkpoint.config.model, checkpoint.card.inputs
+        sizes.features, sizes.classes, sizes.max_nodes, **vars(checkpoint.config.model)
     )
-    plain.take(checkpoint.model(torch.device("cpu")))
+    plain.load_state_dict(readable_weights(checkpoint.weights, 0))
     inputs = padded_inputs(checkpoint.card, data, np.arange(3), M)
     given = {name: torch.from_numpy(each) for name, each in inputs.items()}
     with torch.no_grad():

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.cli import console
-from ihgnn_cli.models.registry import IHGNN
+from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.selection.grid import COMMON
 from ihgnn_cli.selection.grid import shown as value_shown
@@ -115,9 +115,9 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
 
 
 def _of_model(result: dict[str, Any]) -> str:
-    """The title of the model, unless it is IHGNN; old results do not name it."""
-    name = result.get("model", IHGNN)
-    return "" if name == IHGNN else f"{model_title(name)} on "
+    """What was trained, unless it is the default model; older results do not say."""
+    name = result.get("model", DEFAULT_MODEL)
+    return "" if name == DEFAULT_MODEL else f"{model_title(name)} on "
 
 
 def _show_rules(found: list[dict[str, Any]], paper: dict[str, Any] | None) -> None:

@@ -13,7 +13,7 @@ from ihgnn_cli.cli.help import (
     TRAINING_PANEL,
 )
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.training.kinds import Recipe
+from ihgnn_cli.training.kinds import ClassWeights, Recipe
 
 if TYPE_CHECKING:
     from ihgnn_cli.training.config import RunConfig
@@ -183,6 +183,23 @@ Epochs = Annotated[
         rich_help_panel=TRAINING_PANEL,
     ),
 ]
+LabelSmoothing = Annotated[
+    float | None,
+    typer.Option(
+        help="Share of each graph's target that the training loss spreads over all classes.",
+        show_default="0",
+        rich_help_panel=TRAINING_PANEL,
+    ),
+]
+ClassWeighting = Annotated[
+    ClassWeights | None,
+    typer.Option(
+        "--class-weights",
+        help="Weight of a graph in the training loss; balanced: all classes count the same.",
+        show_default="none",
+        rich_help_panel=TRAINING_PANEL,
+    ),
+]
 Patience = Annotated[
     int | None,
     typer.Option(
@@ -292,12 +309,12 @@ def chosen_providers(device: str | None, provider: str | None) -> list[str] | No
 
 
 def run_name(dataset: str, config: "RunConfig") -> str:
-    """The default name of a folder: the data set, and the model unless it is IHGNN."""
-    from ihgnn_cli.models.registry import IHGNN
+    """The default name of a folder: the data set, and the model unless it is the default."""
+    from ihgnn_cli.models.registry import DEFAULT_MODEL
     from ihgnn_cli.paths import file_name
 
     name = file_name(dataset)
-    return name if config.model_name == IHGNN else f"{name}-{file_name(config.model_name)}"
+    return name if config.model_name == DEFAULT_MODEL else f"{name}-{file_name(config.model_name)}"
 
 
 def count_or_auto(name: str, text: str) -> int | None:

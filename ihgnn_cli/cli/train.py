@@ -19,11 +19,13 @@ from ihgnn_cli.cli.help import (
 )
 from ihgnn_cli.cli.options import (
     AsJson,
+    ClassWeighting,
     ConfigFile,
     DataRoot,
     Device,
     Epochs,
     FeatureKind,
+    LabelSmoothing,
     ModelName,
     Offline,
     OwnData,
@@ -129,6 +131,8 @@ def train(
             help="Weight decay of Adam.", show_default="0", rich_help_panel=TRAINING_PANEL
         ),
     ] = None,
+    label_smoothing: LabelSmoothing = None,
+    class_weights: ClassWeighting = None,
     epochs: Epochs = None,
     patience: Patience = None,
     seed: Seed = None,
@@ -225,6 +229,8 @@ def train(
         "lr": lr,
         "batch_size": batch_size,
         "weight_decay": weight_decay,
+        "label_smoothing": label_smoothing,
+        "class_weights": class_weights,
         "seed": seed,
     }
     from ihgnn_cli.cli import console
@@ -332,10 +338,10 @@ def _fit(
 
 
 def _of_model(config: "RunConfig") -> str:
-    """The title of the model, unless it is IHGNN."""
-    from ihgnn_cli.models.registry import IHGNN
+    """What is trained, unless it is the default model."""
+    from ihgnn_cli.models.registry import DEFAULT_MODEL
 
-    return "" if config.model_name == IHGNN else f"{config.spec.title} on "
+    return "" if config.model_name == DEFAULT_MODEL else f"{config.spec.title} on "
 
 
 def _draw(folder: Path, result: dict[str, Any]) -> None:

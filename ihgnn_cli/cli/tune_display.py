@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from ihgnn_cli.cli import console
-from ihgnn_cli.models.registry import IHGNN
+from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ def tell_begin(search: "Search", places: "Places", total: int, stack: int, folde
     inner = len(search.inner)
     splits = "" if inner == 1 else f" × {inner} inner folds"
     config = search.config
-    title = "" if config.model_name == IHGNN else f"{config.spec.title} on "
+    title = "" if config.model_name == DEFAULT_MODEL else f"{config.spec.title} on "
     console.note(
         f"{title}{search.dataset.name}: {counted(total, 'trial')}{splits}, "
         f"{search.config.training.epochs} epochs each ({search.sampler}, pruner {search.pruner}); "

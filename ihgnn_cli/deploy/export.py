@@ -16,7 +16,6 @@ from ihgnn_cli.deploy.onnx_model import check_target, load_onnx
 from ihgnn_cli.deploy.verification import Parity, compare
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import written_whole
-from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 # The limit of protocol buffers.
@@ -41,13 +40,13 @@ def check_exportable(checkpoint: Checkpoint) -> None:
     """Check that the model of a checkpoint can be exported.
 
     Raises:
-        InputError: it is not IHGNN.
+        InputError: it is not.
     """
     name = checkpoint.config.model_name
-    if name != IHGNN:
+    if not checkpoint.config.spec.exportable:
         raise InputError(
-            f"Only {IHGNN} and its variants can be exported, and this is a checkpoint of {name}. "
-            "Use it with 'ihgnn predict' and 'ihgnn evaluate' directly."
+            f"The model {name} cannot be exported. Use its checkpoint with 'ihgnn predict' and "
+            "'ihgnn evaluate' directly."
         )
 
 
@@ -60,7 +59,7 @@ def export_onnx(
     checked to be valid.
 
     Raises:
-        InputError: the path does not end in .onnx, or the model is not IHGNN.
+        InputError: the path does not end in .onnx, or the model cannot be exported.
         IhgnnError: the results differ, or the file is too large or cannot be written. No file is
             left behind.
     """

@@ -19,8 +19,8 @@ from torch import Tensor, nn
 
 from ihgnn_cli.data.dataset import LabelSource
 from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.models.mlp import EPS
 from ihgnn_cli.models.settings import IHGNNSettings, SortKey, SortOrder, Variant
+from ihgnn_cli.models.stacked.mlp import EPS
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 Weights = Mapping[str, Tensor]
@@ -213,7 +213,7 @@ def _normalization(weights: Weights, name: str) -> tuple[Tensor, Tensor]:
 
 
 def _blocks(weight: Tensor, variant: Variant) -> tuple[Tensor, Tensor]:
-    """The matrices of H and of A·H; see `models.layer`."""
+    """The matrices of H and of A·H; see `models.stacked.layer`."""
     if variant == Variant.NO_SEPARATION:
         return weight, weight
     if variant == Variant.NO_INTEGRATION:

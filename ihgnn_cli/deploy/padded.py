@@ -19,7 +19,7 @@ from ihgnn_cli.deploy.folded import (
 )
 from ihgnn_cli.deploy.inputs import PADDING
 from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.models.settings import IHGNNSettings, Variant
+from ihgnn_cli.models.settings import IHGNNSettings, Variant, as_ihgnn
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 
@@ -34,7 +34,7 @@ class PaddedIHGNN(nn.Module):
 
     def __init__(self, checkpoint: Checkpoint, nodes: int | None = None) -> None:
         super().__init__()
-        settings, card = checkpoint.config.ihgnn, checkpoint.card
+        settings, card = as_ihgnn(checkpoint.config.model), checkpoint.card
         places = min(card.max_nodes, nodes or card.max_nodes)
         self.vocabulary = Vocabulary(card)
         self.members = nn.ModuleList(

@@ -6,7 +6,8 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.models.readout import SortConcat
+from ihgnn_cli.models.stacked.model import StackedIHGNN
+from ihgnn_cli.models.stacked.readout import SortConcat
 from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.stack import evaluation_batches, predict
 
@@ -23,7 +24,10 @@ class Reference:
         self._card = checkpoint.card
         self._members = checkpoint.members
         self._layers = checkpoint.config.model.layers
-        self._model = checkpoint.ihgnn(_CPU)
+        model = checkpoint.model(_CPU)
+        if not isinstance(model, StackedIHGNN):
+            raise TypeError(f"no reference for a model of {checkpoint.config.model_name}")
+        self._model = model
 
     def logits(self, graphs: GraphDataset) -> NDArray[np.float64]:
         """[G, C]; for several members, the logarithm of their mean probability."""

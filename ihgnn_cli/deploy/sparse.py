@@ -29,7 +29,7 @@ from ihgnn_cli.deploy.folded import (
 )
 from ihgnn_cli.deploy.inputs import FIRST_BLOCK
 from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.models.settings import IHGNNSettings, Variant
+from ihgnn_cli.models.settings import IHGNNSettings, Variant, as_ihgnn
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 FIRST_NEIGHBORS = 4
@@ -41,7 +41,7 @@ class SparseIHGNN(nn.Module):
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
-        settings, card = checkpoint.config.ihgnn, checkpoint.card
+        settings, card = as_ihgnn(checkpoint.config.model), checkpoint.card
         self.vocabulary = Vocabulary(card)
         self.neighbor_ends = list(neighbor_ends(card))
         self.members = nn.ModuleList(

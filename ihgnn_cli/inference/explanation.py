@@ -12,13 +12,9 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.evaluation import part_of
 from ihgnn_cli.inference.kinds import Part
 from ihgnn_cli.inference.metrics import mean_probabilities
-from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
-    from torch import Tensor
-
-    from ihgnn_cli.models.readout import SortConcat
     from ihgnn_cli.training.classifier import TorchClassifier
 
 # Nodes and adjacent pairs in one batch of copies of a graph. All copies of a graph with thousands
@@ -55,10 +51,9 @@ class GraphExplanation:
 
 
 def layer_weights(classifier: "TorchClassifier") -> list[float] | None:
-    """[K + 1] theta, averaged over members; `None` for a model without it."""
-    if classifier.checkpoint.config.model_name != IHGNN:
-        return None
-    theta = classifier.checkpoint.weights.get("aggregation.theta")
+    """[K + 1] theta, averaged over members; `None` for a variant or model without it."""
+    checkpoint = classifier.checkpoint
+    theta = checkpoint.config.spec.layer_weights(checkpoint.weights)
     return None if theta is None else theta.double().mean(0).tolist()
 
 
@@ -67,9 +62,9 @@ def explain_graph(
 ) -> GraphExplanation:
     """Leave out each node in turn, and measure how the prediction changes.
 
-    For IHGNN, the node's row in the readout is set to zero, and the other nodes keep their sorted
-    positions. For other models, the node's features are set to zero. Probabilities are averaged
-    over members, and positions are those of the first member.
+    If the model itself can leave out a node (`ModelSpec.without_each_node`), it does; otherwise the
+    node's features are set to zero. Probabilities are averaged over members, and positions are
+    those of the first member.
 
     Args:
         classifier: the model.
@@ -80,21 +75,13 @@ def explain_graph(
     Raises:
         InputError: there is no such graph.
     """
-    import torch
-
     if not 0 <= graph < len(original):
         raise InputError(
             f"No graph {graph} in {original.name}. Its graphs are 0 to {len(original) - 1} "
             f"({counted(len(original), 'graph')})."
         )
     card = classifier.card
-    position: list[int | None]
-    if classifier.checkpoint.config.model_name == IHGNN:
-        with torch.no_grad():
-            position, probabilities = _without_each_row(classifier, encoded, graph)
-    else:
-        probabilities = _without_each_feature(classifier, encoded, graph)
-        position = [None] * (len(probabilities) - 1)
+    position, probabilities = _without_each_node(classifier, encoded, graph)
     predicted = int(probabilities[0].argmax())
     other = np.delete(probabilities, predicted, axis=1).sum(axis=1)  # not 1 - p, which rounds
     smallest = np.finfo(np.float64).tiny
@@ -122,37 +109,21 @@ def explain_graph(
     )
 
 
-def _without_each_row(
+def _without_each_node(
     classifier: "TorchClassifier", encoded: GraphDataset, graph: int
 ) -> tuple[list[int | None], NDArray[np.float64]]:
-    """Each node's sorted position, and [1 + n, C] probabilities with all rows and without each."""
-    import torch
-
+    """Each node's sorted position, and [1 + n, C] probabilities with all nodes and without each."""
     from ihgnn_cli.data.batching import GraphStore
-    from ihgnn_cli.models.readout import SortConcat
 
-    card = classifier.card
-    model = classifier.checkpoint.ihgnn(classifier.device)
+    card, checkpoint = classifier.card, classifier.checkpoint
+    leave_out = checkpoint.config.spec.without_each_node
+    if leave_out is None:
+        probabilities = _without_each_feature(classifier, encoded, graph)
+        return [None] * (len(probabilities) - 1), probabilities
     store = GraphStore(encoded, card.features, card.max_nodes, None, classifier.device)
-    members = classifier.checkpoint.members
-    batch = store.batch([np.array([graph])] * members)
-    h, last_layer = model.embed(batch)
-    nodes = h.shape[1]
-    position: list[int | None] = [None] * nodes
-    if isinstance(model.readout, SortConcat):
-        slots = model.readout.slots(h, last_layer, batch).view(members, nodes)
-        rank = slots - slots.min(dim=1, keepdim=True).values
-        position = [each if each < card.max_nodes else None for each in rank[0].tolist()]
-        read = _read_sorted(model.readout, h, rank)
-    else:
-        summed = h.sum(1, keepdim=True)
-        each_left_out = torch.cat([summed, summed - h], dim=1)
-        if model.readout.relu:
-            each_left_out.relu_()
-        read = torch.bmm(each_left_out, model.readout.weight)
-    hidden = (read + model.hidden_bias).relu_()
-    logits = torch.baddbmm(model.bias, hidden, model.weight).cpu().numpy()
-    return position, mean_probabilities(logits)
+    batch = store.batch([np.array([graph])] * checkpoint.members)
+    position, logits = leave_out(checkpoint.model(classifier.device), batch)
+    return position, mean_probabilities(logits.cpu().numpy())
 
 
 def _without_each_feature(
@@ -185,23 +156,3 @@ def _without_features(
         attributes[bare] = 0
     without = replace(copies, node_label=label, node_attributes=attributes)
     return classifier.probabilities(without, np.arange(len(left_out)))
-
-
-def _read_sorted(readout: "SortConcat", h: "Tensor", rank: "Tensor") -> "Tensor":
-    """[S, 1 + n, hidden] the readout with all nodes and with each left out, before the bias."""
-    import torch
-
-    members, _, width = h.shape
-    matrix = readout.weight.view(members, -1, width, readout.weight.shape[-1])
-    last = matrix.shape[1] - 1
-    rows = h.relu() if readout.relu else h
-    added = torch.stack(
-        [
-            # What each node adds to the hidden layer: its row times its rank's part of the matrix.
-            torch.bmm(own.unsqueeze(1), of_rank[at.clamp(max=last)]).squeeze(1)
-            for own, of_rank, at in zip(rows, matrix, rank, strict=True)
-        ]
-    )
-    added *= (rank <= last).unsqueeze(-1)
-    whole = added.sum(1, keepdim=True)
-    return torch.cat([whole, whole - added], dim=1)

@@ -1,1 +1,1 @@
-"""The one model package: IHGNN, its layers, its readout and its ablations."""
+"""The models: IHGNN, readable and stacked; the methods it is compared with; their registry."""

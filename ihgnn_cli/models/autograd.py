@@ -7,16 +7,28 @@ stands in for the module's own while the member's turn lasts.
 
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Protocol
 
 import torch
-import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch.func import functional_call
 
 from ihgnn_cli.data.batching import Batch
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.graphs import Graphs, member_graphs
-from ihgnn_cli.models.mlp import Generators
+from ihgnn_cli.models.stacked.mlp import Generators
+
+
+class LossGradient(Protocol):
+    """How training tells a model the gradient of its loss to the logits."""
+
+    def __call__(self, logits: Tensor, at: tuple[int, slice] = ..., /) -> Tensor:
+        """The gradient, shaped like the logits.
+
+        Logits are [S, B, classes] of the whole batch, or [n, classes] of the graphs `at` a member
+        and a part of its graphs.
+        """
+
 
 # Pairs of nodes, padding among them, that a method that pads holds at a time. A step of MUTAG (32
 # graphs of up to 28 nodes) is one part; larger graphs come in several.
@@ -72,11 +84,14 @@ class AutogradStack(nn.Module):
         ]
         return _together(found, batch)
 
-    def train_step(self, batch: Batch, factor: Tensor, seeds: Sequence[int]) -> Tensor:
+    def train_step(
+        self, batch: Batch, factor: Tensor, seeds: Sequence[int], gradient: LossGradient
+    ) -> Tensor:
         """[S, B, classes] the logits of a batch in training; leaves the gradients.
 
-        Each member's gradients are those of its mean cross-entropy and its penalties. `factor` is
-        not used: a module draws its dropout itself, from its member's seed of the step.
+        Each member's gradients are those of the loss that `gradient` belongs to and of its
+        penalties. `factor` is not used: a module draws its dropout itself, from its member's seed
+        of the step.
         """
         del factor
         for parameter in self.parameters():
@@ -90,9 +105,11 @@ class AutogradStack(nn.Module):
             with seeded(seed, batch.size.device), torch.enable_grad():
                 for part, share, output in self._turn(batch, member, own):
                     logits, penalty = _logits(output)
-                    truth = batch.truth[member, part]
-                    loss = F.cross_entropy(logits, truth) + penalty
-                    self._add_gradients(loss * share, member, own)
+                    to_logits = gradient(logits.detach(), (member, part))
+                    sources = {logits: to_logits}
+                    if isinstance(penalty, Tensor) and penalty.requires_grad:
+                        sources[penalty] = penalty.new_tensor(share)
+                    self._add_gradients(sources, member, own)
                     of_member.append((part, logits.detach()))
             found.append(of_member)
         return _together(found, batch)
@@ -105,13 +122,20 @@ class AutogradStack(nn.Module):
         }
         return own | {name: each[member] for name, each in self.inner.named_buffers()}
 
-    def _add_gradients(self, loss: Tensor, member: int, own: dict[str, Tensor]) -> None:
-        """Add a loss's gradients to the member's rows of those of the stack.
+    def _add_gradients(
+        self, sources: dict[Tensor, Tensor], member: int, own: dict[str, Tensor]
+    ) -> None:
+        """Add gradients to the member's rows of those of the stack, from those to the `sources`.
 
         Through the stack's parameters, each member would have a gradient of all of them.
         """
         wanted = {name: each for name, each in self.inner.named_parameters() if each.requires_grad}
-        gradients = torch.autograd.grad(loss, [own[name] for name in wanted], allow_unused=True)
+        gradients = torch.autograd.grad(
+            list(sources),
+            [own[name] for name in wanted],
+            list(sources.values()),
+            allow_unused=True,
+        )
         for parameter, gradient in zip(wanted.values(), gradients, strict=True):
             if gradient is not None and parameter.grad is not None:
                 parameter.grad[member] += gradient

@@ -1,15 +1,16 @@
 """The entry of IHGNN itself; its four ablations are its setting `variant`."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs
 from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
-    from ihgnn_cli.models.mlp import Generators
+    from ihgnn_cli.data.batching import Batch
+    from ihgnn_cli.models.stacked.mlp import Generators
 
 # Numbers kept for the backward pass, a unit of width: by row of a layer, by node of the readout.
 _PER_ROW, _PER_NODE = 6, 3
@@ -17,9 +18,15 @@ _PAIR = 6  # of 4 bytes: an adjacent pair of rows in a batch
 
 
 def _stacked(settings: IHGNNSettings, inputs: Inputs, generators: "Generators") -> "nn.Module":
-    from ihgnn_cli.models import ihgnn  # noqa: PLC0415  torch takes long
+    from ihgnn_cli.models.stacked.model import StackedIHGNN  # noqa: PLC0415  torch takes long
 
-    return ihgnn.IHGNN(settings, inputs, generators)
+    return StackedIHGNN(settings, inputs, generators)
+
+
+def _without_each_node(model: Any, batch: "Batch") -> "tuple[list[int | None], Tensor]":
+    from ihgnn_cli.models.stacked.explain import without_each_node  # noqa: PLC0415
+
+    return without_each_node(model, batch)
 
 
 def _numbers(settings: IHGNNSettings, load: Load) -> float:
@@ -41,4 +48,9 @@ MODEL = ModelSpec(
     note="The paper's text; what the authors' code does otherwise is the recipe 'authors'. "
     "Its ablations are variants.",
     rounds=lambda settings: settings.layers,
+    node_limit=lambda settings, max_nodes: settings.variant.node_limit(max_nodes),
+    without_each_node=_without_each_node,
+    layer_weights=lambda weights: weights.get("aggregation.theta"),
+    exportable=True,
+    recipes=("paper", "authors"),
 )

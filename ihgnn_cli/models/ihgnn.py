@@ -1,115 +1,229 @@
-"""IHGNN: input layer, K layers, aggregation, readout, classifier.
+"""IHGNN as a torch-geometric module: the readable definition of the model.
 
 "Incorporating Heterophily into Graph Neural Networks for Graph Classification",
-https://arxiv.org/abs/2203.07678.
+https://arxiv.org/abs/2203.07678. With the paper's equation numbers:
+
+    h_N(v)  = sum of h_u^(k-1) over the neighbours u of v                           (5)
+    h_v^(k) = MLP^(k)(h_v^(k-1) || h_N(v) || (h_v^(k-1) + h_N(v)))    k = 1..K      (6)
+    h_v     = sum of theta_k · h_v^(k) over k = 0..K                                (7)
+    h_G     = h_v1 || h_v2 || ... || 0 || ... || 0                                  (8)
+
+h^(0) = MLP^(0)(x), and each MLP is Linear, BatchNorm, ReLU, Linear. Equation 8 sorts the nodes of a
+graph by the last column of h (a continuous 1-WL label) and appends zero rows up to m, the number of
+nodes of the largest graph. A classifier with one hidden layer follows.
+
+`ihgnn_cli.models.stacked` computes the same faster, for many models at once; the tests hold its
+logits, losses and gradients to this module.
 """
 
-from collections.abc import Sequence
+import math
+from collections import OrderedDict
+from pathlib import Path
 
 import torch
 from torch import Tensor, nn
+from torch_geometric.nn import MessagePassing, global_add_pool
+from torch_geometric.utils import to_dense_batch
 
-from ihgnn_cli.data.batching import Batch
-from ihgnn_cli.models.aggregation import AdaptiveSum, LayerConcat
-from ihgnn_cli.models.layer import IHGNNLayer, InputLayer
-from ihgnn_cli.models.mlp import (
-    Tape,
-    gradient_of,
-    linear_bias,
-    linear_weight,
-    remember,
-    start_glorot,
-    transposed,
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.checkpoint import load_model
+from ihgnn_cli.models.settings import (
+    IHGNNSettings,
+    SortKey,
+    SortOrder,
+    ThetaInit,
+    Variant,
+    WeightInit,
 )
-from ihgnn_cli.models.readout import SortConcat, SumNodes
-from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant, WeightInit
+from ihgnn_cli.models.stacked.names import readable_weights
 
 
-class IHGNN(nn.Module):
-    """A stack of S models of the same shape; every parameter has a leading member axis.
+def mlp(in_channels: int, out_channels: int) -> nn.Sequential:
+    """The MLP of the layers. The first Linear has no bias: BatchNorm would subtract it again."""
+    return nn.Sequential(
+        OrderedDict(
+            first=nn.Linear(in_channels, out_channels, bias=False),
+            norm=nn.BatchNorm1d(out_channels),
+            relu=nn.ReLU(),
+            second=nn.Linear(out_channels, out_channels),
+        )
+    )
 
-    Gradients are written out piece by piece and not recorded: `train_step` sets them.
+
+class IHGNNConv(MessagePassing):  # type: ignore[misc]
+    """One layer, equations 5 and 6: [N, in_channels] and [2, E] to [N, out_channels].
 
     Args:
-        settings: the shape, shared by the members.
-        inputs: what the data looks like.
-        generators: one a member, for its initial parameters.
+        in_channels: the width of the node embeddings.
+        out_channels: the width of the new ones.
+        separate: whether the MLP sees h and A·h on their own (not in the ablation w/o-Sepa).
+        integrate: whether the MLP sees h + A·h (not in the ablation w/o-Integ).
     """
 
     def __init__(
-        self, settings: IHGNNSettings, inputs: Inputs, generators: Sequence[torch.Generator]
+        self,
+        in_channels: int,
+        out_channels: int,
+        *,
+        separate: bool = True,
+        integrate: bool = True,
+    ) -> None:
+        super().__init__(aggr="sum")
+        self.separate, self.integrate = separate, integrate
+        self.mlp = mlp((2 * separate + integrate) * in_channels, out_channels)
+
+    def forward(self, h: Tensor, edge_index: Tensor) -> Tensor:
+        """The embeddings of the next layer."""
+        neighbors = self.propagate(edge_index, x=h)
+        blocks = [h, neighbors] if self.separate else []
+        if self.integrate:
+            blocks.append(h + neighbors)
+        found: Tensor = self.mlp(torch.cat(blocks, dim=1))
+        return found
+
+
+def sort_concat(h: Tensor, key: Tensor, batch: Tensor | None, max_nodes: int) -> Tensor:
+    """Equation 8: h [N, width], sorted by key [N] in each graph, to [B, m · width]."""
+    dense, _ = to_dense_batch(h, batch)  # [B, nodes of the largest graph, width]
+    keys, _ = to_dense_batch(key, batch, fill_value=torch.inf)  # zero rows come last
+    order = keys.argsort(dim=1, stable=True)
+    dense = dense.gather(1, order.unsqueeze(-1).expand_as(dense))
+    missing = max_nodes - dense.shape[1]  # below 0, pad cuts off the nodes beyond m
+    return nn.functional.pad(dense, (0, 0, 0, missing)).flatten(1)
+
+
+class IHGNN(nn.Module):
+    """The model: node features and edges of a batch of graphs to class logits.
+
+    Args:
+        in_channels: columns of `x`.
+        num_classes: columns of the logits.
+        max_nodes: m. Of larger graphs, the first m nodes in sorted order count.
+        layers: K, the layers after MLP^(0).
+        width: columns of the node embeddings.
+        hidden: units in the hidden layer of the classifier.
+        dropout: on the hidden layer of the classifier.
+        variant: "full", or an ablation: "no-integration", "no-separation", "no-adaptive" (the
+            layers are concatenated instead of equation 7) or "no-concat" (the nodes are summed
+            instead of equation 8).
+        sort_key: "aggregated" sorts by h, as in the text; "last-layer" by h^(K), as in the
+            authors' code.
+        sort_order: "ascending", as in the text, or "descending", as in the authors' code.
+        readout_relu: a ReLU on h_G, as in the authors' code.
+        theta_init: "mean" (1 / (K + 1)), "ones", or "glorot", as in the authors' code.
+        weight_init: "torch" (the defaults of nn.Linear), or "glorot", as in the authors' code.
+
+    Raises:
+        InputError: an argument is out of its range.
+    """
+
+    def __init__(
+        self,
+        in_channels: int,
+        num_classes: int,
+        max_nodes: int,
+        *,
+        layers: int = 3,
+        width: int = 32,
+        hidden: int = 128,
+        dropout: float = 0.5,
+        variant: Variant | str = Variant.FULL,
+        sort_key: SortKey | str = SortKey.AGGREGATED,
+        sort_order: SortOrder | str = SortOrder.ASCENDING,
+        readout_relu: bool = False,
+        theta_init: ThetaInit | str = ThetaInit.MEAN,
+        weight_init: WeightInit | str = WeightInit.TORCH,
     ) -> None:
         super().__init__()
-        width, variant = settings.width, settings.variant
-        self.input = InputLayer(generators, inputs, width)
-        self._width = width
-        self._blocks = [IHGNNLayer(generators, width, variant) for _ in range(settings.layers)]
-        self.layers = nn.ModuleList(self._blocks)
-        self.aggregation: AdaptiveSum | LayerConcat
-        if variant == Variant.NO_ADAPTIVE:
-            self.aggregation = LayerConcat()
-            width *= settings.layers + 1
+        options = (variant, sort_key, sort_order, readout_relu, theta_init, weight_init)
+        self.settings = made = IHGNNSettings(layers, width, hidden, dropout, *options)  # type: ignore[arg-type]
+        self.max_nodes = max_nodes
+        self.input = mlp(in_channels, width)
+        blocks = {
+            "separate": made.variant != Variant.NO_SEPARATION,
+            "integrate": made.variant != Variant.NO_INTEGRATION,
+        }
+        self.convs = nn.ModuleList(IHGNNConv(width, width, **blocks) for _ in range(layers))
+        if made.variant == Variant.NO_ADAPTIVE:
+            width *= layers + 1
         else:
-            self.aggregation = AdaptiveSum(generators, settings.layers, settings.theta_init)
-        self.readout: SortConcat | SumNodes
-        if variant == Variant.NO_CONCAT:
-            self.readout = SumNodes(generators, width, settings)
+            self.theta = nn.Parameter(torch.empty(layers + 1))
+        rows = 1 if made.variant == Variant.NO_CONCAT else max_nodes
+        self.classifier = nn.Sequential(
+            OrderedDict(
+                first=nn.Linear(rows * width, hidden),
+                relu=nn.ReLU(),
+                dropout=nn.Dropout(dropout),
+                second=nn.Linear(hidden, num_classes),
+            )
+        )
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new initial parameters."""
+        for module in self.modules():
+            if isinstance(module, nn.Linear | nn.BatchNorm1d):
+                module.reset_parameters()
+            if isinstance(module, nn.Linear) and self.settings.weight_init == WeightInit.GLOROT:
+                nn.init.xavier_uniform_(module.weight)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)
+        if self.settings.variant == Variant.NO_ADAPTIVE:
+            return
+        count = len(self.theta)
+        if self.settings.theta_init == ThetaInit.GLOROT:
+            nn.init.uniform_(self.theta, -math.sqrt(3 / count), math.sqrt(3 / count))
         else:
-            self.readout = SortConcat(generators, width, inputs.max_nodes, settings)
-        # The rest of the classifier: its first matrix is the readout's, its hidden layer this.
-        fan_in = self.readout.weight.shape[1]
-        self.hidden_bias = linear_bias(generators, fan_in, settings.hidden)
-        self.weight = linear_weight(generators, settings.hidden, inputs.classes)
-        self.bias = linear_bias(generators, settings.hidden, inputs.classes)
-        if settings.weight_init == WeightInit.GLOROT:
-            start_glorot(self, generators)
+            ones = self.settings.theta_init == ThetaInit.ONES
+            nn.init.constant_(self.theta, 1.0 if ones else 1 / count)
 
-    def embed(self, batch: Batch, tape: Tape | None = None) -> tuple[Tensor, Tensor]:
-        """[S, R, ·] the aggregated node embeddings H, and those of the last layer."""
-        found = self.weight.new_empty(len(self._blocks) + 1, *batch.size.shape, self._width)
-        h, *others = found.unbind()
-        self.input(batch, tape, h)
-        for layer, out in zip(self._blocks, others, strict=True):
-            h = layer(h, batch, tape, out)
-        return self.aggregation(found, tape), h
+    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+        """Logits [B, num_classes].
 
-    @property
-    def dropped_units(self) -> int:
-        """The hidden units of the classifier."""
-        return self.weight.shape[1]
-
-    @torch.no_grad()
-    def forward(self, batch: Batch) -> Tensor:
-        """[S, B, classes] logits, with the running statistics and without dropout."""
-        hidden = self.readout(*self.embed(batch), self.hidden_bias, batch, None).relu_()
-        return torch.baddbmm(self.bias, hidden, self.weight)
-
-    @torch.no_grad()
-    def train_step(self, batch: Batch, factor: Tensor, seeds: Sequence[int] = ()) -> Tensor:
-        """[S, B, classes] the logits of a batch in training; leaves the gradients.
-
-        Each member's gradients are those of its mean cross-entropy. `factor` [S, B, hidden] is
-        what dropout multiplies the hidden units by; nothing else is random.
+        Args:
+            x: [N, in_channels] features of the nodes of all graphs.
+            edge_index: [2, E], each undirected edge in both directions.
+            batch: [N] the graph of each node, ascending; `None` for a single graph.
         """
-        del seeds
-        tape: Tape = []
-        h, last_layer = self.embed(batch, tape)
-        remember([self.input.tail, *(layer.tail for layer in self._blocks)], batch)
-        active = self.readout(h, last_layer, self.hidden_bias, batch, tape).relu_()
-        hidden = active * factor
-        logits = torch.baddbmm(self.bias, hidden, self.weight)
-
-        # The gradient of the mean cross-entropy to the logits: (p - 1 at the truth) / graphs.
-        to_logits = logits.softmax(-1).scatter_(-1, batch.truth.unsqueeze(-1), -1, reduce="add")
-        to_logits *= batch.graph_share.unsqueeze(-1)
-        torch.bmm(transposed(hidden), to_logits, out=gradient_of(self.weight))
-        torch.sum(to_logits, 1, keepdim=True, out=gradient_of(self.bias))
-        to_hidden = torch.bmm(to_logits, transposed(self.weight)).mul_(factor)
-        to_read = torch.ops.aten.threshold_backward(to_hidden, active, 0)
-        torch.sum(to_read, 1, keepdim=True, out=gradient_of(self.hidden_bias))
-        to_layers = self.aggregation.backward(self.readout.backward(to_read, batch, tape), tape)
-        to_h = torch.mul(*to_layers.pop())
-        for layer in reversed(self._blocks):
-            to_h = layer.backward(to_h, batch, tape).addcmul_(*to_layers.pop())
-        self.input.backward(to_h, batch, tape)
+        layers = [self.input(x)]
+        for conv in self.convs:
+            layers.append(conv(layers[-1], edge_index))
+        if self.settings.variant == Variant.NO_ADAPTIVE:
+            h = torch.cat(layers, dim=1)
+        else:
+            h = torch.einsum("k,knd->nd", self.theta, torch.stack(layers))  # equation 7
+        logits: Tensor = self.classifier(self._readout(h, layers[-1], batch))
         return logits
+
+    def _readout(self, h: Tensor, last_layer: Tensor, batch: Tensor | None) -> Tensor:
+        """[B, m · width], or [B, width] where the nodes are summed."""
+        read: Tensor
+        if self.settings.variant == Variant.NO_CONCAT:
+            read = global_add_pool(h, batch)
+        else:
+            key = (h if self.settings.sort_key == SortKey.AGGREGATED else last_layer)[:, -1]
+            descending = self.settings.sort_order == SortOrder.DESCENDING
+            read = sort_concat(h, -key if descending else key, batch, self.max_nodes)
+        return read.relu() if self.settings.readout_relu else read
+
+    @classmethod
+    def from_checkpoint(cls, path: str | Path, member: int = 0) -> "IHGNN":
+        """The trained model in a checkpoint, in evaluation mode.
+
+        Args:
+            path: a `ckpt.pt` that `ihgnn train` wrote.
+            member: which of the checkpoint's models, if it holds several.
+
+        Raises:
+            InputError: the file is not a checkpoint of IHGNN, or has no such member.
+        """
+        saved = load_model(Path(path))
+        made = saved.settings
+        if not isinstance(made, IHGNNSettings):
+            raise InputError(f"{path} is a checkpoint of {saved.spec.title}, not of IHGNN.")
+        if not 0 <= member < saved.members:
+            raise InputError(f"{path} has members 0 to {saved.members - 1}, and no {member}.")
+        inputs = saved.card.inputs
+        model = cls(inputs.features, inputs.classes, inputs.max_nodes, **vars(made))
+        model.load_state_dict(readable_weights(saved.weights, member))
+        return model.eval()

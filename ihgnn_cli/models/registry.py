@@ -16,6 +16,8 @@ from ihgnn_cli.models.spec import ModelSpec
 
 GROUP = "ihgnn.models"
 IHGNN = "ihgnn"
+DEFAULT_MODEL = IHGNN
+"""What is trained unless another is named."""
 _ENTRY = "MODEL"
 
 # In the order of the paper's Table 1. Modules are imported when their model is asked for.
@@ -36,6 +38,10 @@ _OWN = {
     "pcnet": "ihgnn_cli.models.baselines.pcnet",
     IHGNN: "ihgnn_cli.models.entry",
 }
+
+
+class UnknownModelError(InputError):
+    """A file is of a model that is not installed."""
 
 
 def model_names() -> tuple[str, ...]:
@@ -59,6 +65,20 @@ def find_model(name: str) -> ModelSpec:
         hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(names)}."
         raise InputError(f"No model '{name}'. {hint}")
     return _loaded(name, found)
+
+
+def model_of_file(name: object, origin: str) -> ModelSpec:
+    """The entry of the model that a file names; `origin` is the file, for the message.
+
+    Raises:
+        UnknownModelError: there is none.
+    """
+    try:
+        return find_model(str(name))
+    except InputError as error:
+        raise UnknownModelError(
+            f"{origin}: {error} If it is of another package, install that package."
+        ) from error
 
 
 def all_models() -> Iterator[tuple[str, ModelSpec | InputError]]:

@@ -122,6 +122,17 @@ class IHGNNSettings(ModelSettings):
     weight_init: WeightInit = WeightInit.TORCH
 
 
+def as_ihgnn(settings: ModelSettings) -> IHGNNSettings:
+    """Settings that are known to be those of IHGNN.
+
+    Raises:
+        TypeError: they are those of another model.
+    """
+    if not isinstance(settings, IHGNNSettings):
+        raise TypeError(f"{type(settings).__name__}, not those of IHGNN")
+    return settings
+
+
 @dataclass(frozen=True)
 class Inputs:
     """What a model has to know of its data before it can be built."""

@@ -12,9 +12,10 @@ from typing import TYPE_CHECKING, Any
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 
 if TYPE_CHECKING:
-    from torch import nn
+    from torch import Tensor, nn
 
-    from ihgnn_cli.models.mlp import Generators
+    from ihgnn_cli.data.batching import Batch
+    from ihgnn_cli.models.stacked.mlp import Generators
 
 Grid = Mapping[str, tuple[Any, ...]]
 """Values that compete, by setting: of the model's own settings, `lr`, `batch_size` and
@@ -52,7 +53,7 @@ class ModelSpec:
 
     A model is made one of two ways: `make` gives one torch module, whose gradients are found by
     automatic differentiation; `stacked` gives a stack of them that takes each step together (see
-    `training.stack.StackedModel`).
+    `models.factory.StackedModel`).
     """
 
     name: str
@@ -86,5 +87,17 @@ class ModelSpec:
     rounds: Callable[[Any], int | None] = lambda _: None
     """Rounds of message passing after which nodes of one colour are alike, or `None` where nodes
     have to be seen one by one: only a `stacked` model may give a number."""
+    node_limit: Callable[[Any, int], int | None] = lambda _settings, _max_nodes: None
+    """Nodes of a graph that count, of the settings and m: the first in sorted order. `None` where
+    all nodes count."""
+    without_each_node: "Callable[[Any, Batch], tuple[list[int | None], Tensor]] | None" = None
+    """How a stacked model explains a graph: see `models.stacked.explain`. Without it, the features
+    of each node in turn are set to zero."""
+    layer_weights: "Callable[[Mapping[str, Tensor]], Tensor | None]" = lambda _: None
+    """[S, layers] the learned weight of each layer, of a checkpoint's weights, if there are any."""
+    exportable: bool = False
+    """Whether `deploy` has ONNX graphs for it."""
+    recipes: tuple[str, ...] = ()
+    """Named settings that it has: files in `ihgnn_cli/recipes`."""
     package: str = "ihgnn"
     """Where it comes from."""

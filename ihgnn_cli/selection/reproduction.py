@@ -11,14 +11,16 @@ from typing import Any
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.models.registry import IHGNN
+from ihgnn_cli.models.registry import find_model
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.paths import file_name
 from ihgnn_cli.selection import crossval as jobs
 from ihgnn_cli.selection.budgets import Budget
 from ihgnn_cli.selection.executor import Executor, Step
+from ihgnn_cli.selection.paper import REFERENCE
 from ihgnn_cli.selection.plan import Protocol
 from ihgnn_cli.selection.work import Job
+from ihgnn_cli.settings import field_types
 from ihgnn_cli.training.config import RunConfig, configure
 from ihgnn_cli.training.needs import NoRoomError
 from ihgnn_cli.words import file_size
@@ -97,8 +99,8 @@ def model_config(key: str) -> RunConfig:
     name, colon, variant = key.partition(":")
     if not colon:
         return configure(model=name)
-    if name != IHGNN or variant not in set(Variant):
-        known = ", ".join(f"{IHGNN}:{each}" for each in Variant if each != Variant.FULL)
+    if variant not in set(field_types(find_model(name).settings).get("variant", ())):
+        known = ", ".join(f"{REFERENCE}:{each}" for each in Variant if each != Variant.FULL)
         raise InputError(f"No model '{key}'. Ablations are {known}.")
     return configure(overrides={"variant": variant}, model=name)
 

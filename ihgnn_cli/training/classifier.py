@@ -12,10 +12,10 @@ from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.models.settings import IHGNNSettings
+from ihgnn_cli.models.factory import StackedModel
 from ihgnn_cli.training.checkpoint import Checkpoint, load_checkpoint
 from ihgnn_cli.training.devices import computing
-from ihgnn_cli.training.stack import StackedModel, predict
+from ihgnn_cli.training.stack import predict
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,11 +37,9 @@ class TorchClassifier:
 
     @property
     def node_limit(self) -> int | None:
-        """M for IHGNN, but for the variant that sums all nodes; other models take every node."""
-        settings = self.checkpoint.config.model
-        if not isinstance(settings, IHGNNSettings):
-            return None
-        return settings.variant.node_limit(self.card.max_nodes)
+        """Nodes of a graph that count, the first in sorted order; `None` where all do."""
+        config = self.checkpoint.config
+        return config.spec.node_limit(config.model, self.card.max_nodes)
 
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]

@@ -28,6 +28,8 @@ def new_cohort(
         batch_size=config.training.batch_size,
         dropout=config.model.dropout,
         weight_decay=config.training.weight_decay,
+        label_smoothing=config.training.label_smoothing,
+        class_weights=config.training.class_weights,
     )
     epochs, patience = config.training.epochs, config.training.patience
     return Cohort(stack, epochs=epochs, patience=patience, keep_weights=keep_weights)

@@ -20,24 +20,31 @@ from ihgnn_cli.data.sources import is_own_name
 from ihgnn_cli.data.splits import HOLDOUT, file_readings, is_drawn
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import written_whole
-from ihgnn_cli.models.registry import IHGNN, find_model
-from ihgnn_cli.models.settings import IHGNNSettings, ModelSettings
+from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model, model_of_file
+from ihgnn_cli.models.settings import ModelSettings
 from ihgnn_cli.models.spec import ModelSpec
 from ihgnn_cli.settings import Settings, described, field_types
 from ihgnn_cli.training.devices import AUTO
-from ihgnn_cli.training.kinds import Recipe
+from ihgnn_cli.training.kinds import ClassWeights, Recipe
 
 MAX_SEED = 2**63 - 1
 SECTIONS = ("data", "model", "training")
 """Of a configuration file; a setting's name tells its section."""
 
+LOSS_AND_DECAY: dict[str, type] = {
+    "weight_decay": float,
+    "label_smoothing": float,
+    "class_weights": ClassWeights,
+}
+"""Settings of training that `--set` takes and a search may vary, like those of a model."""
 
 # Settings that were added after the first run folders were written, with their defaults.
-_ADDED = {"weight_decay": 0.0, "weight_init": "torch"}
-
-
-class UnknownModelError(InputError):
-    """A file is of a model that is not here."""
+_ADDED = {
+    "weight_decay": 0.0,
+    "weight_init": "torch",
+    "label_smoothing": 0.0,
+    "class_weights": "none",
+}
 
 
 @dataclass(frozen=True)
@@ -70,6 +77,10 @@ class TrainingSettings(Settings):
     device: str = AUTO
     weight_decay: float = 0.0
     """Adam's: this much of each parameter is added to its gradient."""
+    label_smoothing: float = 0.0
+    """The share of each graph's target that the training loss spreads over all classes."""
+    class_weights: ClassWeights = ClassWeights.NONE
+    """How much a graph counts in the training loss, by its class."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -78,6 +89,10 @@ class TrainingSettings(Settings):
         if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
             raise InputError(
                 f"weight_decay must be a finite number from 0, not {self.weight_decay:g}."
+            )
+        if not 0 <= self.label_smoothing < 1:
+            raise InputError(
+                f"label_smoothing must be at least 0 and below 1, not {self.label_smoothing:g}."
             )
         for name, least in (("batch_size", 1), ("epochs", 1), ("patience", 0)):
             if getattr(self, name) < least:
@@ -95,9 +110,9 @@ class RunConfig:
     """
 
     data: DataSettings = field(default_factory=DataSettings)
-    model: ModelSettings = field(default_factory=IHGNNSettings)
+    model: ModelSettings = field(default_factory=lambda: find_model(DEFAULT_MODEL).settings())
     training: TrainingSettings = field(default_factory=TrainingSettings)
-    model_name: str = IHGNN
+    model_name: str = DEFAULT_MODEL
     """Whose settings `model` are."""
 
     def __post_init__(self) -> None:
@@ -112,17 +127,6 @@ class RunConfig:
     def spec(self) -> ModelSpec:
         """The model's entry in the registry."""
         return find_model(self.model_name)
-
-    @property
-    def ihgnn(self) -> IHGNNSettings:
-        """The model's settings where it is IHGNN.
-
-        Raises:
-            TypeError: it is another.
-        """
-        if not isinstance(self.model, IHGNNSettings):
-            raise TypeError(f"settings of {self.model_name}, not of {IHGNN}")
-        return self.model
 
     def of_model(self, name: str) -> "RunConfig":
         """The configuration with another model at its defaults.
@@ -189,7 +193,7 @@ def configure(
     """Defaults, then a file, then a recipe, then overrides (`None` stands for not given).
 
     Args:
-        recipe: of IHGNN.
+        recipe: one that the model has.
         file: may name the model.
         overrides: by key.
         model: its name, where the file does not say another.
@@ -211,10 +215,10 @@ def configure(
         values = _flat(sections, str(file), config)
         config = config.with_values(_found_beside(values, file.parent), str(file))
     if recipe is not None:
-        if config.model_name != IHGNN:
+        if recipe not in config.spec.recipes:
             raise InputError(
-                f"The recipe {recipe} is of {IHGNN}, not of {config.model_name}. Leave out one of "
-                "the two."
+                f"The model {config.model_name} has no recipe {recipe}. Leave out --recipe or "
+                "--model."
             )
         sections = {name: part for name, part in _recipe(recipe).items() if name != "grid"}
         config = config.with_values(_flat(sections, recipe, config), recipe)
@@ -245,8 +249,8 @@ def parse_setting(config: RunConfig, text: str) -> tuple[str, object]:
     key, found, value = (part.strip() for part in text.partition("="))
     if not found:
         raise InputError(f"--set takes NAME=VALUE, not '{text}'.")
-    own = {**setting_kinds(config), "weight_decay": float}
-    if key in {each.name for each in fields(TrainingSettings)} - {"weight_decay"}:
+    own = {**setting_kinds(config), **LOSS_AND_DECAY}
+    if key in {each.name for each in fields(TrainingSettings)} - LOSS_AND_DECAY.keys():
         raise InputError(f"{key} has an option of its own: --{key.replace('_', '-')}.")
     if key not in own:
         raise InputError(
@@ -325,12 +329,7 @@ def _of_named_model(sections: Mapping[str, object], origin: str) -> RunConfig | 
     name = section.get("name") if isinstance(section, Mapping) else None
     if name is None:
         return None
-    try:
-        return RunConfig().of_model(str(name))
-    except InputError as error:
-        raise UnknownModelError(
-            f"{origin}: {error} If it is of another package, install that package."
-        ) from error
+    return RunConfig().of_model(model_of_file(name, origin).name)
 
 
 def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:

@@ -8,3 +8,12 @@ class Recipe(StrEnum):
 
     PAPER = "paper"
     AUTHORS = "authors"
+
+
+class ClassWeights(StrEnum):
+    """How much a graph counts in the training loss, by its class."""
+
+    NONE = "none"
+    """All graphs count the same."""
+    BALANCED = "balanced"
+    """All classes count the same: n / (classes · count) on the training graphs."""

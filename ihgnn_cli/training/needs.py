@@ -10,9 +10,9 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.models.autograd import PAIRS_AT_ONCE
 from ihgnn_cli.models.card import inputs_of
-from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
+from ihgnn_cli.models.factory import shapes
+from ihgnn_cli.models.settings import Inputs
 from ihgnn_cli.models.spec import Load
-from ihgnn_cli.training.checkpoint import build
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.memory import free_memory
 from ihgnn_cli.words import file_size
@@ -86,12 +86,8 @@ def model_bytes(dataset: GraphDataset, config: RunConfig) -> int:
 
 
 def parameter_count(config: RunConfig, inputs: Inputs) -> int:
-    """The parameters of one model; of IHGNN to within a few vectors."""
-    if isinstance(config.model, IHGNNSettings):
-        return _ihgnn_parameters(config.model, inputs)
-    with torch.device("meta"):  # shapes without memory
-        built = build(config, inputs, [0])
-    return sum(each.numel() for each in built.parameters())
+    """The parameters of one model."""
+    return shapes(config.spec, config.model, inputs)[1]
 
 
 def _loads(dataset: GraphDataset, config: RunConfig) -> list[Load]:
@@ -129,13 +125,3 @@ def _scaled(load: Load, share: float) -> Load:
         edges=math.ceil(load.edges * share),
         pairs=math.ceil(load.pairs * share),
     )
-
-
-def _ihgnn_parameters(settings: IHGNNSettings, inputs: Inputs) -> int:
-    width, hidden, layers = settings.width, settings.hidden, settings.layers
-    seen = {Variant.NO_INTEGRATION: 2, Variant.NO_SEPARATION: 1}.get(settings.variant, 3)
-    blocks = layers * (seen * width + width) * width
-    read = width * (layers + 1 if settings.variant == Variant.NO_ADAPTIVE else 1)
-    read *= 1 if settings.variant == Variant.NO_CONCAT else inputs.max_nodes
-    first = (inputs.features + width) * width
-    return first + blocks + (read + inputs.classes) * hidden

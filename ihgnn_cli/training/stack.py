@@ -8,20 +8,22 @@ stack of one.
 """
 
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch.optim.adam import adam
 
 from ihgnn_cli.data.batching import Batch, GraphStore, Positions
 from ihgnn_cli.data.dataset import offsets
+from ihgnn_cli.models.factory import StackedModel
+from ihgnn_cli.training.kinds import ClassWeights
+from ihgnn_cli.training.loss import CrossEntropy, balanced
 from ihgnn_cli.training.seeds import generator
 
 BETAS = (0.9, 0.999)
@@ -29,37 +31,6 @@ EPS = 1e-8
 """Both as in torch.optim.Adam."""
 # Rows and adjacent pairs that are evaluated at once.
 _EVALUATION_COST = 500_000
-
-
-class StackedModel(Protocol):
-    """What a model needs to be trained here, besides being a torch.nn.Module.
-
-    Every parameter and every buffer has a leading member axis.
-    """
-
-    def __call__(self, batch: Batch, /) -> Tensor:
-        """[S, B, classes] logits."""
-
-    @property
-    def dropped_units(self) -> int:
-        """Units a graph that dropout is drawn for here; 0 where the model draws itself."""
-
-    def train_step(self, batch: Batch, factor: Tensor, seeds: Sequence[int]) -> Tensor:
-        """The logits in training; leaves the gradients.
-
-        Dropout multiplies by `factor` [S, B, dropped units]; what else is random follows from the
-        members' `seeds` of this step.
-        """
-
-    def train(self) -> object:
-        """This and the rest as in torch.nn.Module."""
-
-    def modules(self) -> Iterator[nn.Module]: ...  # noqa: D102
-    def to(self, device: torch.device, /) -> "StackedModel": ...  # noqa: D102
-    def eval(self) -> object: ...  # noqa: D102
-    def parameters(self) -> Iterator[nn.Parameter]: ...  # noqa: D102
-    def state_dict(self) -> dict[str, Tensor]: ...  # noqa: D102
-    def load_state_dict(self, state_dict: Mapping[str, Tensor], /) -> object: ...  # noqa: D102
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,10 +52,11 @@ class Epoch:
     epoch: int
     """Counted from 1."""
     train_loss: float
-    """Mean over the epoch's batches as they were trained, with dropout."""
+    """The optimised loss over the epoch's graphs as they were trained, with dropout."""
     train_accuracy: float
     """Likewise."""
     validation_loss: float
+    """Plain cross-entropy, whatever was optimised."""
     validation_accuracy: float
 
     def better_than(self, other: "Epoch | None") -> bool:
@@ -105,6 +77,8 @@ class Stack:
         batch_size: graphs a step and member.
         dropout: of members that have none of their own.
         weight_decay: Adam's.
+        label_smoothing: of the training loss.
+        class_weights: of the training loss, on each member's training graphs.
     """
 
     def __init__(
@@ -116,6 +90,8 @@ class Stack:
         batch_size: int,
         dropout: float,
         weight_decay: float = 0.0,
+        label_smoothing: float = 0.0,
+        class_weights: ClassWeights = ClassWeights.NONE,
     ) -> None:
         self.model = model
         self.store = store
@@ -124,6 +100,11 @@ class Stack:
         self.epoch = 0
         self._dropout = dropout
         self._weight_decay = weight_decay
+        self._loss = CrossEntropy(label_smoothing)
+        if class_weights == ClassWeights.BALANCED:
+            graphs = [member.train for member in members]
+            weights = torch.from_numpy(balanced(store.graph_class, graphs, store.classes))
+            self._loss = CrossEntropy(label_smoothing, weights.to(store.device))
         self._optimizer = self._new_optimizer()
         self._evaluated: dict[str, list[Batch]] = {}
 
@@ -150,7 +131,7 @@ class Stack:
         self.model.eval()
         if name not in self._evaluated:
             self._evaluated[name] = list(evaluation_batches(self.store, graphs))
-        tally = _Tally()
+        tally = _Tally(CrossEntropy())  # whatever the training loss is
         for batch in self._evaluated[name]:
             tally.add(batch, self.model(batch))
         return tally.means()
@@ -165,6 +146,7 @@ class Stack:
             for name, buffer in module.named_buffers(recurse=False):
                 setattr(module, name, buffer[index])
         self.members = tuple(self.members[each] for each in positions)
+        self._loss = self._loss.keep(index)
         self._evaluated.clear()
         self._optimizer = self._new_optimizer()
         self._optimizer.restore(
@@ -206,13 +188,14 @@ class Stack:
             for step in range(max(map(self._steps, self.members)))
         ]
         batches = self.store.batches([order[part] for order in orders] for part in parts)
-        tally = _Tally()
+        tally = _Tally(self._loss)
         for step, (part, batch) in enumerate(zip(parts, batches, strict=True)):
             drawn = np.where(batch.origin < 0, 0, first + part.start + batch.origin)
             rows = torch.from_numpy(drawn.ravel()).to(self.store.device)
             factor = factors.index_select(0, rows).view(*drawn.shape, -1)
             seeds = [self._seed(member, step) for member in self.members]
-            tally.add(batch, self.model.train_step(batch, factor, seeds))
+            gradient = self._loss.gradient(batch)
+            tally.add(batch, self.model.train_step(batch, factor, seeds, gradient))
             self._optimizer.step(step)
         return tally.means()
 
@@ -238,7 +221,8 @@ class Stack:
 class _Tally:
     """Losses and hits of the batches of an epoch, reduced once at its end."""
 
-    def __init__(self) -> None:
+    def __init__(self, loss: CrossEntropy) -> None:
+        self._loss = loss
         self._batches: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def add(self, batch: Batch, logits: Tensor) -> None:
@@ -246,16 +230,19 @@ class _Tally:
         self._batches.append((logits, batch.truth, batch.graph_weight))
 
     def means(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """[S] cross-entropy and accuracy of each member over its graphs."""
+        """[S] loss and accuracy of each member over its graphs."""
         logits, truth, weight = (
             torch.cat(column, dim=1) for column in zip(*self._batches, strict=True)
         )
-        loss = F.cross_entropy(logits.transpose(1, 2), truth, reduction="none")
+        loss = self._loss.losses(logits, truth)
         right = (logits.argmax(-1) == truth).to(loss.dtype)
         sums = (torch.stack([loss, right, torch.ones_like(loss)]) * weight).sum(-1)
         # In double precision, so that a share of graphs is the nearest number to it.
         losses, hits, graphs = sums.cpu().numpy().astype(np.float64)
-        return losses / graphs, hits / graphs
+        of_class = self._loss.weights(truth)
+        if of_class is None:
+            return losses / graphs, hits / graphs
+        return losses / (of_class * weight).sum(-1).cpu().numpy(), hits / graphs
 
 
 class _StackedAdam:

@@ -53,7 +53,7 @@ def test_the_smallest_gap_is_that_of_neighbours_in_the_sorted_order(members: int
     data = dataset(*ALL, ALIKE)
     checkpoint = untrained(data, members=members)
     store = GraphStore(data, checkpoint.card.features, checkpoint.card.max_nodes, None, CPU)
-    model = checkpoint.ihgnn(CPU)
+    model = checkpoint.model(CPU)
     expected = []
     for graph in range(len(data)):
         gaps = [np.inf]

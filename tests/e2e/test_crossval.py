@@ -9,11 +9,11 @@ import time
 from pathlib import Path
 
 import pytest
-from ihgnn_cli.data.folds import draw_folds, write_fold_file
 from refusals import assert_refused
 from started import start, wait_for, workers_of
 
 from ihgnn_cli.data import load_dataset
+from ihgnn_cli.data.splits import draw_folds, write_fold_file
 
 GRID = ("--lr", "0.01,0.001", "--batch-size", "64", "--layers", "1")
 TINY = (*GRID, "--folds", "3", "--runs", "2", "--workers", "1", "--device", "cpu")

@@ -17,8 +17,8 @@ from torch import Tensor
 from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.sources import locate, read
-from ihgnn_cli.models.ihgnn import IHGNN
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, SortKey, SortOrder, Variant
+from ihgnn_cli.models.stacked.model import StackedIHGNN
 from ihgnn_cli.training.stack import predict
 
 K, WIDTH, HIDDEN, M, LABELS = 2, 8, 16, 28, 7
@@ -94,7 +94,7 @@ def test_the_logits_are_those_of_the_authors_code(variant: Variant) -> None:
         sort_order=SortOrder.DESCENDING,
         readout_relu=True,
     )
-    model = IHGNN(settings, Inputs(LABELS, 0, 2, M), [torch.Generator()])
+    model = StackedIHGNN(settings, Inputs(LABELS, 0, 2, M), [torch.Generator()])
     theirs = authors_weights(variant)
     model.load_state_dict(
         {name: theirs[name].view(value.shape) for name, value in model.state_dict().items()}

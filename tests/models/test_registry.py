@@ -24,6 +24,7 @@ from ihgnn_cli.models import registry
 from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.models.registry import all_models, find_model, model_names
+from ihgnn_cli.training.loss import CrossEntropy
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "third_party"
 
@@ -164,7 +165,9 @@ def test_the_example_trains_on_odd_graphs_every_parameter(example):
     spec, inputs = find_model("sage"), inputs_of(dataset, Features.LABELS)
     generators = [torch.Generator().manual_seed(0)]
     stack = AutogradStack(lambda: spec.make(spec.settings(), inputs), generators).train()
-    stack.train_step(batch_of(dataset), torch.empty(0), [0])
+    stack.train_step(
+        batch_of(dataset), torch.empty(0), [0], CrossEntropy().gradient(batch_of(dataset))
+    )
     assert all(each.grad is not None and each.grad.isfinite().all() for each in stack.parameters())
 
 

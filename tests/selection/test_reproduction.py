@@ -93,7 +93,7 @@ def test_a_key_is_a_model_or_an_ablation() -> None:
     assert model_config("gin") == configure(model="gin")
     assert model_config("ihgnn") == configure()
     found = model_config("ihgnn:no-concat")
-    assert found.ihgnn.variant is Variant.NO_CONCAT
+    assert found.model.variant is Variant.NO_CONCAT
     assert found == configure(overrides={"variant": "no-concat"})
 
 

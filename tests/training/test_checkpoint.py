@@ -20,14 +20,9 @@ from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines.gnnml import Design, GNNMLSettings
 from ihgnn_cli.models.card import describe
+from ihgnn_cli.models.checkpoint import VERSION
 from ihgnn_cli.models.settings import IHGNNSettings, ThetaInit, Variant
-from ihgnn_cli.training.checkpoint import (
-    VERSION,
-    Checkpoint,
-    build,
-    load_checkpoint,
-    save_checkpoint,
-)
+from ihgnn_cli.training.checkpoint import Checkpoint, build, load_checkpoint, save_checkpoint
 from ihgnn_cli.training.classifier import TorchClassifier
 from ihgnn_cli.training.config import RunConfig, configure
 from ihgnn_cli.training.stack import Epoch
@@ -616,11 +611,6 @@ def test_a_checkpoint_of_another_model_answers_as_before(
     assert np.array_equal(*answers)
     assert np.ptp(answers[0][:, 0]) > 0
     assert TorchClassifier(after, cpu).node_limit is None  # graphs of more nodes are no problem
-
-
-def test_only_ihgnn_is_given_as_such() -> None:
-    with pytest.raises(TypeError, match="a model of gin"):
-        made_of("gin").ihgnn(torch.device("cpu"))
 
 
 @pytest.mark.parametrize(

@@ -7,12 +7,13 @@ import torch
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.models.ihgnn import IHGNN
 from ihgnn_cli.models.registry import IHGNN as IHGNN_NAME
 from ihgnn_cli.models.registry import model_names
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
+from ihgnn_cli.models.stacked.model import StackedIHGNN
 from ihgnn_cli.training.checkpoint import build
 from ihgnn_cli.training.config import configure
+from ihgnn_cli.training.loss import CrossEntropy
 from ihgnn_cli.training.seeds import generator
 from ihgnn_cli.training.stack import Epoch, Member, Stack
 
@@ -20,9 +21,11 @@ MUTAG = load_dataset("MUTAG")
 INPUTS = Inputs(len(MUTAG.label_values), 0, 2, MUTAG.max_nodes)
 
 
-def model(variant: Variant, members: int) -> IHGNN:
+def model(variant: Variant, members: int) -> StackedIHGNN:
     settings = IHGNNSettings(layers=2, width=4, hidden=8, variant=variant)
-    return IHGNN(settings, INPUTS, [generator(seed, "parameters") for seed in range(members)])
+    return StackedIHGNN(
+        settings, INPUTS, [generator(seed, "parameters") for seed in range(members)]
+    )
 
 
 @pytest.mark.parametrize("rounds", [2, None])
@@ -34,7 +37,9 @@ def test_no_tensor_of_a_step_is_left_on_the_cpu(variant: Variant, rounds: int | 
     batch = store.batch([np.arange(5), np.arange(3)])
     moved = model(variant, members=2).to(meta)
     assert moved(batch).device == meta
-    assert moved.train_step(batch, torch.ones(2, 5, 8, device=meta)).shape == (2, 5, 2)
+    assert moved.train_step(
+        batch, torch.ones(2, 5, 8, device=meta), [], CrossEntropy().gradient(batch)
+    ).shape == (2, 5, 2)
     assert all(each.grad.device == meta for each in moved.parameters())
 
 
@@ -55,7 +60,9 @@ def test_no_tensor_of_another_models_step_is_left_on_the_cpu(name: str) -> None:
         batch.memo[key] = tuple(each.to(meta) for each in made)
     moved = build(config, INPUTS, [0, 1]).to(meta)
     assert moved(batch).device == meta
-    assert moved.train_step(batch, torch.empty(0), [0, 1]).shape == (2, 5, 2)
+    assert moved.train_step(
+        batch, torch.empty(0), [0, 1], CrossEntropy().gradient(batch)
+    ).shape == (2, 5, 2)
 
 
 def trained(device: str) -> Epoch:

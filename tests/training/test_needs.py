@@ -21,6 +21,7 @@ from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 from ihgnn_cli.training import checkpoint
 from ihgnn_cli.training.config import RunConfig, configure
 from ihgnn_cli.training.loading import store_for
+from ihgnn_cli.training.loss import CrossEntropy
 from ihgnn_cli.training.needs import NoRoomError, model_bytes, parameter_count, require_room
 from ihgnn_cli.words import file_size
 
@@ -218,7 +219,7 @@ def test_an_estimate_is_about_what_a_step_of_a_baseline_keeps() -> None:
     model.train()
     batch = store_for(config, data, data.max_nodes, CPU).batch([np.arange(40)])
     with torch.autograd.graph.saved_tensors_hooks(keep, lambda tensor: tensor):
-        model.train_step(batch, torch.empty(0), [0])
+        model.train_step(batch, torch.empty(0), [0], CrossEntropy().gradient(batch))
     copies = 4 * 6 * parameter_count(config, inputs)
     estimated = model_bytes(data, config) - copies
     assert sum(saved.values()) / 3 < estimated < 3 * sum(saved.values())

@@ -48,6 +48,7 @@ class GraphStore:
         self.max_nodes = max_nodes
         self.device = device
         self.graph_class = dataset.graph_class.astype(np.int64)
+        self.classes = len(dataset.class_values)
         self.labels = 0 if features == Features.ATTRIBUTES else len(dataset.label_values)
         label = dataset.node_label[self.rows.first_node].astype(np.int64)
         known = (label >= 0) & (label < self.labels)

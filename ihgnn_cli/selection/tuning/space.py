@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.selection.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
 from ihgnn_cli.settings import described
-from ihgnn_cli.training.config import RunConfig, setting_kinds
+from ihgnn_cli.training.config import LOSS_AND_DECAY, RunConfig, setting_kinds
 
 if TYPE_CHECKING:
     from optuna.distributions import BaseDistribution
@@ -78,7 +77,7 @@ def kinds_of(config: RunConfig) -> dict[str, type]:
         "lr": float,
         "batch_size": int,
         **setting_kinds(config),
-        "weight_decay": float,
+        **LOSS_AND_DECAY,
     }
 
 
@@ -161,8 +160,6 @@ class SearchSpace:
 
 def default_space(config: RunConfig, *, grid: bool) -> dict[str, Part]:
     """The ranges of the model's own paper; where it tries one learning rate, those of IHGNN's."""
-    if config.model_name == IHGNN:
-        return paper_space(grid=grid)
     found: dict[str, Part] = {"lr": paper_space(grid=grid)["lr"]}
     for name, values in config.spec.grid.items():
         if name != "lr":

@@ -21,6 +21,7 @@ from ihgnn_cli.selection.tuning.space import (
     make_space,
 )
 from ihgnn_cli.training.config import RunConfig, configure
+from ihgnn_cli.training.kinds import ClassWeights
 
 CONFIG = RunConfig()
 PAPER: dict[str, Part] = {
@@ -431,7 +432,7 @@ def test_learning_rates_of_a_model_s_own_paper_are_the_ends_of_a_range() -> None
     assert config.model.dropout == 0.5
 
 
-def test_what_can_be_searched_are_the_model_s_settings_and_those_of_adam() -> None:
+def test_what_can_be_searched_are_the_model_s_settings_those_of_adam_and_of_the_loss() -> None:
     assert kinds_of(GIN) == {
         "lr": float,
         "batch_size": int,
@@ -441,6 +442,8 @@ def test_what_can_be_searched_are_the_model_s_settings_and_those_of_adam() -> No
         "dropout": float,
         "learn_eps": bool,
         "weight_decay": float,
+        "label_smoothing": float,
+        "class_weights": ClassWeights,
     }
     assert "variant" in kinds_of(CONFIG)
 

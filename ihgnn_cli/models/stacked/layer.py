@@ -12,13 +12,14 @@ import torch
 from torch import Tensor, nn
 
 from ihgnn_cli.data.batching import Batch
-from ihgnn_cli.models.kernels import (
+from ihgnn_cli.models.settings import Inputs, Variant
+from ihgnn_cli.models.stacked.kernels import (
     label_lookup,
     label_lookup_back,
     neighbor_sum,
     neighbor_sum_back,
 )
-from ihgnn_cli.models.mlp import (
+from ihgnn_cli.models.stacked.mlp import (
     Generators,
     NormedTail,
     Tape,
@@ -26,7 +27,6 @@ from ihgnn_cli.models.mlp import (
     linear_weight,
     transposed,
 )
-from ihgnn_cli.models.settings import Inputs, Variant
 
 
 class InputLayer(nn.Module):

@@ -8,8 +8,8 @@ import math
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.models.mlp import Generators, Tape, gradient_of, uniform
 from ihgnn_cli.models.settings import ThetaInit
+from ihgnn_cli.models.stacked.mlp import Generators, Tape, gradient_of, uniform
 
 Share = tuple[Tensor, Tensor]
 """Two factors of the gradient to a layer; the first is of its shape."""

@@ -9,7 +9,8 @@ import torch
 from torch import Tensor, nn
 
 from ihgnn_cli.data.batching import Batch
-from ihgnn_cli.models.kernels import (
+from ihgnn_cli.models.settings import IHGNNSettings, SortKey, SortOrder
+from ihgnn_cli.models.stacked.kernels import (
     by_block,
     graph_sum,
     graph_sum_back,
@@ -17,8 +18,7 @@ from ihgnn_cli.models.kernels import (
     placed_back,
     sorted_slots,
 )
-from ihgnn_cli.models.mlp import Generators, Tape, gradient_of, linear_weight, transposed
-from ihgnn_cli.models.settings import IHGNNSettings, SortKey, SortOrder
+from ihgnn_cli.models.stacked.mlp import Generators, Tape, gradient_of, linear_weight, transposed
 
 
 class SortConcat(nn.Module):

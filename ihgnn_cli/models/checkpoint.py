@@ -1,0 +1,212 @@
+"""The checkpoint file: plain tensors and plain values, so that loading one runs no code.
+
+Format version 1 is one dictionary, written with `torch.save`:
+
+    mark, version   what the file is
+    config          the sections of the training's configuration file; `model` names the model
+    card            what the model reads and predicts: see `models.card`
+    weights         by name, each with the member axis first
+    members         the number of models
+    epoch           how good the (first) model was; None before the first epoch
+    progress        what training needs to continue; empty in a finished model
+
+This module reads what is needed to use a model. What belongs to training alone (the other sections
+of the configuration, `epoch`, `progress`) is read by `training.checkpoint`.
+"""
+
+import io
+import warnings
+import zipfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+from torch import Tensor
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.files import written_whole
+from ihgnn_cli.models.card import ModelCard, card_from_plain
+from ihgnn_cli.models.factory import StackedModel, build_stack, shapes
+from ihgnn_cli.models.registry import IHGNN, UnknownModelError, model_of_file
+from ihgnn_cli.models.settings import ModelSettings
+from ihgnn_cli.models.spec import ModelSpec
+
+MARK = "ihgnn checkpoint"
+VERSION = 1
+# Limits for files from elsewhere: far beyond any use, and small enough to check quickly.
+_MOST_MEMBERS, _MOST_LAYERS = 10_000, 1_000
+
+
+@dataclass(frozen=True, eq=False)
+class SavedModel:
+    """A trained stack of models."""
+
+    spec: ModelSpec
+    settings: ModelSettings
+    card: ModelCard
+    weights: dict[str, Tensor]
+    """By name, each with the member axis first."""
+    members: int
+
+    def model(self, device: torch.device) -> StackedModel:
+        """The stack in evaluation mode."""
+        generators = [torch.Generator() for _ in range(self.members)]
+        built = build_stack(self.spec, self.settings, self.card.inputs, generators)
+        built.load_state_dict(self.weights)
+        built.eval()
+        return built.to(device)
+
+    def check(self) -> None:
+        """Make sure that the weights are those of a model with these settings.
+
+        Raises:
+            TypeError, ValueError, AttributeError, RuntimeError: they are not.
+        """
+        for weight in self.weights.values():
+            # A view can pretend any size.
+            if weight.untyped_storage().nbytes() < weight.numel() * weight.element_size():
+                raise ValueError("a weight is larger than its memory")
+        # The model is only built if there are weights to fill it.
+        if not self._shapes_fit():
+            raise ValueError(
+                "weights, configuration and card do not belong together, or an earlier version of "
+                f"ihgnn built {self.spec.name} differently"
+            )
+        self.model(torch.device("cpu"))
+
+    def _shapes_fit(self) -> bool:
+        if not 1 <= self.members <= _MOST_MEMBERS or self.settings.layers > _MOST_LAYERS:
+            return False
+        try:
+            expected, _ = shapes(self.spec, self.settings, self.card.inputs)
+        except RuntimeError:  # sizes that overflow
+            return False
+        found = {name: tuple(each.shape) for name, each in self.weights.items()}
+        return found == {name: (self.members, *shape) for name, shape in expected.items()}
+
+
+def load_model(path: Path) -> SavedModel:
+    """The models of a checkpoint.
+
+    Raises:
+        InputError: there is no such file, or it is not a checkpoint, damaged, hostile, of a later
+            format, or of a model that is not installed.
+    """
+    content = read_content(path)
+    with damage_reported(path):
+        section = dict(content["config"]["model"])
+        spec = model_of_file(section.pop("name", IHGNN), str(path))
+        return saved_model(content, spec, spec.settings(**section))
+
+
+def saved_model(content: Mapping[str, Any], spec: ModelSpec, settings: ModelSettings) -> SavedModel:
+    """The models in a checkpoint's content, checked.
+
+    Raises:
+        KeyError, TypeError, ValueError, AttributeError, RuntimeError, InputError: the content is
+            damaged.
+    """
+    card = card_from_plain(content["card"])
+    found = SavedModel(spec, settings, card, content["weights"], content["members"])
+    found.check()
+    return found
+
+
+def write_content(content: dict[str, Any], path: Path) -> None:
+    """Write a checkpoint whole or not at all.
+
+    Raises:
+        IhgnnError: the place cannot be written, or the disk is full.
+    """
+    # In memory first: torch's message about a full disk does not say what is wrong.
+    written = io.BytesIO()
+    torch.save(_on_cpu({"mark": MARK, "version": VERSION, **content}), written)
+    with written_whole(path) as temporary:
+        temporary.write_bytes(written.getbuffer())
+
+
+def _on_cpu(value: Any) -> Any:
+    """The value with all tensors on the CPU, so that the file loads on any machine."""
+    if isinstance(value, Tensor):
+        return value.cpu()
+    if isinstance(value, dict):
+        return {key: _on_cpu(each) for key, each in value.items()}
+    return [_on_cpu(each) for each in value] if isinstance(value, list) else value
+
+
+def read_content(path: Path) -> dict[str, Any]:
+    """The content of a checkpoint; no code in the file is run.
+
+    Raises:
+        InputError: there is no such file, or it is not a checkpoint, damaged, or of a later format.
+    """
+    content = _loaded(path)
+    if not isinstance(content, dict) or content.get("mark") != MARK:
+        raise InputError(f"{path} is no checkpoint of ihgnn. Give a ckpt.pt that 'train' wrote.")
+    version = content.get("version")
+    if not isinstance(version, int) or version > VERSION:
+        raise InputError(
+            f"{path} is a checkpoint of format {version!r}, and this ihgnn reads up to "
+            f"{VERSION}. Install a newer ihgnn."
+        )
+    return content
+
+
+@contextmanager
+def damage_reported(path: Path) -> Iterator[None]:
+    """Turn what damaged content causes in the block into an `InputError` that says so."""
+    try:
+        yield
+    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
+        raise _damaged(path, f"{type(error).__name__}: {error}") from error
+    except UnknownModelError:  # nothing is damaged
+        raise
+    except InputError as error:
+        raise _damaged(path, str(error)) from error
+
+
+def _loaded(path: Path) -> Any:
+    try:
+        if path.is_dir():
+            raise InputError(f"{path} is a folder. Give a ckpt.pt that 'train' wrote.")
+        if path.exists() and not path.is_file():  # a device may never end
+            raise InputError(f"{path} is no file. Give a ckpt.pt that 'train' wrote.")
+        with path.open("rb") as stream:
+            whole = zipfile.is_zipfile(stream) and _sums_are_right(stream)
+    except FileNotFoundError as error:
+        raise InputError(f"{path} does not exist. Give a ckpt.pt that 'train' wrote.") from error
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+    if not whole:
+        raise _not_loading(path)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # about files that are refused anyway
+            return torch.load(path, map_location="cpu", weights_only=True)
+    except Exception as error:  # whatever a file of any content can cause
+        raise _not_loading(path) from error
+
+
+def _sums_are_right(stream: BinaryIO) -> bool:
+    """Whether every part of the zip file has its checksum, which torch does not check."""
+    try:
+        archive = zipfile.ZipFile(stream)
+        # torch compresses nothing; others could pack gigabytes into a small file.
+        plain = all(each.compress_type == zipfile.ZIP_STORED for each in archive.infolist())
+        return plain and archive.testzip() is None
+    except Exception:  # noqa: BLE001  a damaged zip can raise anything
+        return False
+
+
+def _not_loading(path: Path) -> InputError:
+    return InputError(
+        f"{path} is no checkpoint of ihgnn, or it is damaged: it does not load as plain tensors, "
+        "and nothing in it was run. Give a ckpt.pt that 'train' wrote."
+    )
+
+
+def _damaged(path: Path, reason: str) -> InputError:
+    return InputError(f"{path} is damaged ({reason}). Train again, or give another checkpoint.")

@@ -1,0 +1,1 @@
+"""IHGNN, fast: the model of `models/ihgnn.py` with a leading member axis and written gradients."""

@@ -1,0 +1,125 @@
+"""IHGNN: input layer, K layers, aggregation, readout, classifier.
+
+"Incorporating Heterophily into Graph Neural Networks for Graph Classification",
+https://arxiv.org/abs/2203.07678.
+"""
+
+from collections.abc import Sequence
+
+import torch
+from torch import Tensor, nn
+
+from ihgnn_cli.data.batching import Batch
+from ihgnn_cli.models.autograd import LossGradient
+from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant, WeightInit
+from ihgnn_cli.models.stacked.aggregation import AdaptiveSum, LayerConcat
+from ihgnn_cli.models.stacked.layer import IHGNNLayer, InputLayer
+from ihgnn_cli.models.stacked.mlp import (
+    Tape,
+    gradient_of,
+    linear_bias,
+    linear_weight,
+    remember,
+    start_glorot,
+    transposed,
+)
+from ihgnn_cli.models.stacked.readout import SortConcat, SumNodes
+
+
+class StackedIHGNN(nn.Module):
+    """A stack of S models of the same shape; every parameter has a leading member axis.
+
+    Gradients are written out piece by piece and not recorded: `backward` sets them.
+
+    Args:
+        settings: the shape, shared by the members.
+        inputs: what the data looks like.
+        generators: one a member, for its initial parameters.
+    """
+
+    def __init__(
+        self, settings: IHGNNSettings, inputs: Inputs, generators: Sequence[torch.Generator]
+    ) -> None:
+        super().__init__()
+        width, variant = settings.width, settings.variant
+        self.input = InputLayer(generators, inputs, width)
+        self._width = width
+        self._blocks = [IHGNNLayer(generators, width, variant) for _ in range(settings.layers)]
+        self.layers = nn.ModuleList(self._blocks)
+        self.aggregation: AdaptiveSum | LayerConcat
+        if variant == Variant.NO_ADAPTIVE:
+            self.aggregation = LayerConcat()
+            width *= settings.layers + 1
+        else:
+            self.aggregation = AdaptiveSum(generators, settings.layers, settings.theta_init)
+        self.readout: SortConcat | SumNodes
+        if variant == Variant.NO_CONCAT:
+            self.readout = SumNodes(generators, width, settings)
+        else:
+            self.readout = SortConcat(generators, width, inputs.max_nodes, settings)
+        # The rest of the classifier: its first matrix is the readout's, its hidden layer this.
+        fan_in = self.readout.weight.shape[1]
+        self.hidden_bias = linear_bias(generators, fan_in, settings.hidden)
+        self.weight = linear_weight(generators, settings.hidden, inputs.classes)
+        self.bias = linear_bias(generators, settings.hidden, inputs.classes)
+        if settings.weight_init == WeightInit.GLOROT:
+            start_glorot(self, generators)
+
+    def embed(self, batch: Batch, tape: Tape | None = None) -> tuple[Tensor, Tensor]:
+        """[S, R, ·] the aggregated node embeddings H, and those of the last layer."""
+        found = self.weight.new_empty(len(self._blocks) + 1, *batch.size.shape, self._width)
+        h, *others = found.unbind()
+        self.input(batch, tape, h)
+        for layer, out in zip(self._blocks, others, strict=True):
+            h = layer(h, batch, tape, out)
+        return self.aggregation(found, tape), h
+
+    @property
+    def dropped_units(self) -> int:
+        """The hidden units of the classifier."""
+        return self.weight.shape[1]
+
+    @torch.no_grad()
+    def forward(self, batch: Batch) -> Tensor:
+        """[S, B, classes] logits, with the running statistics and without dropout."""
+        hidden = self.readout(*self.embed(batch), self.hidden_bias, batch, None).relu_()
+        return torch.baddbmm(self.bias, hidden, self.weight)
+
+    def train_step(
+        self, batch: Batch, factor: Tensor, seeds: Sequence[int], gradient: LossGradient
+    ) -> Tensor:
+        """[S, B, classes] the logits of a batch in training; leaves the gradients.
+
+        `factor` [S, B, hidden] is what dropout multiplies the hidden units by; nothing else is
+        random. `gradient` gives that of the loss to the logits.
+        """
+        del seeds
+        tape: Tape = []
+        logits = self.forward_train(batch, factor, tape)
+        self.backward(gradient(logits), batch, factor, tape)
+        return logits
+
+    @torch.no_grad()
+    def forward_train(self, batch: Batch, factor: Tensor, tape: Tape) -> Tensor:
+        """[S, B, classes] the logits of a batch in training; moves the running statistics."""
+        h, last_layer = self.embed(batch, tape)
+        remember([self.input.tail, *(layer.tail for layer in self._blocks)], batch)
+        active = self.readout(h, last_layer, self.hidden_bias, batch, tape).relu_()
+        hidden = active * factor
+        tape.append((active, hidden))
+        return torch.baddbmm(self.bias, hidden, self.weight)
+
+    @torch.no_grad()
+    def backward(self, to_logits: Tensor, batch: Batch, factor: Tensor, tape: Tape) -> None:
+        """Set the gradients of all parameters from that to the logits."""
+        active, hidden = tape.pop()
+        torch.bmm(transposed(hidden), to_logits, out=gradient_of(self.weight))
+        torch.sum(to_logits, 1, keepdim=True, out=gradient_of(self.bias))
+        to_hidden = torch.bmm(to_logits, transposed(self.weight)).mul_(factor)
+        to_read = torch.ops.aten.threshold_backward(to_hidden, active, 0)
+        torch.sum(to_read, 1, keepdim=True, out=gradient_of(self.hidden_bias))
+        to_layers = self.aggregation.backward(self.readout.backward(to_read, batch, tape), tape)
+        to_h = torch.mul(*to_layers.pop())
+        for layer in reversed(self._blocks):
+            to_h = layer.backward(to_h, batch, tape).addcmul_(*to_layers.pop())
+        self.input.backward(to_h, batch, tape)
