@@ -1,14 +1,11 @@
 """Options that several commands share, so that the same word means the same everywhere."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated, Literal
 
 import typer
 
 from ihgnn_cli.training.kinds import Recipe
-
-if TYPE_CHECKING:
-    from ihgnn_cli.training.config import RunConfig
 
 
 def complete_dataset(incomplete: str) -> list[str]:
@@ -150,15 +147,6 @@ Workers = Annotated[
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Show the result, not the progress.")]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON for machines.")]
-
-
-def run_name(dataset: str, config: "RunConfig") -> str:
-    """What a folder is called that nobody has named: the data set, and the model if not IHGNN."""
-    from ihgnn_cli.models.registry import IHGNN
-    from ihgnn_cli.paths import file_name
-
-    name = file_name(dataset)
-    return name if config.model_name == IHGNN else f"{name}-{file_name(config.model_name)}"
 
 
 def named_folder(text: str) -> Path:

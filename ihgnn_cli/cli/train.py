@@ -4,7 +4,6 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -25,16 +24,14 @@ from ihgnn_cli.cli.options import (
     Patience,
     Quiet,
     RecipeName,
-    run_name,
 )
 from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, Variant, WeightInit
 
 if TYPE_CHECKING:
+    from ihgnn_cli.api.train import Begun
     from ihgnn_cli.training.config import RunConfig
-    from ihgnn_cli.training.run import Prepared, Watch
+    from ihgnn_cli.training.run import Watch
     from ihgnn_cli.training.stack import Epoch
-
-_RUNS = Path("runs")
 
 
 def train(
@@ -211,6 +208,7 @@ def train(
         "weight_decay": weight_decay,
         "seed": seed,
     }
+    from ihgnn_cli.api import train as trainings
     from ihgnn_cli.cli import console
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training import run
@@ -221,54 +219,37 @@ def train(
         from ihgnn_cli.report.tensorboard import tensorboard_logger
 
         log = tensorboard_logger()
-    prepare = partial(
-        run.prepare, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
-    )
+    reading: dict[str, Any] = {
+        "data_root": data_root,
+        "offline": offline,
+        "progress": console.ProgressDisplay(),
+    }
     if resume is not None:
         fixed = {"model": model, "set": settings, "recipe": recipe, "config": config, "out": out}
         _refuse_with_resume({**given, **fixed})
-        folder = resume
-        before = folders.config_of(folder)
-        chosen = folders.config_of(folder, epochs=epochs, patience=patience)
-        done = folders.finished(folder)
+        before = folders.config_of(resume)
+        chosen = folders.config_of(resume, epochs=epochs, patience=patience)
+        done = folders.finished(resume)
         if done is not None and chosen == before:
-            console.note(f"{folder} is finished. Give more --epochs or --patience to go on.")
-            if not (folder / folders.CURVES).is_file():
-                _draw(folder, done)
-            _show(done, folder, as_json)
+            console.note(f"{resume} is finished. Give more --epochs or --patience to go on.")
+            if not (resume / folders.CURVES).is_file():
+                trainings.draw(resume, done)
+            _show(done, resume, as_json)
             return
         chosen = chosen.with_values(_set({"device": device}))
-        prepared = prepare(chosen, folder=folder)
+        prepared = run.prepare(chosen, folder=resume, **reading)
+        begun = trainings.Begun(prepared, resume, chosen, new=False)
     else:
         given |= {"epochs": epochs, "patience": patience, "device": device}
-        if out is not None:
-            _refuse_place(out)
         chosen = configure(recipe, config, given, model=model)
         chosen = chosen.with_values(dict(parse_setting(chosen, text) for text in settings or ()))
-        prepared = prepare(chosen)
-        if out is not None:
-            prepared, folder = run.start(prepared, out), out
-        else:
-            name = run_name(prepared.dataset.name, prepared.config)
-            prepared, folder = run.start_numbered(prepared, _RUNS, name)
-    _fit(prepared, folder, new=resume is None, log=log, quiet=quiet)
-    done = folders.finished(folder)
-    if done is not None:
-        _draw(folder, done)
-        _show(done, folder, as_json)
+        begun = trainings.begin(chosen, out, **reading)
+    done = _complete(begun, log=log, quiet=quiet)
+    _show(done, begun.folder, as_json)
 
 
 def _set(options: dict[str, object]) -> dict[str, object]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _refuse_place(out: Path) -> None:
-    from ihgnn_cli.errors import InputError
-    from ihgnn_cli.training import folder as folders
-
-    if out == Path():
-        raise InputError("--out needs the name of a folder.")
-    folders.refuse_used(out)
 
 
 def _refuse_with_resume(options: dict[str, object]) -> None:
@@ -281,20 +262,14 @@ def _refuse_with_resume(options: dict[str, object]) -> None:
         )
 
 
-def _fit(
-    prepared: "Prepared",
-    folder: Path,
-    *,
-    new: bool,
-    log: "Callable[[Path], Watch] | None",
-    quiet: bool,
-) -> None:
+def _complete(
+    begun: "Begun", *, log: "Callable[[Path], Watch] | None", quiet: bool
+) -> dict[str, Any]:
+    from ihgnn_cli.api.train import complete
     from ihgnn_cli.cli import console
-    from ihgnn_cli.errors import IhgnnError
-    from ihgnn_cli.training import folder as folders
-    from ihgnn_cli.training import run
     from ihgnn_cli.words import counted
 
+    prepared, folder = begun.prepared, begun.folder
     split = prepared.split
     settings = prepared.config
     if not quiet:
@@ -314,13 +289,10 @@ def _fit(
                 if logged is not None:
                     logged(epoch, best)
 
-            run.fit(prepared, folder, watch, command=shlex.join(["ihgnn", *sys.argv[1:]]))
+            command = shlex.join(["ihgnn", *sys.argv[1:]])
+            return complete(begun, watch, command=command).result
     except (KeyboardInterrupt, SystemExit):
         console.note(f"Continue with: ihgnn train --resume {console.quoted(folder)}")
-        raise
-    except IhgnnError:
-        if new:
-            folders.discard_unbegun(folder)
         raise
 
 
@@ -331,38 +303,22 @@ def _of_model(config: "RunConfig") -> str:
     return "" if config.model_name == IHGNN else f"{config.spec.title} on "
 
 
-def _draw(folder: Path, result: dict[str, Any]) -> None:
-    from ihgnn_cli.report.training import draw_curves
-    from ihgnn_cli.training import folder as folders
-
-    title = f"{result['dataset']}, seed {result['seeds'][0]}"
-    history = folders.read_metrics(folder)
-    draw_curves(history, title, result["best_epoch"], folder / folders.CURVES)
-
-
 @contextmanager
 def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch], None]]":
     """A live bar in a terminal, else a line an epoch, on standard error."""
+    from ihgnn_cli.api.train import told
     from ihgnn_cli.cli import console
 
     if quiet:
         yield lambda _epoch, _best: None
     elif console.err.is_terminal and not console.err.is_dumb_terminal:
         with console.work_bar("epochs") as update:
-            yield lambda epoch, best: update(epoch.epoch, epochs, _told(epoch, best))
+            yield lambda epoch, best: update(epoch.epoch, epochs, told(epoch, best))
     else:
         digits = len(str(epochs))
         yield lambda epoch, best: console.note(
-            f"epoch {epoch.epoch:{digits}}/{epochs}  {_told(epoch, best)}"
+            f"epoch {epoch.epoch:{digits}}/{epochs}  {told(epoch, best)}"
         )
-
-
-def _told(epoch: "Epoch", best: "Epoch") -> str:
-    return (
-        f"train loss {epoch.train_loss:.4f} acc {epoch.train_accuracy:.3f}  "
-        f"val loss {epoch.validation_loss:.4f} acc {epoch.validation_accuracy:.3f}  "
-        f"best {best.epoch} ({best.validation_accuracy:.3f})"
-    )
 
 
 def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:

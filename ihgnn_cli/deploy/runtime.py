@@ -3,7 +3,7 @@
 With an exported model NumPy and onnxruntime are all that is needed.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -35,21 +35,20 @@ class Predictor:
         """The provider of onnxruntime or the device of torch, as it really is."""
         return self.classifier.runs_on
 
-    def predict(self, graphs: Iterable[Mapping[str, Any]]) -> list[Prediction]:
+    def predict(self, graphs: Iterable[Any]) -> list[Prediction]:
         """The answers for graphs in the form of JSON lines (docs/data.md), in their order.
 
             {"node_labels": ["C", "C", "O"], "edges": [[0, 1], [1, 2]]}
 
-        Tuples and arrays do as well as lists, and a class is not needed.
+        Tuples and arrays do as well as lists, and a class is not needed. Graphs of networkx (with
+        the node attribute `label`) and torch-geometric's `Data` are accepted as well.
 
         Raises:
             DataError: a graph is not in this form or does not fit the model; says which and why.
         """
         return list(self.stream(graphs))
 
-    def stream(
-        self, graphs: Iterable[Mapping[str, Any]], batch_size: int = BATCH_SIZE
-    ) -> Iterator[Prediction]:
+    def stream(self, graphs: Iterable[Any], batch_size: int = BATCH_SIZE) -> Iterator[Prediction]:
         """The same one after the other, with no more than a batch of graphs in memory.
 
         Raises:

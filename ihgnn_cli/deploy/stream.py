@@ -1,6 +1,6 @@
 """Graphs as they come, collected into batches for a model; the bad ones told and left out."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +10,7 @@ from ihgnn_cli.data.text import NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.errors import DataError, Problem
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.encoding import check_fits, encoded
+from ihgnn_cli.models.objects import entry_for
 from ihgnn_cli.training.prediction import GraphBatch, Origin, Report
 
 BATCH_SIZE = 256
@@ -19,8 +20,8 @@ BATCH_SIZE = 256
 _ENOUGH = 1 << 18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-Arrival = tuple[Origin, bytes | Mapping[str, Any]]
-"""A graph, a line of JSON or what stands for it, that nobody has looked at."""
+Arrival = tuple[Origin, Any]
+"""A graph that nobody has looked at: a line of JSON (bytes), or an object for `entry_for`."""
 
 
 def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | None]:
@@ -38,7 +39,7 @@ def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | Non
             number += 1
 
 
-def of_objects(graphs: Iterable[Mapping[str, Any]]) -> Iterator[Arrival]:
+def of_objects(graphs: Iterable[Any]) -> Iterator[Arrival]:
     """Graphs of a Python program."""
     for number, graph in enumerate(graphs):
         yield Origin(number, f"graph {number}"), graph
@@ -83,7 +84,7 @@ class _Pending:
         self.origins: list[Origin] = []
         self.taken = 0
 
-    def add(self, origin: Origin, content: bytes | Mapping[str, Any]) -> Problem | None:
+    def add(self, origin: Origin, content: Any) -> Problem | None:
         """Take one more; the answer is what is wrong with it."""
         try:
             graph = _checked(content, self.card)
@@ -106,17 +107,15 @@ class _Pending:
             yield made
 
 
-def _checked(content: bytes | Mapping[str, Any], card: ModelCard) -> JsonGraph:
+def _checked(content: Any, card: ModelCard) -> JsonGraph:
     if isinstance(content, bytes):
         if b"\0" in content:
             raise GraphError(NOT_TEXT, SAVE_AS_TEXT)
         if len(content) > MAX_LINE:
             raise GraphError(f"a line of more than {MAX_LINE >> 20} MiB.", "Split the graph.")
         graph = parse_graph(content)
-    elif isinstance(content, Mapping):
-        graph = check_graph({key: _plain(value) for key, value in content.items()})
     else:
-        raise GraphError("no mapping.", "Give a dict with node_labels and edges.")
+        graph = check_graph(entry_for(content, card))
     check_fits(card, graph)
     return graph
 
@@ -124,10 +123,3 @@ def _checked(content: bytes | Mapping[str, Any], card: ModelCard) -> JsonGraph:
 def _numbers(rows: list[list[float]] | None) -> int:
     """Rows are equally long."""
     return len(rows) * len(rows[0]) if rows else 0
-
-
-def _plain(value: Any) -> Any:
-    """Arrays and numbers of NumPy (or torch) as Python's own."""
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value.tolist() if hasattr(value, "tolist") else value

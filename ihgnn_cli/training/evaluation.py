@@ -59,7 +59,7 @@ class Evaluation:
 
 
 def evaluate(
-    classifier: "Classifier", dataset: GraphDataset, part: Part | None = None
+    classifier: "Classifier", dataset: GraphDataset, part: Part | str | None = None
 ) -> Evaluation:
     """Evaluate on a part of the model's own data (by default its test graphs), or on other data.
 
@@ -68,8 +68,8 @@ def evaluate(
     """
     card = classifier.card
     own = dataset.fingerprint == card.fingerprint
-    part = checked("part", part or (Part.TEST if own else Part.ALL), Part)
-    graphs = _graphs(card, dataset, part, own)
+    chosen: Part = checked("part", part or (Part.TEST if own else Part.ALL), Part)
+    graphs = _graphs(card, dataset, chosen, own)
     words = in_words_of(card, dataset)
     _refuse_unknown_classes(card, words, dataset, graphs)
     probabilities = classifier.probabilities(words.dataset, graphs)
@@ -81,7 +81,7 @@ def evaluate(
     limit, sizes = classifier.node_limit, np.diff(dataset.node_ptr)[graphs]
     return Evaluation(
         dataset=words.dataset,
-        part=part,
+        part=chosen,
         graphs=graphs,
         probabilities=probabilities,
         beta=beta,
