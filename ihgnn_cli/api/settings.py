@@ -19,6 +19,14 @@ Graphs = str | Path | GraphDataset | Iterable[Any]
 """A name or path of a data set, one that was loaded, or a list of graphs."""
 # The data set is an argument of its own, and this one is for the record.
 _NO_SETTINGS = ("dataset", "split_from")
+# What other libraries call them.
+_ELSEWHERE = {
+    "learning_rate": "lr",
+    "num_layers": "layers",
+    "hidden_channels": "width",
+    "max_epochs": "epochs",
+    "random_state": "seed",
+}
 
 
 def load_dataset(
@@ -91,7 +99,8 @@ def configured(
     known = [name for name in base.names() if name not in _NO_SETTINGS]
     for name in settings:
         if name not in known:
-            raise InputError(f"There is no setting {name}. {hint(name, known)}")
+            meant = _ELSEWHERE.get(name, name)
+            raise InputError(f"There is no setting {name}. {hint(meant, known)}")
     return base.with_values({key: value for key, value in settings.items() if value is not None})
 
 

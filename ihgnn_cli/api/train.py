@@ -29,7 +29,7 @@ class Run:
     """A finished training."""
 
     folder: Path
-    config: RunConfig
+    config: RunConfig = field(repr=False)
     """Every setting, also those that were not given."""
     best: Epoch
     """The epoch that was chosen on validation."""
