@@ -140,7 +140,7 @@ def test_classes_are_of_any_type_that_can_be_sorted(
 
 def test_graphs_of_networkx_are_understood_as_those_of_pyg(molecules: Molecules) -> None:
     graphs, y = molecules[0][:40], molecules[1][:40]
-    drawn: list["nx.Graph[int]"] = []
+    drawn = []
     for data in graphs:
         graph = to_networkx(data, to_undirected=True)
         labels = data.x.argmax(dim=1).tolist()
