@@ -1,17 +1,69 @@
-"""Graph classification on graphs that mix homophily and heterophily (IHGNN)."""
+"""Graph classification on graphs that mix homophily and heterophily (IHGNN).
+
+The names in `__all__` are the Python API (docs/python.md). Each is imported when it is first used,
+so that importing the package is instant.
+"""
 
 import logging
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from ihgnn_cli.api.crossval import CrossValidation, crossval
+    from ihgnn_cli.api.evaluate import evaluate
+    from ihgnn_cli.api.export import export
+    from ihgnn_cli.api.settings import load_dataset
+    from ihgnn_cli.api.train import Run, train
+    from ihgnn_cli.api.tune import Tuning, tune
+    from ihgnn_cli.deploy.runtime import load
+    from ihgnn_cli.errors import IhgnnError
+    from ihgnn_cli.estimator import IHGNNClassifier
+    from ihgnn_cli.models.ihgnn import IHGNN
 
 __version__ = "0.1.0"
+__all__ = [
+    "IHGNN",
+    "CrossValidation",
+    "IHGNNClassifier",
+    "IhgnnError",
+    "Run",
+    "Tuning",
+    "crossval",
+    "evaluate",
+    "export",
+    "load",
+    "load_dataset",
+    "train",
+    "tune",
+]
+
+_MODULES = {
+    "CrossValidation": "api.crossval",
+    "IHGNN": "models.ihgnn",
+    "IHGNNClassifier": "estimator",
+    "IhgnnError": "errors",
+    "Run": "api.train",
+    "Tuning": "api.tune",
+    "crossval": "api.crossval",
+    "evaluate": "api.evaluate",
+    "export": "api.export",
+    "load": "deploy.runtime",
+    "load_dataset": "api.settings",
+    "train": "api.train",
+    "tune": "api.tune",
+}
 
 # Libraries do not log unless the application configures it.
 logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
-def __getattr__(name: str) -> object:
-    """Public names, imported when they are first used: torch takes seconds."""
-    if name == "IHGNN":
-        from ihgnn_cli.models.ihgnn import IHGNN  # noqa: PLC0415
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used."""
+    if name not in _MODULES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULES[name]}"), name)
 
-        return IHGNN
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+def __dir__() -> list[str]:
+    """The public names, whether they were imported or not."""
+    return sorted({*globals(), *__all__})

@@ -5,28 +5,18 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 from rich import box
 from rich.cells import cell_len
-from rich.console import Console, Group
-from rich.live import Live
+from rich.console import Console
 from rich.measure import Measurement
-from rich.progress import (
-    BarColumn,
-    DownloadColumn,
-    MofNCompleteColumn,
-    TextColumn,
-    TimeRemainingColumn,
-)
-from rich.progress import Progress as RichProgress
 from rich.table import Table
-from rich.text import Text
 
+from ihgnn_cli import display
 from ihgnn_cli.jsonable import jsonable
-from ihgnn_cli.progress import Advance
 
 # The width of tables when the output is not a terminal.
 _PLAIN_WIDTH = 100
@@ -136,53 +126,13 @@ def show_json(value: object) -> None:
     sys.stdout.write(json.dumps(jsonable(value), indent=2) + "\n")
 
 
-class ProgressDisplay:
+class ProgressDisplay(display.ProgressDisplay):
     """Progress bars on standard error, if that is a terminal."""
 
-    @contextmanager
-    def task(self, description: str, total: int | None) -> Iterator[Advance]:
-        """Show one bar of bytes."""
-        with RichProgress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            DownloadColumn(),
-            TimeRemainingColumn(),
-            console=err,
-            transient=True,
-            disable=not err.is_terminal,
-        ) as display:
-            bar = display.add_task(description, total=total)
-            yield lambda done: display.advance(bar, done)
+    def __init__(self) -> None:
+        super().__init__(err)
 
 
-@contextmanager
-def work_bar(units: str) -> Iterator[Callable[[int, int, str | Table], None]]:
-    """A progress bar with the remaining time, and a line or a table below it.
-
-    Time is measured from the first update. Yields a function that takes the units done, their
-    total, and the line or table.
-    """
-    bar = RichProgress(
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn(f"{units},"),
-        TimeRemainingColumn(),
-        TextColumn("left"),
-        console=err,
-        auto_refresh=False,
-        # Long enough that workers which report in turns make a steady estimate.
-        speed_estimate_period=60,
-    )
-    task = bar.add_task("", total=None, start=False)
-    with Live(bar, console=err, transient=True, refresh_per_second=8) as live:
-
-        def update(done: int, total: int, below: str | Table) -> None:
-            bar.update(task, completed=done, total=total)
-            if not bar.tasks[0].started:
-                bar.start_task(task)
-            if isinstance(below, str):
-                live.update(Group(bar, Text(below, overflow="ellipsis", no_wrap=True)))
-            else:
-                live.update(Group(bar, below))
-
-        yield update
+def work_bar(units: str) -> AbstractContextManager[Callable[[int, int, str | Table], None]]:
+    """A progress bar on standard error; see `display.work_bar`."""
+    return display.work_bar(err, units)

@@ -37,15 +37,12 @@ from ihgnn_cli.cli.options import (
     count_or_auto,
     figure,
     output_folder,
-    run_name,
 )
 
 if TYPE_CHECKING:
+    from ihgnn_cli.api.crossval import Begun
     from ihgnn_cli.selection.crossval import Finished
-    from ihgnn_cli.selection.executor import Executor
-    from ihgnn_cli.selection.work import Job
 
-_RUNS = Path("runs")
 _MOST_WORKERS = 1024  # on one machine; a larger number is a typing error
 _Number = TypeVar("_Number", int, float)
 
@@ -193,14 +190,12 @@ def crossval(
 
     An interrupted command continues where it stopped when it is run again.
     """
+    from ihgnn_cli.api.crossval import begin
     from ihgnn_cli.cli import console, crossval_display
     from ihgnn_cli.report.figures import check_figure_path
-    from ihgnn_cli.selection import crossval as jobs
-    from ihgnn_cli.selection.grid import listed_settings, own_grid
-    from ihgnn_cli.selection.plan import PAPER_RUNS, Protocol
-    from ihgnn_cli.selection.work import Job
+    from ihgnn_cli.selection.grid import listed_settings
+    from ihgnn_cli.selection.plan import PAPER_RUNS
     from ihgnn_cli.training.config import configure, recipe_grid
-    from ihgnn_cli.training.loading import load_data
 
     if plot is not None:
         check_figure_path(plot)
@@ -225,29 +220,31 @@ def crossval(
     }
     given_lists = recipe_grid(recipe)
     given_lists.update({name: values for name, values in lists.items() if values is not None})
-    protocol = Protocol(chosen, own_grid(chosen, given_lists), PAPER_RUNS if runs is None else runs)
-    executor = _executor(cluster, chosen.training.device, processes)
-    chosen, data = load_data(
-        chosen, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
+    begun = begin(
+        chosen,
+        given_lists,
+        runs=PAPER_RUNS if runs is None else runs,
+        folds=folds,
+        inner_folds=inner_folds,
+        split_file=split_file,
+        rules=rules,
+        out=out,
+        workers=processes,
+        stack=stacked,
+        cluster=cluster,
+        data_root=data_root,
+        offline=offline,
+        progress=console.ProgressDisplay(),
+        command=shlex.join(["ihgnn", *sys.argv[1:]]),
     )
-    made = jobs.make_folds(
-        data, chosen.training.seed, file=split_file, folds=folds, inner=inner_folds
-    )
-    job = Job(protocol.on(chosen), data, made, curves=rules)
-    folder = out or jobs.default_folder(_RUNS, job, run_name(data.name, chosen))
-    command = shlex.join(["ihgnn", *sys.argv[1:]])
-    size = jobs.begin(job, folder, executor, stack=stacked, command=command)
-    if stacked not in (None, size):
-        console.note(f"{folder} was started with stacks of {size} and keeps them.")
-    changed = jobs.other_versions(folder, executor)
-    if changed is not None:
+    folder = begun.folder
+    if stacked not in (None, begun.stack):
+        console.note(f"{folder} was started with stacks of {begun.stack} and keeps them.")
+    if begun.changed is not None:
         console.warn(
-            f"{folder} was started with {changed}: the remaining results may differ slightly."
+            f"{folder} was started with {begun.changed}: the remaining results may differ slightly."
         )
-    most = jobs.most_workers(job, folder)
-    if cluster is None and executor.workers > most:
-        executor = _executor(None, chosen.training.device, most)
-    done = _finish(job, folder, executor, size, quiet=quiet, command=command)
+    done = _finish(begun, quiet=quiet)
     if as_json:
         console.show_json({**done.result, "folder": folder})
     else:
@@ -273,16 +270,6 @@ def _processes(workers: str, cluster: str | None) -> int | None:
     return count
 
 
-def _executor(cluster: str | None, device: str, workers: int | None) -> "Executor":
-    if cluster is not None:
-        from ihgnn_cli.selection.cluster import cluster_executor
-
-        return cluster_executor(cluster, device, workers)
-    from ihgnn_cli.selection.workers import local_executor
-
-    return local_executor(device, workers)
-
-
 def _listed(
     name: str, text: str | None, kind: type[_Number], example: str
 ) -> tuple[_Number, ...] | None:
@@ -300,13 +287,11 @@ def _listed(
         ) from error
 
 
-def _finish(
-    job: "Job", folder: Path, executor: "Executor", stack: int, *, quiet: bool, command: str
-) -> "Finished":
+def _finish(begun: "Begun", *, quiet: bool) -> "Finished":
     from ihgnn_cli.cli import console, crossval_display
-    from ihgnn_cli.selection import crossval as jobs
     from ihgnn_cli.words import counted
 
+    job, executor = begun.job, begun.executor
     protocol, folds = job.protocol, job.folds
     title = "" if protocol.config.spec.stacked else f"{protocol.config.spec.title} on "
     if not quiet:
@@ -317,13 +302,13 @@ def _finish(
             f"{len(folds)} folds{inner_text}, then {counted(protocol.runs, 'run')} per fold, "
             f"{protocol.config.training.epochs} epochs each; "
             f"{counted(executor.workers, 'worker')} on {executor.device.type}, stacks of up to "
-            f"{stack}; in {folder}"
+            f"{begun.stack}; in {begun.folder}"
         )
         if job.partial is not None:
             console.note(job.partial)
     try:
         with crossval_display.progress(quiet) as show:
-            return jobs.finish(job, folder, executor, stack, show, command=command)
+            return begun.finish(show)
     except (KeyboardInterrupt, SystemExit):
         console.note("Finished units are kept: the same command continues with the rest.")
         raise

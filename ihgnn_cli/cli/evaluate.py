@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from ihgnn_cli.data.dataset import GraphDataset
-    from ihgnn_cli.data.sources import Source
     from ihgnn_cli.inference.evaluation import Evaluation
     from ihgnn_cli.inference.explanation import GraphExplanation
     from ihgnn_cli.inference.prediction import Classifier
@@ -99,6 +98,7 @@ def evaluate(
     ] = None,
 ) -> None:
     """Evaluate a model on its test graphs, or on other graphs."""
+    from ihgnn_cli.api.evaluate import data_for
     from ihgnn_cli.cli import console
     from ihgnn_cli.deploy.onnx_model import SUFFIX
     from ihgnn_cli.deploy.runtime import load
@@ -119,7 +119,15 @@ def evaluate(
             f"{model} is a checkpoint of {_model_name(classifier)}, not {kind}. Leave out --model, "
             "or give another checkpoint."
         )
-    source, graphs = _data(model, classifier.card, dataset, outputs, data_root, offline)
+    source, graphs = data_for(
+        model,
+        classifier.card,
+        dataset,
+        outputs=outputs,
+        data_root=data_root,
+        offline=offline,
+        progress=console.ProgressDisplay(),
+    )
     found = evaluation.evaluate(classifier, graphs, split)
     explained = None if graph is None else _explain(classifier, graphs, found, graph)
     if predictions is not None:
@@ -169,44 +177,6 @@ def _checked_outputs(plot: Path | None, predictions: Path | None, model: Path) -
         if path.name in own and path.resolve().parent == model.resolve().parent:
             raise InputError(f"{path} belongs to the model. Write to another file.")
     return outputs
-
-
-def _data(
-    model: Path,
-    card: "ModelCard",
-    given: str | None,
-    outputs: list[Path],
-    data_root: Path | None,
-    offline: bool,
-) -> "tuple[Source, GraphDataset]":
-    """The data that was asked for, or the model's own."""
-    from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources import locate, read, refuse_overwriting
-    from ihgnn_cli.errors import IhgnnError, InputError, retold
-
-    name = given or card.dataset
-    if not name:
-        raise InputError(
-            f"{model} was trained on a file ({card.dataset_name}) whose place is not recorded. "
-            "Give it with --dataset."
-        )
-    progress = console.ProgressDisplay()
-    try:
-        source = locate(name, data_root=data_root, offline=offline, progress=progress)
-    except IhgnnError as error:
-        if given is not None:
-            raise
-        raise retold(
-            error, f"The model's data set is not found: {error}\nOr name it with --dataset."
-        ) from error
-    refuse_overwriting(outputs, [source])
-    graphs = read(source, progress)
-    if given is None and graphs.fingerprint != card.fingerprint:
-        raise InputError(
-            f"{name} has changed since the model was trained. Restore it, or evaluate on it as "
-            f"another data set: --dataset {name}"
-        )
-    return source, graphs
 
 
 def _part_words(part: Part) -> str:

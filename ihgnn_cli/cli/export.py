@@ -8,13 +8,11 @@ import typer
 
 from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
 from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, OtherData
-from ihgnn_cli.deploy.form import OPSET, Form, Layout, is_absurd, padded_bytes
+from ihgnn_cli.deploy.form import OPSET, Layout, is_absurd, padded_bytes
 
 if TYPE_CHECKING:
-    from ihgnn_cli.deploy.cases import Case
     from ihgnn_cli.deploy.export import Export
     from ihgnn_cli.deploy.verification import Parity
-    from ihgnn_cli.training.checkpoint import Checkpoint
 
 
 EXAMPLES = examples(
@@ -95,82 +93,35 @@ def export(
     The readout uses at most m nodes, the size of the largest graph of the model's data: of a larger
     graph, the first m in sorted order.
     """
-    # Mistakes that need no checkpoint are reported before torch is loaded.
+    from ihgnn_cli.api import export as exports
     from ihgnn_cli.cli import console
-    from ihgnn_cli.deploy.onnx_model import check_target
-    from ihgnn_cli.errors import InputError
-
-    form = Form(layout, max_nodes, opset, small)
-    outputs = check_target(model)
-    existing = [each for each in outputs if each.exists()]
-    if existing and not force:
-        raise InputError(f"{existing[0]} exists already. Give another name, or use --force.")
-    if dataset is not None and not verify:
-        raise InputError(
-            "--dataset is for the comparison that --no-verify leaves out. Drop one of them."
-        )
-
-    from ihgnn_cli.deploy.export import check_exportable, export_onnx
-    from ihgnn_cli.training.checkpoint import load_checkpoint
     from ihgnn_cli.training.folder import best_of
 
-    checkpoint = best_of(checkpoint)
-    loaded = load_checkpoint(checkpoint)
-    check_exportable(loaded)
-    cases = _cases(loaded, form, dataset, outputs, data_root, offline) if verify else []
-    cost = _cost(loaded, form)
-    done = export_onnx(loaded, model, form, cases)
-    if as_json:
-        console.show_json(
-            {"checkpoint": str(checkpoint), "adjacency_bytes_per_graph": cost, **asdict(done)}
-        )
-        return
-    _show(done)
-
-
-def _cases(
-    checkpoint: "Checkpoint",
-    form: Form,
-    given: str | None,
-    outputs: list[Path],
-    data_root: Path | None,
-    offline: bool,
-) -> "list[Case]":
-    from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources import locate, read, refuse_overwriting
-    from ihgnn_cli.deploy.cases import cases_of
-    from ihgnn_cli.errors import IhgnnError, retold
-
-    progress = console.ProgressDisplay()
-    name = given or checkpoint.card.dataset
-    try:
-        source = locate(name, data_root=data_root, offline=offline, progress=progress)
-        graphs = read(source, progress)
-    except IhgnnError as error:
-        raise retold(
-            error,
-            f"There is no data for the comparison: {error}\n"
-            "Name it with --dataset, or export without comparing (--no-verify).",
-        ) from error
-    refuse_overwriting(outputs, [source])
-    return cases_of(checkpoint, graphs, form.nodes)
-
-
-def _cost(checkpoint: "Checkpoint", form: Form) -> int | None:
-    """The bytes that padding takes per graph; a warning if they are absurd."""
-    from ihgnn_cli.cli import console
-
-    if form.layout != Layout.PADDED:
-        return None
-    nodes = form.nodes or checkpoint.card.max_nodes
-    cost = padded_bytes(nodes)
-    if is_absurd(cost):
+    done = exports.export(
+        checkpoint,
+        model,
+        layout=layout,
+        max_nodes=max_nodes,
+        opset=opset,
+        small=small,
+        verify=verify,
+        dataset=dataset,
+        force=force,
+        data_root=data_root,
+        offline=offline,
+    )
+    cost = None if done.padded_nodes is None else padded_bytes(done.padded_nodes)
+    if cost is not None and is_absurd(cost):
         console.warn(
-            f"padded to {nodes:,} nodes, the adjacency matrix of each graph takes "
+            f"padded to {done.padded_nodes:,} nodes, the adjacency matrix of each graph takes "
             f"{cost / 1e6:,.0f} MB while the model runs. --layout sparse needs only memory for "
             "nodes and edges."
         )
-    return cost
+    if as_json:
+        told = {"checkpoint": best_of(checkpoint), "adjacency_bytes_per_graph": cost}
+        console.show_json({**told, **asdict(done)})
+        return
+    _show(done)
 
 
 def _show(done: "Export") -> None:

@@ -1,7 +1,7 @@
 """Options that several commands share, so that each is declared and explained once."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -14,9 +14,6 @@ from ihgnn_cli.cli.help import (
 )
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.training.kinds import ClassWeights, Recipe
-
-if TYPE_CHECKING:
-    from ihgnn_cli.training.config import RunConfig
 
 
 def complete_dataset(incomplete: str) -> list[str]:
@@ -306,15 +303,6 @@ def chosen_providers(device: str | None, provider: str | None) -> list[str] | No
     if device is not None:
         raise InputError("--device and --provider exclude each other. Give one of them.")
     return [provider]
-
-
-def run_name(dataset: str, config: "RunConfig") -> str:
-    """The default name of a folder: the data set, and the model unless it is the default."""
-    from ihgnn_cli.models.registry import DEFAULT_MODEL
-    from ihgnn_cli.paths import file_name
-
-    name = file_name(dataset)
-    return name if config.model_name == DEFAULT_MODEL else f"{name}-{file_name(config.model_name)}"
 
 
 def count_or_auto(name: str, text: str) -> int | None:

@@ -4,7 +4,6 @@ import shlex
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -36,16 +35,14 @@ from ihgnn_cli.cli.options import (
     Split,
     VariantName,
     output_folder,
-    run_name,
 )
 from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, WeightInit
 
 if TYPE_CHECKING:
+    from ihgnn_cli.api.train import Begun
     from ihgnn_cli.training.config import RunConfig
-    from ihgnn_cli.training.run import Prepared, Watch
+    from ihgnn_cli.training.run import Watch
     from ihgnn_cli.training.stack import Epoch
-
-_RUNS = Path("runs")
 
 
 EXAMPLES = examples(
@@ -233,6 +230,7 @@ def train(
         "class_weights": class_weights,
         "seed": seed,
     }
+    from ihgnn_cli.api import train as trainings
     from ihgnn_cli.cli import console
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training import run
@@ -243,41 +241,33 @@ def train(
         from ihgnn_cli.report.tensorboard import tensorboard_logger
 
         log = tensorboard_logger()
-    prepare = partial(
-        run.prepare, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
-    )
+    reading: dict[str, Any] = {
+        "data_root": data_root,
+        "offline": offline,
+        "progress": console.ProgressDisplay(),
+    }
     if resume is not None:
         fixed = {"model": model, "set": settings, "recipe": recipe, "config": config, "out": out}
         _refuse_with_resume({**given, **fixed})
-        folder = resume
-        before = folders.config_of(folder)
-        chosen = folders.config_of(folder, epochs=epochs, patience=patience)
-        done = folders.finished(folder)
+        before = folders.config_of(resume)
+        chosen = folders.config_of(resume, epochs=epochs, patience=patience)
+        done = folders.finished(resume)
         if done is not None and chosen == before:
-            console.note(f"{folder} is finished. To continue it, give more --epochs or --patience.")
-            if not (folder / folders.CURVES).is_file():
-                _draw(folder, done)
-            _show(done, folder, as_json)
+            console.note(f"{resume} is finished. To continue it, give more --epochs or --patience.")
+            if not (resume / folders.CURVES).is_file():
+                trainings.draw(resume, done)
+            _show(done, resume, as_json)
             return
         chosen = chosen.with_values(_set({"device": device}))
-        prepared = prepare(chosen, folder=folder)
+        prepared = run.prepare(chosen, folder=resume, **reading)
+        begun = trainings.Begun(prepared, resume, chosen, new=False)
     else:
         given |= {"epochs": epochs, "patience": patience, "device": device}
-        if out is not None:
-            folders.refuse_used(out)
         chosen = configure(recipe, config, given, model=model)
         chosen = chosen.with_values(dict(parse_setting(chosen, text) for text in settings or ()))
-        prepared = prepare(chosen)
-        if out is not None:
-            prepared, folder = run.start(prepared, out), out
-        else:
-            name = run_name(prepared.dataset.name, prepared.config)
-            prepared, folder = run.start_numbered(prepared, _RUNS, name)
-    _fit(prepared, folder, new=resume is None, log=log, quiet=quiet)
-    done = folders.finished(folder)
-    if done is not None:
-        _draw(folder, done)
-        _show(done, folder, as_json)
+        begun = trainings.begin(chosen, out, **reading)
+    done = _complete(begun, log=log, quiet=quiet)
+    _show(done, begun.folder, as_json)
 
 
 def _set(options: dict[str, object]) -> dict[str, object]:
@@ -294,20 +284,14 @@ def _refuse_with_resume(options: dict[str, object]) -> None:
         )
 
 
-def _fit(
-    prepared: "Prepared",
-    folder: Path,
-    *,
-    new: bool,
-    log: "Callable[[Path], Watch] | None",
-    quiet: bool,
-) -> None:
+def _complete(
+    begun: "Begun", *, log: "Callable[[Path], Watch] | None", quiet: bool
+) -> dict[str, Any]:
+    from ihgnn_cli.api.train import complete
     from ihgnn_cli.cli import console
-    from ihgnn_cli.errors import IhgnnError
-    from ihgnn_cli.training import folder as folders
-    from ihgnn_cli.training import run
     from ihgnn_cli.words import counted
 
+    prepared, folder = begun.prepared, begun.folder
     split = prepared.split
     settings = prepared.config
     if not quiet:
@@ -327,13 +311,10 @@ def _fit(
                 if logged is not None:
                     logged(epoch, best)
 
-            run.fit(prepared, folder, watch, command=shlex.join(["ihgnn", *sys.argv[1:]]))
+            command = shlex.join(["ihgnn", *sys.argv[1:]])
+            return complete(begun, watch, command=command).result
     except (KeyboardInterrupt, SystemExit):
         console.note(f"Continue with: ihgnn train --resume {console.quoted(folder)}")
-        raise
-    except IhgnnError:
-        if new:
-            folders.discard_unbegun(folder)
         raise
 
 
@@ -344,38 +325,22 @@ def _of_model(config: "RunConfig") -> str:
     return "" if config.model_name == DEFAULT_MODEL else f"{config.spec.title} on "
 
 
-def _draw(folder: Path, result: dict[str, Any]) -> None:
-    from ihgnn_cli.report.training import draw_curves
-    from ihgnn_cli.training import folder as folders
-
-    title = f"{result['dataset']}, seed {result['seeds'][0]}"
-    history = folders.read_metrics(folder)
-    draw_curves(history, title, result["best_epoch"], folder / folders.CURVES)
-
-
 @contextmanager
 def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch], None]]":
     """A live bar in a terminal, otherwise a line per epoch, on standard error."""
+    from ihgnn_cli.api.train import told
     from ihgnn_cli.cli import console
 
     if quiet:
         yield lambda _epoch, _best: None
     elif console.err.is_terminal and not console.err.is_dumb_terminal:
         with console.work_bar("epochs") as update:
-            yield lambda epoch, best: update(epoch.epoch, epochs, _epoch_text(epoch, best))
+            yield lambda epoch, best: update(epoch.epoch, epochs, told(epoch, best))
     else:
         digits = len(str(epochs))
         yield lambda epoch, best: console.note(
-            f"epoch {epoch.epoch:{digits}}/{epochs}  {_epoch_text(epoch, best)}"
+            f"epoch {epoch.epoch:{digits}}/{epochs}  {told(epoch, best)}"
         )
-
-
-def _epoch_text(epoch: "Epoch", best: "Epoch") -> str:
-    return (
-        f"train loss {epoch.train_loss:.4f} acc {epoch.train_accuracy:.3f}  "
-        f"val loss {epoch.validation_loss:.4f} acc {epoch.validation_accuracy:.3f}  "
-        f"best {best.epoch} ({best.validation_accuracy:.3f})"
-    )
 
 
 def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:

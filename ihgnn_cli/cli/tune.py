@@ -38,13 +38,10 @@ from ihgnn_cli.cli.options import (
     Workers,
     count_or_auto,
     output_folder,
-    run_name,
 )
 from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
 
-_RUNS = Path("runs")
 _STORAGE_VARIABLE = "IHGNN_STORAGE"
-_TRIALS = 50
 
 
 EXAMPLES = examples(
@@ -284,15 +281,12 @@ def tune(
     }
     settings = configure(recipe, config, given, model=model)
 
+    from ihgnn_cli.api.tune import plan
     from ihgnn_cli.cli import console, tune_display
     from ihgnn_cli.cli.dashboard import serve
-    from ihgnn_cli.cli.tune_work import TuneWork, opened
-    from ihgnn_cli.selection.tuning import search as searches
-    from ihgnn_cli.selection.tuning.space import make_space
-    from ihgnn_cli.selection.tuning.storage import address, masked
+    from ihgnn_cli.cli.tune_work import conclude, conduct
+    from ihgnn_cli.selection.tuning.storage import masked
     from ihgnn_cli.selection.tuning.study import find_study
-    from ihgnn_cli.selection.workers import local_places
-    from ihgnn_cli.training.loading import load_data
 
     texts = {
         "lr": lr,
@@ -304,35 +298,35 @@ def tune(
         "variant": variant,
         **dict(_named(each) for each in more or ()),
     }
-    grid = sampler == SamplerName.GRID
-    space, settings = make_space(settings, texts, search_space, grid=grid)
-    total = _total(trials, space.size() if grid else None)
-    places = local_places(settings.training.device, processes)
-    settings, data = load_data(
-        settings, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
-    )
-    search = searches.prepare(
+    planned = plan(
         settings,
-        space,
-        data,
+        texts,
+        trials=trials,
         sampler=sampler,
         pruner=pruner,
-        inner=inner_folds,
-        interval=report_every,
+        inner_folds=inner_folds,
+        report_every=report_every,
+        search_space=search_space,
+        storage=storage,
+        study=study,
+        out=out,
+        workers=processes,
+        stack=together,
+        data_root=data_root,
+        offline=offline,
+        progress=console.ProgressDisplay(),
+        command=shlex.join(["ihgnn", *map(masked, sys.argv[1:])]),
     )
-    name = f"{run_name(data.name, settings)}-tune-{search.digest}"
-    folder = out or _RUNS / name
-    where = address(storage, folder)
-    command = shlex.join(["ihgnn", *map(masked, sys.argv[1:])])
-    study = study or name
+    if trials is not None and trials > planned.total:
+        points = f"{planned.total:,}"
+        console.note(f"The grid has {points} points: {points} trials are all there is.")
     if dashboard:
-        serve(find_study(where, study), where, port)
+        serve(find_study(planned.where, planned.study), planned.where, port)
         return
-    size = together or searches.trials_together(search, places)  # refuses before there is a folder
-    made = opened(search, where, folder, study, command)
-    work = TuneWork(search, made, where, folder, places, command, data_root, offline)
-    done = work.conduct(total, size, seconds, quiet=quiet, silent=as_json)
-    result = work.conclude(done, quiet=quiet)
+    work = planned.opened()
+    folder = work.folder
+    done = conduct(work, seconds, quiet=quiet, silent=as_json)
+    result = conclude(work, done, quiet=quiet)
     if as_json:
         console.show_json({**result, "folder": folder})
     else:
@@ -346,20 +340,6 @@ def _named(text: str) -> tuple[str, str]:
     if not found:
         raise InputError(f"--set takes NAME=SPACE, such as --set width=16,32, not '{text}'.")
     return name.strip(), space.strip()
-
-
-def _total(trials: int | None, points: int | None) -> int:
-    """The total number of trials; a grid has no more than its points."""
-    from ihgnn_cli.cli import console
-    from ihgnn_cli.errors import InputError
-
-    if trials is not None and not 1 <= trials <= 10**6:
-        raise InputError(f"--trials must be from 1 to 1,000,000, not {trials}.")
-    if points is None:
-        return trials or _TRIALS
-    if trials is not None and trials > points:
-        console.note(f"The grid has {points:,} points: running {points:,} trials.")
-    return min(trials or points, points)
 
 
 def _seconds(text: str | None) -> float | None:

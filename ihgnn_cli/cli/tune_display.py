@@ -7,19 +7,20 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
+from ihgnn_cli.api.tune import states_in_words
+from ihgnn_cli.api.tune import told as told_of
 from ihgnn_cli.cli import console
 from ihgnn_cli.models.registry import DEFAULT_MODEL
+from ihgnn_cli.report.tuning_report import PAGE
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.selection.tuning.conductor import Sight
-    from ihgnn_cli.selection.tuning.rows import TrialRow
     from ihgnn_cli.selection.tuning.search import Search
     from ihgnn_cli.selection.tuning.slots import Slot
     from ihgnn_cli.selection.workers import Places
     from ihgnn_cli.training.stack import Epoch
 
-PAGE = "report.html"
 _SHOWN = 5
 """Trials in a table: the best ones, and the running ones that are furthest."""
 
@@ -63,7 +64,7 @@ def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[Sight], None]]"
             settled = sum(slot.settled for slot in sight.slots)
             if settled > reported:
                 reported = settled
-                console.note(f"{settled:,} of {sight.total:,} trials: {_line(sight)}")
+                console.note(f"{settled:,} of {sight.total:,} trials: {told_of(sight.slots)}")
 
         yield tell
 
@@ -79,24 +80,6 @@ def _warn(sight: "Sight") -> None:
         )
 
 
-def _line(sight: "Sight") -> str:
-    from ihgnn_cli.selection.tuning.slots import best_of
-
-    best = best_of(sight.slots)
-    text = states_in_words(sight.slots)
-    if best is not None:
-        text += f"; best {_percent(best.last.value)} % (trial {best.number})"
-    return text
-
-
-def states_in_words(slots: "Sequence[Slot]") -> str:
-    """`12 complete, 3 pruned, 1 failed, 4 running`."""
-    states = [slot.state.name.lower().replace("fail", "failed") for slot in slots]
-    names = ("complete", "pruned", "failed", "running", "waiting")
-    found = [f"{states.count(name):,} {name}" for name in names if name in states]
-    return ", ".join(found) or "none so far"
-
-
 def _live_table(sight: "Sight", epochs: int) -> Table:
     """The best trials, and those that run in this process."""
     here = {slot.last.number: slot for slot in sight.slots}
@@ -104,7 +87,7 @@ def _live_table(sight: "Sight", epochs: int) -> Table:
         ((epoch, number) for number, epoch in sight.running.items() if number in here),
         key=lambda each: (-each[0], each[1]),
     )
-    shown = _trial_table(_line(sight), sight.slots, "Epoch")
+    shown = _trial_table(told_of(sight.slots), sight.slots, "Epoch")
     for slot in _best_slots(sight.slots):
         shown.add_row(*_cells(slot), "done", style="bold" if shown.row_count == 0 else None)
     for epoch, number in running[:_SHOWN]:
@@ -219,37 +202,3 @@ def _duration(seconds: float) -> str:
 
 def _percent(share: float | None) -> str:
     return "" if share is None else f"{100 * share:.1f}"
-
-
-def draw(rows: "Sequence[TrialRow]", result: Mapping[str, Any], folder: Path) -> None:
-    """Write the figures and the HTML page."""
-    from ihgnn_cli.report.tuning import write_page
-    from ihgnn_cli.report.tuning_figures import draw_trials
-
-    figures = draw_trials(rows, folder)
-    final, best = result["final"], result["best"]
-    test = final["test"]
-    params = ", ".join(f"{name} {_shown(value)}" for name, value in best["params"].items())
-    facts = [
-        ("Data set", result["dataset"]),
-        ("Best trial", f"{best['trial']}: {params}"),
-        ("Its validation accuracy", f"{best['validation_accuracy']:.1%}"),
-        (
-            "Test accuracy of these settings",
-            f"{test['accuracy']:.1%} of {counted(test['graphs'], 'graph')}, one run at epoch "
-            f"{final['best_epoch']}, chosen on validation",
-        ),
-        ("Trials", ", ".join(f"{count:,} {name}" for name, count in result["trials"].items())),
-        ("Chosen by", result["chosen_by"]),
-        ("Search", f"{result['search']['sampler']}, pruner {result['search']['pruner']}"),
-        ("Storage", result["storage"]),
-        ("Data SHA-256", result["search"]["data_sha256"]),
-        ("Command", result["provenance"]["command"]),
-        ("Finished", result["finished"]),
-    ]
-    title = f"Search on {result['dataset']}"
-    write_page(folder / PAGE, title, facts, rows, best=best["trial"], figures=figures)
-
-
-def _shown(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)

@@ -1,123 +1,38 @@
-"""The steps of `ihgnn tune` after its search is prepared: trials, the test, the files."""
+"""The steps of `ihgnn tune`, and what it shows of them: the trials, the training of the best."""
 
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from ihgnn_cli.api.tune import TuneWork
 from ihgnn_cli.cli import console, tune_display
-from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.report.tuning import write_trials
-from ihgnn_cli.selection.tuning import folder as folders
-from ihgnn_cli.selection.tuning.final import earlier_runs, run_folder, train_best
-from ihgnn_cli.selection.tuning.rows import trial_rows
-from ihgnn_cli.selection.tuning.search import Conducted, Search, conduct
-from ihgnn_cli.selection.tuning.slots import Slot
-from ihgnn_cli.selection.tuning.storage import Address
-from ihgnn_cli.selection.tuning.study import open_study, slots_now
-from ihgnn_cli.selection.workers import Places
-
-if TYPE_CHECKING:
-    from optuna import Study
+from ihgnn_cli.selection.tuning.search import Conducted
+from ihgnn_cli.selection.tuning.slots import best_of
 
 
-def opened(search: Search, where: Address, folder: Path, name: str, command: str) -> "Study":
-    """Create or open the folder and study of a search; a refused new one leaves nothing behind."""
-    new = folders.begin(search, folder, study=name, storage=where.masked, command=command)
+def conduct(work: TuneWork, timeout: float | None, *, quiet: bool, silent: bool) -> Conducted:
+    """Do the trials; interrupted, show what there is (unless `silent`)."""
+    if not quiet:
+        tune_display.tell_begin(work.search, work.places, work.total, work.stack, work.folder)
+    epochs = work.search.config.training.epochs
     try:
-        return open_study(search, where, folder, name)
-    except IhgnnError:
-        if new:
-            folders.discard_unbegun(folder)
+        with tune_display.progress(epochs, quiet=quiet) as watch:
+            done = work.conduct(watch, timeout)
+    except (KeyboardInterrupt, SystemExit):
+        if not silent:
+            tune_display.show_best(work.slots())
+        console.note("Finished trials are kept: the same command goes on with the rest.")
         raise
+    if not done.finished:
+        console.note("The time is over: what was not begun is left for the next command.")
+    return done
 
 
-@dataclass(frozen=True, eq=False)
-class TuneWork:
-    """What the steps of the command share."""
-
-    search: Search
-    study: "Study"
-    where: Address
-    folder: Path
-    places: Places
-    command: str
-    """For the record, without secrets."""
-    data_root: Path | None
-    offline: bool
-
-    def conduct(
-        self, total: int, stack: int, timeout: float | None, *, quiet: bool, silent: bool
-    ) -> Conducted:
-        """Do the trials; interrupted, write and show what there is (unless `silent`)."""
-        if not quiet:
-            tune_display.tell_begin(self.search, self.places, total, stack, self.folder)
-        epochs = self.search.config.training.epochs
-        try:
-            with tune_display.progress(epochs, quiet=quiet) as watch:
-                done = conduct(
-                    self.search,
-                    self.study,
-                    self.where,
-                    self.places,
-                    trials=total,
-                    stack=stack,
-                    timeout=timeout,
-                    watch=watch,
-                )
-        except (KeyboardInterrupt, SystemExit):
-            slots = slots_now(self.study, self.where, total)
-            self._write(slots)
-            if not silent:
-                tune_display.show_best(slots)
-            console.note("Finished trials are kept: the same command continues with the rest.")
-            raise
-        if not done.finished:
-            console.note("The time is up. The next command runs the remaining trials.")
-        return done
-
-    def conclude(self, done: Conducted, *, quiet: bool) -> dict[str, Any]:
-        """Train the best settings, test them, and write the results."""
-        about = {
-            "study": self.study.study_name,
-            "storage": self.where.masked,
-            "command": self.command,
-        }
-        result = folders.make_result(self.search, done, self.places.first, about)
-        best = folders.best_config(self.search, done.slots)
-        self._write(done.slots)
-        if best is None:
-            raise IhgnnError(
-                f"No trial was completed: {tune_display.states_in_words(done.slots)}. "
-                "See trials.csv in the folder; try more --trials, a longer --timeout, or other "
-                f"ranges. ({self.folder})"
-            )
-        trial = result["best"]["trial"]
-        target = run_folder(self.folder, trial)
-        try:
-            with tune_display.final_progress(best.training.epochs, trial, quiet=quiet) as watch:
-                tested = train_best(
-                    best,
-                    target,
-                    watch,
-                    data_root=self.data_root,
-                    offline=self.offline,
-                    command=self.command,
-                )
-        except (KeyboardInterrupt, SystemExit):
-            console.note("All trials are kept: the same command continues with the last training.")
-            raise
-        result["final"] = {
-            "folder": target.name,
-            **{name: tested[name] for name in ("best_epoch", "validation", "test", "seeds")},
-            "tested_before": earlier_runs(self.folder, trial),
-        }
-        tune_display.draw(trial_rows(done.slots), result, self.folder)
-        folders.write_result(self.folder, result)
-        return result
-
-    def _write(self, slots: tuple[Slot, ...]) -> None:
-        """Write the table of trials, and the best settings if there are any."""
-        write_trials(self.folder / folders.TRIALS, trial_rows(slots))
-        best = folders.best_config(self.search, slots)
-        if best is not None:
-            folders.write_best(best, self.folder)
+def conclude(work: TuneWork, done: Conducted, *, quiet: bool) -> dict[str, Any]:
+    """Train the best settings, test them, and write the results."""
+    best = best_of(done.slots)
+    epochs, trial = work.search.config.training.epochs, -1 if best is None else best.number
+    try:
+        with tune_display.final_progress(epochs, trial, quiet=quiet) as watch:
+            return work.conclude(done, watch)
+    except (KeyboardInterrupt, SystemExit):
+        console.note("All trials are kept: the same command continues with the last training.")
+        raise

@@ -94,6 +94,8 @@ class GraphDataset:
     edge_attributes: NDArray[np.float32] | None = None
     """[E, *]"""
     notes: ReadingNotes = field(default_factory=ReadingNotes)
+    source: str = ""
+    """The name or absolute path that finds this data set again; empty for graphs of a program."""
 
     def __post_init__(self) -> None:
         if len(self.node_ptr) < 2:
@@ -166,7 +168,13 @@ class GraphDataset:
     def with_degree_labels(self) -> "GraphDataset":
         """The same graphs with each node's degree as its label."""
         label, values = vocabulary(self.degree)
-        return replace(self, node_label=label, label_values=values, label_source=LabelSource.DEGREE)
+        return replace(
+            self,
+            node_label=label,
+            label_values=values,
+            label_source=LabelSource.DEGREE,
+            source="",
+        )
 
     def select(self, graphs: Sequence[int] | NDArray[np.integer]) -> "GraphDataset":
         """The graphs at these positions, in this order; NumPy indexing (negative numbers, masks).
@@ -190,6 +198,7 @@ class GraphDataset:
             edge_label=_rows(self.edge_label, edges),
             edge_attributes=_rows(self.edge_attributes, edges),
             notes=ReadingNotes(),
+            source="",
         )
 
 

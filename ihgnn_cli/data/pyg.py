@@ -49,6 +49,7 @@ def from_pyg(
     name: str | None = None,
     node_columns: FeatureColumns = FeatureColumns.AUTO,
     edge_columns: FeatureColumns = FeatureColumns.AUTO,
+    classes: Sequence[Value] | None = None,
 ) -> GraphDataset:
     """Make a `GraphDataset` from a torch-geometric data set or list of `Data`.
 
@@ -56,6 +57,7 @@ def from_pyg(
     `edge_attr` becomes edge labels or attributes, according to `FeatureColumns`. If the data set
     says how many leading columns are attributes (`num_node_attributes`, as `TUDataset` does), the
     rest are labels. Without labels, degrees are used. (A single column of ones is one label.)
+    `classes`, one per graph, replace `y`.
 
     Raises:
         InputError: there are no graphs, or a graph is incomplete; says which.
@@ -92,7 +94,9 @@ def from_pyg(
             sizes=np.array(sizes),
             source=pairs[0].astype(np.int32),
             target=pairs[1].astype(np.int32),
-            classes=_named(_classes(name, items), getattr(graphs, "class_values", None)),
+            classes=_named(_classes(name, items), getattr(graphs, "class_values", None))
+            if classes is None
+            else vocabulary(np.array(classes)),
             node_labels=node_labels,
             node_attributes=node_attributes,
             edge_labels=edge_labels,

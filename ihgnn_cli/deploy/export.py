@@ -9,7 +9,7 @@ from typing import Any
 import onnx
 
 from ihgnn_cli.deploy.cases import Case
-from ihgnn_cli.deploy.form import Form
+from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.metadata import KEY, metadata
 from ihgnn_cli.deploy.network import as_onnx, check
 from ihgnn_cli.deploy.onnx_model import check_target, load_onnx
@@ -32,6 +32,8 @@ class Export:
     """In bytes."""
     form: Form
     inputs: dict[str, dict[str, Any]]
+    padded_nodes: int | None
+    """The size that the largest graph of the model's data is padded to; `None` where none is."""
     parity: Parity | None
     """`None` if it was not verified."""
 
@@ -83,4 +85,6 @@ def export_onnx(
         if cases:
             parity = compare(checkpoint, load_onnx(temporary, "cpu"), cases, small=form.small)
         size = temporary.stat().st_size
-    return Export(model, beside, size, form, about["inputs"], parity)
+    nodes = form.nodes or checkpoint.card.max_nodes
+    padded = nodes if form.layout == Layout.PADDED else None
+    return Export(model, beside, size, form, about["inputs"], padded, parity)

@@ -3,7 +3,7 @@
 Exported models need only NumPy and onnxruntime.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -32,21 +32,20 @@ class Predictor:
         """The onnxruntime provider or torch device that is really used."""
         return self.classifier.runs_on
 
-    def predict(self, graphs: Iterable[Mapping[str, Any]]) -> list[Prediction]:
+    def predict(self, graphs: Iterable[Any]) -> list[Prediction]:
         """Predict graphs given in the form of JSON lines (docs/data.md), in order.
 
             {"node_labels": ["C", "C", "O"], "edges": [[0, 1], [1, 2]]}
 
-        Tuples and arrays work as well as lists. A class is not needed.
+        Tuples and arrays work as well as lists. A class is not needed. networkx graphs (with the
+        node attribute `label`) and torch-geometric `Data` are accepted too.
 
         Raises:
             DataError: a graph is malformed, or the model cannot read it.
         """
         return list(self.stream(graphs))
 
-    def stream(
-        self, graphs: Iterable[Mapping[str, Any]], batch_size: int = BATCH_SIZE
-    ) -> Iterator[Prediction]:
+    def stream(self, graphs: Iterable[Any], batch_size: int = BATCH_SIZE) -> Iterator[Prediction]:
         """Predict graphs one by one, with at most one batch of graphs in memory.
 
         Raises:

@@ -1,6 +1,6 @@
 """Collects a stream of graphs into batches; malformed graphs are reported and left out."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -11,6 +11,7 @@ from ihgnn_cli.errors import DataError, Problem
 from ihgnn_cli.inference.prediction import GraphBatch, Origin, Report
 from ihgnn_cli.inference.vocabulary import check_fits, encode_graphs
 from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.models.objects import entry_for
 
 BATCH_SIZE = 256
 """Default number of graphs per batch."""
@@ -19,8 +20,8 @@ BATCH_SIZE = 256
 _ENOUGH = 1 << 18
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
-Arrival = tuple[Origin, bytes | Mapping[str, Any]]
-"""An unchecked graph: a line of JSON or a mapping."""
+Arrival = tuple[Origin, Any]
+"""An unchecked graph: a line of JSON (bytes), or an object for `entry_for`."""
 
 
 def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | None]:
@@ -38,8 +39,8 @@ def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | Non
             number += 1
 
 
-def of_objects(graphs: Iterable[Mapping[str, Any]]) -> Iterator[Arrival]:
-    """Graphs given as Python mappings."""
+def of_objects(graphs: Iterable[Any]) -> Iterator[Arrival]:
+    """Graphs given as Python objects."""
     for number, graph in enumerate(graphs):
         yield Origin(number, f"graph {number}"), graph
 
@@ -83,7 +84,7 @@ class _Pending:
         self.origins: list[Origin] = []
         self.taken = 0
 
-    def add(self, origin: Origin, content: bytes | Mapping[str, Any]) -> Problem | None:
+    def add(self, origin: Origin, content: Any) -> Problem | None:
         """Add a graph, or return what is wrong with it."""
         try:
             graph = _checked(content, self.card)
@@ -106,17 +107,15 @@ class _Pending:
             yield made
 
 
-def _checked(content: bytes | Mapping[str, Any], card: ModelCard) -> JsonGraph:
+def _checked(content: Any, card: ModelCard) -> JsonGraph:
     if isinstance(content, bytes):
         if b"\0" in content:
             raise GraphError(NOT_TEXT, SAVE_AS_TEXT)
         if len(content) > MAX_LINE:
             raise GraphError(f"a line of more than {MAX_LINE >> 20} MiB.", "Split the graph.")
         graph = parse_graph(content)
-    elif isinstance(content, Mapping):
-        graph = check_graph({key: _plain(value) for key, value in content.items()})
     else:
-        raise GraphError("not a mapping.", "Give a dict with node_labels and edges.")
+        graph = check_graph(entry_for(content, card))
     check_fits(card, graph)
     return graph
 
@@ -124,10 +123,3 @@ def _checked(content: bytes | Mapping[str, Any], card: ModelCard) -> JsonGraph:
 def _numbers(rows: list[list[float]] | None) -> int:
     """The number of values; all rows have the same length."""
     return len(rows) * len(rows[0]) if rows else 0
-
-
-def _plain(value: Any) -> Any:
-    """NumPy or torch arrays and numbers as plain Python values."""
-    if isinstance(value, list | tuple):
-        return [_plain(each) for each in value]
-    return value.tolist() if hasattr(value, "tolist") else value

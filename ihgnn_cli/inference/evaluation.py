@@ -55,7 +55,9 @@ class Evaluation:
     for models that use all nodes."""
 
 
-def evaluate(classifier: Classifier, dataset: GraphDataset, part: Part | None = None) -> Evaluation:
+def evaluate(
+    classifier: Classifier, dataset: GraphDataset, part: Part | str | None = None
+) -> Evaluation:
     """Evaluate on a part of the model's own data (by default its test graphs), or on other data.
 
     Raises:
@@ -63,8 +65,8 @@ def evaluate(classifier: Classifier, dataset: GraphDataset, part: Part | None = 
     """
     card = classifier.card
     own = dataset.fingerprint == card.fingerprint
-    part = checked("part", part or (Part.TEST if own else Part.ALL), Part)
-    graphs = _graphs(card, dataset, part, own)
+    chosen: Part = checked("part", part or (Part.TEST if own else Part.ALL), Part)
+    graphs = _graphs(card, dataset, chosen, own)
     encoded = encode_dataset(card, dataset)
     _refuse_unknown_classes(card, encoded, dataset, graphs)
     probabilities = classifier.probabilities(encoded.dataset, graphs)
@@ -76,7 +78,7 @@ def evaluate(classifier: Classifier, dataset: GraphDataset, part: Part | None = 
     limit, sizes = classifier.node_limit, np.diff(dataset.node_ptr)[graphs]
     return Evaluation(
         dataset=encoded.dataset,
-        part=part,
+        part=chosen,
         graphs=graphs,
         probabilities=probabilities,
         beta=beta,

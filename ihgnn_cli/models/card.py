@@ -137,7 +137,7 @@ def card_from_plain(plain: Mapping[str, Any]) -> ModelCard:
         class_values=_values(plain["class_values"]),
         attributes=_typed(plain["attributes"], int),
         max_nodes=_typed(plain["max_nodes"], int),
-        split=Split(inner["train"], inner["validation"], fold["test"]),
+        split=Split(inner["train"], inner["validation"], fold["test"], may_be_empty=True),
         seen=frozenset(_typed(each, str) for each in plain["seen"]),
         snapshot=None if plain["snapshot"] is None else _snapshot(plain["snapshot"]),
     )

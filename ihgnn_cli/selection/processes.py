@@ -200,7 +200,29 @@ def _live(device: str, core: int | None, channel: Connection) -> None:
 
 
 def _start(process: BaseProcess) -> None:
-    """Start a process that a Ctrl-C cannot reach before it is ready for it."""
+    """Start a process that a Ctrl-C cannot reach before it is ready for it.
+
+    It does not import the script of its parent, which would run again without a main guard:
+    workers need this package only.
+    """
+    with _hidden_script():
+        _start_out_of_reach(process)
+
+
+@contextmanager
+def _hidden_script() -> Iterator[None]:
+    main = sys.modules["__main__"]
+    before = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
+    for name in before:
+        setattr(main, name, None)
+    try:
+        yield
+    finally:
+        for name, value in before.items():
+            setattr(main, name, value)
+
+
+def _start_out_of_reach(process: BaseProcess) -> None:
     if not hasattr(signal, "pthread_sigmask"):  # Windows
         process.start()
         return

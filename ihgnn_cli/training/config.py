@@ -254,7 +254,7 @@ def parse_setting(config: RunConfig, text: str) -> tuple[str, object]:
         raise InputError(f"{key} has an option of its own: --{key.replace('_', '-')}.")
     if key not in own:
         raise InputError(
-            f"The model {config.model_name} has no setting {key}. {_hint(key, list(own))}"
+            f"The model {config.model_name} has no setting {key}. {hint(key, list(own))}"
         )
     return key, read_value(key, value, own[key])
 
@@ -356,20 +356,21 @@ def _flat(sections: Mapping[str, object], origin: str, config: RunConfig) -> dic
     found: dict[str, object] = {}
     for name, section in sections.items():
         if name not in known:
-            raise InputError(f"{origin}: no section [{name}]. {_hint(name, list(known))}")
+            raise InputError(f"{origin}: no section [{name}]. {hint(name, list(known))}")
         if not isinstance(section, Mapping):
             raise InputError(f"{origin}: {name} must be a section, [{name}].")
         for key, value in section.items():
             if key not in known[name]:
                 raise InputError(
-                    f"{origin}: no setting {key} in [{name}]. {_hint(key, known[name])}"
+                    f"{origin}: no setting {key} in [{name}]. {hint(key, known[name])}"
                 )
             found[key] = value
     found.pop("name", None)
     return found
 
 
-def _hint(name: str, known: list[str]) -> str:
+def hint(name: str, known: list[str]) -> str:
+    """What was perhaps meant by a name that is not known."""
     close = difflib.get_close_matches(name, known, 1)
     return f"Did you mean {close[0]}?" if close else f"There are {', '.join(known)}."
 

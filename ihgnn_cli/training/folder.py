@@ -18,11 +18,15 @@ from ihgnn_cli.data.splits import Fold, Split, write_fold_file
 from ihgnn_cli.errors import InputError, InUseError
 from ihgnn_cli.files import cannot_write, written_whole
 from ihgnn_cli.jsonable import jsonable
+from ihgnn_cli.models.registry import DEFAULT_MODEL
+from ihgnn_cli.paths import file_name
 from ihgnn_cli.training.config import RunConfig, read_config, write_config
 
 if TYPE_CHECKING:  # an exported model is evaluated without torch
     from ihgnn_cli.training.stack import Epoch
 
+RUNS = Path("runs")
+"""The parent of folders that nobody has named."""
 CONFIG, SPLITS, METRICS = "config.toml", "splits.json", "metrics.jsonl"
 BEST, LAST, RESULT, CURVES = "ckpt.pt", "last.pt", "result.json", "curves.png"
 
@@ -69,6 +73,12 @@ def refuse_used(folder: Path) -> None:
         raise _holds_a_run(folder)
     if used:
         raise InputError(f"{folder} is not empty. Choose another --out.")
+
+
+def run_name(dataset: str, config: RunConfig) -> str:
+    """The default name of a folder: the data set, and the model unless it is the default."""
+    name = file_name(dataset)
+    return name if config.model_name == DEFAULT_MODEL else f"{name}-{file_name(config.model_name)}"
 
 
 def free_folder(parent: Path, name: str) -> Path:
@@ -140,10 +150,12 @@ def finished(folder: Path) -> dict[str, Any] | None:
     return result
 
 
-def write_result(result: Mapping[str, Any], folder: Path) -> None:
-    """The last step of a run."""
+def write_result(result: Mapping[str, Any], folder: Path) -> dict[str, Any]:
+    """The last step of a run; gives what `finished` would read."""
+    plain: dict[str, Any] = jsonable(result)  # type: ignore[assignment]
     with written_whole(folder / RESULT) as temporary:
-        temporary.write_text(json.dumps(jsonable(result), indent=2) + "\n", encoding="utf-8")
+        temporary.write_text(json.dumps(plain, indent=2) + "\n", encoding="utf-8")
+    return plain
 
 
 def best_of(path: Path) -> Path:

@@ -9,7 +9,7 @@ import torch
 from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.sources import Origin, locate, read
+from ihgnn_cli.data.sources import load_dataset
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training.config import RunConfig
@@ -18,17 +18,31 @@ from ihgnn_cli.training.config import RunConfig
 def load_data(
     config: RunConfig,
     *,
+    dataset: GraphDataset | None = None,
     data_root: Path | None = None,
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> tuple[RunConfig, GraphDataset]:
     """The data set, and the configuration with a path or name of it that holds in any folder.
 
+    Args:
+        config: names the data set.
+        dataset: is used instead of that name, and may be graphs that have none.
+        data_root: holds data sets by name.
+        offline: never download.
+        progress: shows reading and downloading.
+
     Raises:
         InputError: the data is not to be had, or has not the features that are asked for.
     """
-    source = locate(config.data.dataset, data_root=data_root, offline=offline, progress=progress)
-    dataset = read(source, progress)
+    if dataset is None:
+        given = config.data.dataset
+        if not given:
+            raise InputError(
+                "The graphs of this run were made by a Python program and are not stored with it. "
+                "Start a new run there."
+            )
+        dataset = load_dataset(given, data_root=data_root, offline=offline, progress=progress)
     if config.data.features != Features.LABELS and dataset.node_attributes is None:
         raise InputError(f"{dataset.name} has no node attributes. Use --features labels.")
     if len(np.unique(dataset.graph_class)) < 2:
@@ -36,12 +50,7 @@ def load_data(
             f"All graphs of {dataset.name} have the same class, and there is nothing to learn. "
             "Give data with two classes or more."
         )
-    given = config.data.dataset
-    if source.origin == Origin.PATH:
-        given = str(source.path)
-    elif source.origin == Origin.SYNTHETIC:  # fields in one order: the same data is the same run
-        given = source.name
-    return replace(config, data=replace(config.data, dataset=given)), dataset
+    return replace(config, data=replace(config.data, dataset=dataset.source)), dataset
 
 
 def store_for(

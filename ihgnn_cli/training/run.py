@@ -68,26 +68,33 @@ class Outcome:
     """Of the best epoch's model on the test graphs."""
     seconds: float
     """Of training and evaluation, over all parts of an interrupted run."""
+    history: tuple[Epoch, ...]
+    result: dict[str, Any]
+    """All of this with where it came from, as `result.json` holds it."""
 
 
 def prepare(
     config: RunConfig,
     *,
     folder: Path | None = None,
+    dataset: GraphDataset | None = None,
     data_root: Path | None = None,
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Prepared:
     """Read the data and make the choices that a configuration leaves to the machine.
 
-    The split of a run that was started is the one in its folder, whatever it came from.
+    The split of a run that was started is the one in its folder, whatever it came from. A data set
+    that is given is used instead of the one that the configuration names.
 
     Raises:
         InputError: data, split, features or device are not to be had.
         NoRoomError: the model does not fit in memory.
     """
     device = resolve_device(config.training.device)
-    config, dataset = load_data(config, data_root=data_root, offline=offline, progress=progress)
+    config, dataset = load_data(
+        config, dataset=dataset, data_root=data_root, offline=offline, progress=progress
+    )
     text = config.data.split if folder is None else str(folder / folders.SPLITS)
     require_room(config, dataset, device)
     split = load_split(text, dataset, config.training.seed)
@@ -196,9 +203,11 @@ class _Sitting:
             stopped="epochs" if len(course.history) >= training.epochs else "patience",
             test=self._test(),
             seconds=self._seconds(),
+            history=tuple(course.history),
+            result={},
         )
-        folders.write_result(_result(self.prepared, outcome, command), self.folder)
-        return outcome
+        result = folders.write_result(_result(self.prepared, outcome, command), self.folder)
+        return replace(outcome, result=result)
 
     def _test(self) -> Metrics:
         """The one look at the test graphs, with the model of the best epoch."""

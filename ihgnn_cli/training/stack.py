@@ -109,12 +109,16 @@ class Stack:
         self._evaluated: dict[str, list[Batch]] = {}
 
     def train_epoch(self) -> list[Epoch]:
-        """One pass over each member's graphs for training, one over those for validation."""
+        """One pass over each member's graphs for training, one over those for validation.
+
+        Where no member has graphs for validation, their loss and accuracy are NaN.
+        """
         self.epoch += 1
         trained, right = self._train()
-        losses, accuracies = self.evaluate(
-            "validation", [member.validation for member in self.members]
-        )
+        validation = [member.validation for member in self.members]
+        losses = accuracies = np.full(len(validation), math.nan)
+        if any(map(len, validation)):
+            losses, accuracies = self.evaluate("validation", validation)
         return [
             Epoch(self.epoch, *(float(value) for value in values))
             for values in zip(trained, right, losses, accuracies, strict=True)

@@ -465,7 +465,7 @@ def test_a_card_with_a_field_of_the_wrong_type_is_refused(
         {"test": [-1], "model_selection": [{"train": [0], "validation": [1]}]},
         {"test": [math.nan], "model_selection": [{"train": [0], "validation": [1]}]},
         {"test": ["10"], "model_selection": [{"train": [0], "validation": [1]}]},
-        {"test": [], "model_selection": [{"train": [0], "validation": [1]}]},
+        {"test": [10], "model_selection": [{"train": [], "validation": [1]}]},
         {"test": [2**80], "model_selection": [{"train": [0], "validation": [1]}]},
     ],
     ids=str,

@@ -28,7 +28,7 @@ def read_jsonl(path: Path, advance: Advance = silent) -> GraphDataset:
         DataError: with every problem found, each with its line.
     """
     problems = ProblemList(path.name)
-    collected = _Collected()
+    collected = Collected()
     with path.open("rb") as stream:
         for number, raw in enumerate(stream, start=1):
             advance(len(raw))
@@ -46,7 +46,7 @@ def read_jsonl(path: Path, advance: Advance = silent) -> GraphDataset:
         problems.add(None, "no graphs found.", "Write one JSON object per line.")
     if problems:
         raise DataError(problems.all())
-    return build(collected.listed(path.stem))
+    return collected.dataset(path.stem)
 
 
 def write_jsonl(dataset: GraphDataset, path: Path | str) -> None:
@@ -60,7 +60,7 @@ def write_jsonl(dataset: GraphDataset, path: Path | str) -> None:
 
 
 @dataclass
-class _Collected:
+class Collected:
     """Columns that grow with each graph."""
 
     num_nodes: int = 0
@@ -75,6 +75,11 @@ class _Collected:
     shape: dict[str, object] = field(default_factory=dict)
 
     def add(self, graph: JsonGraph) -> None:
+        """Take one more graph.
+
+        Raises:
+            GraphError: it has no class, or is of another kind than those before.
+        """
         if graph.graph_class is None:
             raise GraphError("no class.", 'Add "class": an integer or a string.')
         self._same("class", type(graph.graph_class).__name__)
@@ -102,11 +107,12 @@ class _Collected:
                 "Use the same throughout the file.",
             )
 
-    def listed(self, name: str) -> ListedGraphs:
+    def dataset(self, name: str) -> GraphDataset:
+        """All graphs so far, of which there has to be one."""
         starts = np.cumsum([0, *self.sizes[:-1]])
         pairs = np.array(self.edges, dtype=np.int64).reshape(-1, 2)
         pairs += np.repeat(starts, self.edge_counts)[:, None]
-        return ListedGraphs(
+        listed = ListedGraphs(
             name=name,
             sizes=np.array(self.sizes, dtype=np.int64),
             source=pairs[:, 0].astype(np.int32),
@@ -118,6 +124,7 @@ class _Collected:
             edge_attributes=_matrix(self.edge_attributes),
             undirected=True,
         )
+        return build(listed)
 
 
 def _coded(values: Sequence[Value]) -> Coded:

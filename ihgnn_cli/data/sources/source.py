@@ -64,6 +64,11 @@ class Source:
     def __str__(self) -> str:
         return f"{self.origin}: {self.path}" if self.has_files else str(self.origin)
 
+    @property
+    def reference(self) -> str:
+        """The name or path to `locate` the same data by, from any folder."""
+        return str(self.path) if self.origin == Origin.PATH else self.name
+
 
 def locate(
     given: str,
@@ -152,9 +157,9 @@ def read(source: Source, progress: Progress = NO_PROGRESS, *, classes: bool = Tr
         InputError: the format is unknown, or the files contain mistakes (`DataError`).
     """
     if source.origin == Origin.SYNTHETIC:
-        return generate(parse_synthetic(source.name))
+        return replace(generate(parse_synthetic(source.name)), source=source.reference)
     try:
-        return _read(source, progress, classes)
+        return replace(_read(source, progress, classes), source=source.reference)
     except OSError as error:
         raise InputError(f"Cannot read {source.path}: {error.strerror or error}.") from error
 

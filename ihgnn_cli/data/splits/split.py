@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import combinations
 from typing import Any
@@ -28,10 +28,14 @@ class Split:
     train: NDArray[np.int64]
     validation: NDArray[np.int64]
     test: NDArray[np.int64]
+    may_be_empty: bool = field(default=False, kw_only=True)
+    """Whether validation and test may be: a model may be trained on all graphs that there are."""
 
     def __post_init__(self) -> None:
         for name, part in self._parts().items():
-            object.__setattr__(self, name, _ascending(name, part))
+            empty = self.may_be_empty and name != "train" and not len(part)
+            found = np.empty(0, dtype=np.int64) if empty else _ascending(name, part)
+            object.__setattr__(self, name, found)
         for (one, first), (other, second) in combinations(self._parts().items(), 2):
             shared = np.intersect1d(first, second)
             if shared.size:
@@ -44,7 +48,7 @@ class Split:
             InputError: they do not; names a graph.
         """
         for name, part in self._parts().items():
-            if part[-1] >= graphs:
+            if part.size and part[-1] >= graphs:
                 raise InputError(
                     f"Graph {part[-1]} is in {name}, and the data set's graphs are 0 to "
                     f"{graphs - 1}. {_OTHER_DATA_SET}"

@@ -5,6 +5,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import InputError, InUseError
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training import folder as runs
@@ -32,6 +33,7 @@ def train_best(
     folder: Path,
     watch: run.Watch = lambda _epoch, _best: None,
     *,
+    dataset: GraphDataset | None = None,
     data_root: Path | None = None,
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
@@ -56,6 +58,7 @@ def train_best(
             prepared = run.prepare(
                 runs.config_of(folder) if begun else config,
                 folder=folder if begun else None,
+                dataset=dataset,
                 data_root=data_root,
                 offline=offline,
                 progress=progress,

@@ -1,0 +1,206 @@
+"""A nested cross-validation in its folder, from the configuration to the result."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from ihgnn_cli.api.settings import Graphs, configured, dataset_of, divided
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.display import Display
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.progress import NO_PROGRESS, Progress
+from ihgnn_cli.selection import crossval as jobs
+from ihgnn_cli.selection.cluster import cluster_executor
+from ihgnn_cli.selection.executor import Executor, Step
+from ihgnn_cli.selection.grid import COMMON, Setting, own_grid
+from ihgnn_cli.selection.plan import PAPER_RUNS, Protocol
+from ihgnn_cli.selection.work import Job
+from ihgnn_cli.selection.workers import local_executor
+from ihgnn_cli.training import folder as folders
+from ihgnn_cli.training.config import RunConfig, recipe_grid
+from ihgnn_cli.training.kinds import Recipe
+from ihgnn_cli.training.loading import load_data
+
+
+@dataclass(frozen=True, eq=False)
+class CrossValidation:
+    """A finished nested cross-validation."""
+
+    folder: Path
+    test_mean: float
+    """Mean test accuracy over the folds."""
+    test_std: float
+    """Its standard deviation over the folds, of the means over their runs."""
+    result: dict[str, Any] = field(repr=False)
+    """As `result.json` in the folder holds it: `result["folds"]` fold by fold, and more."""
+
+
+def crossval(
+    dataset: Graphs = "MUTAG",
+    *,
+    folds: int | None = None,
+    inner_folds: int | None = None,
+    runs: int = PAPER_RUNS,
+    split_file: Path | str | None = None,
+    rules: bool = False,
+    out: Path | str | None = None,
+    workers: int | None = None,
+    stack: int | None = None,
+    cluster: str | None = None,
+    model: str | None = None,
+    recipe: str | None = None,
+    config: RunConfig | Path | str | None = None,
+    data_root: Path | str | None = None,
+    offline: bool = False,
+    progress: bool | None = None,
+    **settings: Any,
+) -> CrossValidation:
+    """Nested cross-validation: choose epoch and configuration on validation, test once.
+
+    Finished models stay in the folder: interrupted, the same call continues there.
+
+    Args:
+        dataset: as in `load_dataset`.
+        folds: 10 by default.
+        inner_folds: choose the configuration by so many inner folds instead of one hold-out.
+        runs: final runs of the chosen configuration per fold.
+        split_file: the folds, as JSON in the published form.
+        rules: compute the result under the other rules of the literature as well.
+        out: the folder; by default `runs/NAME-crossval-...`, the same for the same call.
+        workers: processes; by default one per core, or one per GPU.
+        stack: models that a process trains together.
+        cluster: address of a Ray cluster.
+        model: `"ihgnn"` (the default) or another that `ihgnn models` lists.
+        recipe: `"paper"` (the defaults) or `"authors"`.
+        config: a TOML file or the `config` of a run, for what is not given here.
+        data_root: folder that holds NAME.zip or NAME/ and receives downloads.
+        offline: never download.
+        progress: show a bar; by default in terminals and notebooks only.
+        settings: as in `train`; several values in a list compete (`lr=[0.01, 0.001]`). By
+            default the grid of the model's paper competes.
+
+    Raises:
+        InputError: a setting, the data or the folder cannot be.
+        IhgnnError: a training or a worker failed.
+    """
+    base = configured({}, model=model, recipe=recipe, config=config)
+    fixed, competing = divided(settings, base, (*COMMON, *base.spec.grid))
+    chosen = configured(fixed, model=model, recipe=recipe, config=config)
+    lists = {name: _several(value) for name, value in competing.items()}
+    display = Display(progress)
+    begun = begin(
+        chosen,
+        {**recipe_grid(None if recipe is None else Recipe(recipe)), **lists},
+        runs=runs,
+        folds=folds,
+        inner_folds=inner_folds,
+        split_file=None if split_file is None else Path(split_file),
+        rules=rules,
+        out=None if out is None else Path(out),
+        workers=workers,
+        stack=stack,
+        cluster=cluster,
+        dataset=dataset_of(dataset, data_root, offline, display.reading),
+    )
+    with display.work("model-epochs") as update:
+
+        def watch(now: jobs.Progress, _step: Step) -> None:
+            line = f"{now.models:,} of {now.of_models:,} models finished"
+            update(now.epochs, now.of_epochs, line)
+
+        result = begun.finish(watch).result
+    return CrossValidation(begun.folder, result["test_mean"], result["test_std"], result)
+
+
+def _several(value: Any) -> tuple[Setting, ...]:
+    return tuple(value) if isinstance(value, list | tuple) else (value,)
+
+
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """A job that has its folder."""
+
+    job: Job
+    folder: Path
+    executor: Executor
+    stack: int
+    """Models that a worker trains together, as the folder was begun with."""
+    changed: str | None
+    """Versions that have changed since then, in words."""
+    command: str
+
+    def finish(self, watch: Callable[[jobs.Progress, Step], None]) -> jobs.Finished:
+        """Do what is left of the job; see `selection.crossval.finish`."""
+        return jobs.finish(
+            self.job, self.folder, self.executor, self.stack, watch, command=self.command
+        )
+
+
+def begin(
+    config: RunConfig,
+    lists: Mapping[str, Sequence[Setting]],
+    *,
+    runs: int = PAPER_RUNS,
+    folds: int | None = None,
+    inner_folds: int | None = None,
+    split_file: Path | None = None,
+    rules: bool = False,
+    out: Path | None = None,
+    workers: int | None = None,
+    stack: int | None = None,
+    cluster: str | None = None,
+    dataset: GraphDataset | None = None,
+    data_root: Path | None = None,
+    offline: bool = False,
+    progress: Progress = NO_PROGRESS,
+    command: str = "",
+) -> Begun:
+    """Make a job, and its folder or find it begun.
+
+    Args:
+        config: of every training, but for what competes.
+        lists: what competes, in place of the lists of the model's own grid.
+        runs: and the rest as in `crossval`.
+        folds: 10 by default.
+        inner_folds: 1 by default.
+        split_file: the folds.
+        rules: compute the other rules, too.
+        out: the folder.
+        workers: processes.
+        stack: models that a process trains together.
+        cluster: address of a Ray cluster.
+        dataset: instead of the one that the configuration names.
+        data_root: for that name.
+        offline: for that name.
+        progress: for that name.
+        command: for the record.
+
+    Raises:
+        InputError: a value, the data or the folder cannot be.
+    """
+    if stack is not None and stack < 1:
+        raise InputError(f"stack must be at least 1, not {stack}.")
+    protocol = Protocol(config, own_grid(config, lists), runs)
+    executor = _executor(cluster, config.training.device, workers)
+    config, data = load_data(
+        config, dataset=dataset, data_root=data_root, offline=offline, progress=progress
+    )
+    made = jobs.make_folds(
+        data, config.training.seed, file=split_file, folds=folds, inner=inner_folds
+    )
+    job = Job(protocol.on(config), data, made, curves=rules)
+    name = folders.run_name(data.name, config)
+    folder = out or jobs.default_folder(folders.RUNS, job, name)
+    size = jobs.begin(job, folder, executor, stack=stack, command=command)
+    most = jobs.most_workers(job, folder)
+    changed = jobs.other_versions(folder, executor)
+    if cluster is None and executor.workers > most:
+        executor = local_executor(config.training.device, most)
+    return Begun(job, folder, executor, size, changed, command)
+
+
+def _executor(cluster: str | None, device: str, workers: int | None) -> Executor:
+    if cluster is not None:
+        return cluster_executor(cluster, device, workers)
+    return local_executor(device, workers)

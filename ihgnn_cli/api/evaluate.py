@@ -1,0 +1,94 @@
+"""How good a stored model is, on its own data or on other data."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from ihgnn_cli.api.settings import Graphs, dataset_of
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.sources import Source, locate, read, refuse_overwriting
+from ihgnn_cli.deploy.runtime import load
+from ihgnn_cli.display import Display
+from ihgnn_cli.errors import IhgnnError, InputError, retold
+from ihgnn_cli.inference import evaluation
+from ihgnn_cli.inference.kinds import Part
+from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.progress import NO_PROGRESS, Progress
+from ihgnn_cli.training import folder as folders
+
+
+def evaluate(
+    model: Path | str,
+    dataset: Graphs | None = None,
+    part: Part | str | None = None,
+    *,
+    device: str = "auto",
+    data_root: Path | str | None = None,
+    offline: bool = False,
+    progress: bool | None = None,
+) -> evaluation.Evaluation:
+    """Evaluate a model on its test graphs, on another part of its data, or on other data.
+
+    Args:
+        model: a run folder, its checkpoint (ckpt.pt), or an exported .onnx.
+        dataset: as in `load_dataset`; by default the model's own.
+        part: `"test"` (the default for the model's own data), `"validation"`, `"train"` or
+            `"all"` (the default for other data).
+        device: auto, cpu, cuda or cuda:N.
+        data_root: folder that holds NAME.zip or NAME/ and receives downloads.
+        offline: never download.
+        progress: show a bar while data is read; by default in terminals and notebooks only.
+
+    Raises:
+        InputError: the model or the data cannot be read, or do not fit each other.
+    """
+    path = folders.best_of(Path(model))
+    classifier = load(path, device).classifier
+    reading = Display(progress).reading
+    if dataset is not None and not isinstance(dataset, str | Path):
+        graphs = dataset_of(dataset)
+    else:
+        given = None if dataset is None else str(dataset)
+        root = None if data_root is None else Path(data_root)
+        _, graphs = data_for(
+            path, classifier.card, given, data_root=root, offline=offline, progress=reading
+        )
+    return evaluation.evaluate(classifier, graphs, part)
+
+
+def data_for(
+    model: Path,
+    card: ModelCard,
+    given: str | None,
+    *,
+    outputs: Sequence[Path] = (),
+    data_root: Path | None = None,
+    offline: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> tuple[Source, GraphDataset]:
+    """The data that was asked for by name or path, or else the model's own.
+
+    Raises:
+        InputError: it is not available, is not what it was in training, or holds one of `outputs`.
+    """
+    name = given or card.dataset
+    if not name:
+        raise InputError(
+            f"{model} was trained on a file ({card.dataset_name}), and does not know where it is "
+            "here. Give it with --dataset."
+        )
+    try:
+        source = locate(name, data_root=data_root, offline=offline, progress=progress)
+    except IhgnnError as error:
+        if given is not None:
+            raise
+        raise retold(
+            error, f"The model's data is not where it was: {error}\nOr name it with --dataset."
+        ) from error
+    refuse_overwriting(outputs, [source])
+    graphs = read(source, progress)
+    if given is None and graphs.fingerprint != card.fingerprint:
+        raise InputError(
+            f"{name} is not what it was when the model was trained. Bring that data back, or "
+            f"evaluate on it as other data: --dataset {name}"
+        )
+    return source, graphs

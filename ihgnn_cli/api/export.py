@@ -1,0 +1,111 @@
+"""A checkpoint as an ONNX file, compared with the checkpoint on graphs of its data set."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ihgnn_cli.data.sources import locate, read, refuse_overwriting
+from ihgnn_cli.deploy.form import OPSET, Form, Layout
+from ihgnn_cli.deploy.onnx_model import check_target
+from ihgnn_cli.display import Display
+from ihgnn_cli.errors import IhgnnError, InputError, retold
+
+if TYPE_CHECKING:
+    from ihgnn_cli.api.settings import Graphs
+    from ihgnn_cli.data.dataset import GraphDataset
+    from ihgnn_cli.deploy.export import Export
+    from ihgnn_cli.models.card import ModelCard
+    from ihgnn_cli.progress import Progress
+
+
+def export(
+    checkpoint: Path | str,
+    path: Path | str,
+    *,
+    layout: Layout | str = Layout.PADDED,
+    max_nodes: int | None = None,
+    opset: int = OPSET,
+    small: bool = False,
+    verify: bool = True,
+    dataset: "Graphs | None" = None,
+    force: bool = False,
+    data_root: Path | str | None = None,
+    offline: bool = False,
+    progress: bool | None = None,
+) -> "Export":
+    """Write a checkpoint as ONNX, with a .json file beside it that describes the inputs.
+
+    Args:
+        checkpoint: a run folder, or its checkpoint (ckpt.pt).
+        path: the .onnx file.
+        layout: `"padded"` (matrices of one size) or `"sparse"` (lists of nodes and edges).
+        max_nodes: a fixed size for the padded layout.
+        opset: the ONNX operator set.
+        small: store the classifier's first matrix in half precision.
+        verify: compare the file with the checkpoint.
+        dataset: what to compare on, as in `load_dataset`; by default the model's own data.
+        force: replace files that exist.
+        data_root: folder that holds NAME.zip or NAME/ and receives downloads.
+        offline: never download.
+        progress: show a bar while data is read; by default in terminals and notebooks only.
+
+    Raises:
+        InputError: the checkpoint cannot be exported so, or the file exists.
+        IhgnnError: the file would answer otherwise than the checkpoint; nothing is left of it.
+    """
+    # Mistakes that are seen at once are told before torch is loaded.
+    form = Form(layout, max_nodes, opset, small)  # type: ignore[arg-type]
+    outputs = check_target(Path(path))
+    existing = [each for each in outputs if each.exists()]
+    if existing and not force:
+        raise InputError(f"{existing[0]} is there already. Give another name, or use --force.")
+    if dataset is not None and not verify:
+        raise InputError("--dataset is what is compared on, and --no-verify says not to. Drop one.")
+
+    from ihgnn_cli.deploy.cases import cases_of
+    from ihgnn_cli.deploy.export import check_exportable, export_onnx
+    from ihgnn_cli.training.checkpoint import load_checkpoint
+    from ihgnn_cli.training.folder import best_of
+
+    loaded = load_checkpoint(best_of(Path(checkpoint)))
+    check_exportable(loaded)
+    cases = []
+    if verify:
+        graphs = _graphs(
+            loaded.card,
+            dataset,
+            outputs,
+            data_root=None if data_root is None else Path(data_root),
+            offline=offline,
+            progress=Display(progress).reading,
+        )
+        cases = cases_of(loaded, graphs, form.nodes)
+    return export_onnx(loaded, Path(path), form, cases)
+
+
+def _graphs(
+    card: "ModelCard",
+    given: "Graphs | None",
+    outputs: list[Path],
+    *,
+    data_root: Path | None,
+    offline: bool,
+    progress: "Progress",
+) -> "GraphDataset":
+    from ihgnn_cli.api.settings import dataset_of
+
+    if given is not None and not isinstance(given, str | Path):
+        return dataset_of(given)
+    try:
+        name = card.dataset if given is None else str(given)
+        if not name:
+            raise InputError(f"the model does not know where its data ({card.dataset_name}) is.")
+        source = locate(name, data_root=data_root, offline=offline, progress=progress)
+        graphs = read(source, progress)
+    except IhgnnError as error:
+        raise retold(
+            error,
+            f"There is no data to compare on: {error}\n"
+            "Name it with --dataset, or export without comparing (--no-verify).",
+        ) from error
+    refuse_overwriting(outputs, [source])
+    return graphs

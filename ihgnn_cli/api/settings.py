@@ -1,0 +1,139 @@
+"""The data set and the configuration that a call asks for."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import fields
+from pathlib import Path
+from typing import Any
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.objects import from_graphs
+from ihgnn_cli.data.sources import load_dataset as load_by_name
+from ihgnn_cli.display import Display
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.progress import NO_PROGRESS, Progress
+from ihgnn_cli.settings import checked
+from ihgnn_cli.training.config import RunConfig, TrainingSettings, configure, hint
+from ihgnn_cli.training.kinds import Recipe
+
+Graphs = str | Path | GraphDataset | Iterable[Any]
+"""A name or path of a data set, one that was loaded, or a list of graphs."""
+# The data set is an argument of its own, and this one is for the record.
+_NO_SETTINGS = ("dataset", "split_from")
+# What other libraries call them.
+_ELSEWHERE = {
+    "learning_rate": "lr",
+    "num_layers": "layers",
+    "hidden_channels": "width",
+    "max_epochs": "epochs",
+    "random_state": "seed",
+}
+
+
+def load_dataset(
+    data: Graphs,
+    *,
+    data_root: Path | str | None = None,
+    offline: bool = False,
+    progress: bool | None = None,
+) -> GraphDataset:
+    """Load a data set by name or path, or make one of a list of graphs.
+
+    Args:
+        data: a name (`"MUTAG"`, `"PROTEINS"`), a path to a TU folder or zip or a .jsonl file,
+            `"synthetic:homophily=0.3"`, or a list of torch-geometric `Data`, networkx graphs or
+            dicts (docs/python.md).
+        data_root: folder that holds NAME.zip or NAME/ and receives downloads.
+        offline: never download.
+        progress: show a bar; by default in terminals and notebooks only.
+
+    Raises:
+        InputError: there is no such data, or something is wrong with it.
+        DownloadError: it cannot be downloaded.
+    """
+    return dataset_of(data, data_root, offline, Display(progress).reading)
+
+
+def dataset_of(
+    data: Graphs,
+    data_root: Path | str | None = None,
+    offline: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> GraphDataset:
+    """The same with a progress display of the caller's."""
+    if isinstance(data, GraphDataset):
+        return data
+    if isinstance(data, str | Path):
+        root = None if data_root is None else Path(data_root)
+        return load_by_name(str(data), data_root=root, offline=offline, progress=progress)
+    return from_graphs(data)
+
+
+def configured(
+    settings: Mapping[str, Any],
+    *,
+    model: str | None = None,
+    recipe: str | None = None,
+    config: RunConfig | Path | str | None = None,
+) -> RunConfig:
+    """A configuration by the names of its settings; `None` stands for not given.
+
+    Args:
+        settings: by name, such as `lr` and `layers`.
+        model: its name in the registry; IHGNN unless the configuration says another.
+        recipe: `"paper"` or `"authors"`.
+        config: what else holds, a TOML file or the `config` of a run.
+
+    Raises:
+        InputError: there is no such setting, or a value is out of its range.
+    """
+    chosen = None if recipe is None else checked("recipe", recipe, Recipe)
+    if isinstance(config, RunConfig):
+        if model not in (None, config.model_name) or chosen is not None:
+            raise InputError(
+                f"config is a whole configuration of the model {config.model_name}. Leave out "
+                "model and recipe, or give them without config."
+            )
+        base = config
+    else:
+        base = configure(chosen, None if config is None else Path(config), model=model)
+    known = [name for name in base.names() if name not in _NO_SETTINGS]
+    for name in settings:
+        if name not in known:
+            meant = _ELSEWHERE.get(name, name)
+            raise InputError(f"There is no setting {name}. {hint(meant, known)}")
+    return base.with_values({key: value for key, value in settings.items() if value is not None})
+
+
+def searchable(config: RunConfig) -> tuple[str, ...]:
+    """The settings of which several values can compete: the model's, and those of Adam."""
+    return ("lr", "batch_size", "weight_decay", *(each.name for each in fields(config.model)))
+
+
+def divided(
+    settings: Mapping[str, Any], config: RunConfig, listed: Iterable[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The settings that have one value for good, and those that compete.
+
+    Args:
+        settings: by name; a list, tuple or text of several values competes.
+        config: of the same model.
+        listed: what competes even if it has one value.
+
+    Raises:
+        InputError: a setting has several values, and takes one.
+    """
+    names = searchable(config)
+    competing = {
+        name: value
+        for name, value in settings.items()
+        if value is not None
+        and name in names
+        and (name in listed or isinstance(value, list | tuple))
+    }
+    fixed = {name: value for name, value in settings.items() if name not in competing}
+    for name, value in fixed.items():
+        if isinstance(value, list | tuple):
+            own = {each.name for each in fields(TrainingSettings)}
+            kind = "training" if name in own else "data"
+            raise InputError(f"{name} is a setting of {kind} and takes one value, not {value!r}.")
+    return fixed, competing

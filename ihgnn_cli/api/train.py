@@ -1,0 +1,206 @@
+"""A training in a run folder, from the configuration to the curves."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ihgnn_cli.api.settings import Graphs, configured, dataset_of
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.deploy.runtime import Predictor, load
+from ihgnn_cli.display import Display
+from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.inference import evaluation
+from ihgnn_cli.inference.kinds import Part
+from ihgnn_cli.inference.metrics import Metrics
+from ihgnn_cli.inference.prediction import Prediction
+from ihgnn_cli.progress import NO_PROGRESS, Progress
+from ihgnn_cli.report.training import draw_curves
+from ihgnn_cli.training import folder as folders
+from ihgnn_cli.training import run
+from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.stack import Epoch
+
+if TYPE_CHECKING:
+    from ihgnn_cli.deploy.export import Export
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """A finished training."""
+
+    folder: Path
+    config: RunConfig = field(repr=False)
+    """Every setting, also those that were not given."""
+    best: Epoch
+    """The epoch that was chosen on validation."""
+    test: Metrics
+    """Of the model of that epoch, on the test graphs: `test.accuracy`, `test.roc_auc`, ..."""
+    history: tuple[Epoch, ...] = field(repr=False)
+    result: dict[str, Any] = field(repr=False)
+    """All of this with where it came from, as `result.json` in the folder holds it."""
+    dataset: GraphDataset = field(repr=False)
+
+    @property
+    def best_epoch(self) -> int:
+        """The number of the chosen epoch, counted from 1."""
+        return self.best.epoch
+
+    @property
+    def checkpoint(self) -> Path:
+        """The file of the chosen model."""
+        return self.folder / folders.BEST
+
+    def load(self, device: str = "auto") -> Predictor:
+        """The chosen model, ready to predict."""
+        return load(self.checkpoint, device)
+
+    def predict(self, graphs: Iterable[Any], device: str = "auto") -> list[Prediction]:
+        """The chosen model's answers for graphs; see `Predictor.predict`."""
+        return self.load(device).predict(graphs)
+
+    def evaluate(
+        self,
+        dataset: Graphs | None = None,
+        part: Part | str | None = None,
+        *,
+        device: str = "auto",
+    ) -> evaluation.Evaluation:
+        """How good the model is on its test graphs, on another part of its data, or on other data.
+
+        Raises:
+            InputError: the data has no such part, or does not fit the model.
+        """
+        graphs = self.dataset if dataset is None else dataset_of(dataset)
+        return evaluation.evaluate(self.load(device).classifier, graphs, part)
+
+    def export(self, path: Path | str, **form: Any) -> "Export":
+        """Write the model as ONNX, compared with the checkpoint; see `export`."""
+        from ihgnn_cli.api.export import export
+
+        return export(self.checkpoint, path, **{"dataset": self.dataset, **form})
+
+
+def train(
+    dataset: Graphs = "MUTAG",
+    *,
+    out: Path | str | None = None,
+    model: str | None = None,
+    recipe: str | None = None,
+    config: RunConfig | Path | str | None = None,
+    data_root: Path | str | None = None,
+    offline: bool = False,
+    progress: bool | None = None,
+    **settings: Any,
+) -> Run:
+    """Train a model; the epoch is chosen on validation, and test is looked at once, at the end.
+
+    Args:
+        dataset: as in `load_dataset`.
+        out: the run folder, which must not exist or be empty. By default `runs/NAME-1`, `-2`, ...
+            in the working directory, as with `ihgnn train`.
+        model: `"ihgnn"` (the default) or another that `ihgnn models` lists.
+        recipe: `"paper"` (the defaults) or `"authors"`.
+        config: a TOML file or the `config` of another run, for what is not given here.
+        data_root: folder that holds NAME.zip or NAME/ and receives downloads.
+        offline: never download.
+        progress: show a bar; by default in terminals and notebooks only.
+        settings: by the names of `config.toml`: `lr`, `batch_size`, `epochs`, `patience`, `seed`,
+            `device`, `split`, `features`, `layers`, `width`, `hidden`, `dropout`, `variant`, ...
+
+    Raises:
+        InputError: a setting, the data or the folder cannot be.
+        IhgnnError: the training failed.
+    """
+    chosen = configured(settings, model=model, recipe=recipe, config=config)
+    display = Display(progress)
+    begun = begin(
+        chosen,
+        None if out is None else Path(out),
+        dataset=dataset_of(dataset, data_root, offline, display.reading),
+    )
+    epochs = chosen.training.epochs
+    with display.work("epochs") as update:
+        outcome = complete(begun, lambda now, best: update(now.epoch, epochs, told(now, best)))
+    return Run(
+        begun.folder,
+        begun.config,
+        outcome.best,
+        outcome.test,
+        outcome.history,
+        outcome.result,
+        begun.prepared.dataset,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class Begun:
+    """A training that has its folder."""
+
+    prepared: run.Prepared
+    folder: Path
+    config: RunConfig
+    """As it was asked for: a split of a file is named by that file."""
+    new: bool = True
+    """Whether the folder was made now."""
+
+
+def begin(
+    config: RunConfig,
+    out: Path | None = None,
+    *,
+    dataset: GraphDataset | None = None,
+    data_root: Path | None = None,
+    offline: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> Begun:
+    """Prepare a training, and make its folder: `out`, or else `runs/NAME-1`, `-2`, ...
+
+    Raises:
+        InputError: the data or the folder cannot be.
+    """
+    if out is not None:
+        if out == Path():
+            raise InputError("--out needs the name of a folder.")
+        folders.refuse_used(out)
+    prepared = run.prepare(
+        config, dataset=dataset, data_root=data_root, offline=offline, progress=progress
+    )
+    asked = prepared.config
+    if out is not None:
+        return Begun(run.start(prepared, out), out, asked)
+    name = folders.run_name(prepared.dataset.name, asked)
+    prepared, folder = run.start_numbered(prepared, folders.RUNS, name)
+    return Begun(prepared, folder, asked)
+
+
+def complete(begun: Begun, watch: run.Watch, *, command: str = "") -> run.Outcome:
+    """Train to the end, test once, and draw the curves; nothing is left of what never began.
+
+    Raises:
+        IhgnnError: the training failed.
+    """
+    try:
+        outcome = run.fit(begun.prepared, begun.folder, watch, command=command)
+    except IhgnnError:
+        if begun.new:
+            folders.discard_unbegun(begun.folder)
+        raise
+    draw(begun.folder, outcome.result)
+    return outcome
+
+
+def draw(folder: Path, result: Mapping[str, Any]) -> None:
+    """Draw the curves of a finished run."""
+    title = f"{result['dataset']}, seed {result['seeds'][0]}"
+    history = folders.read_metrics(folder)
+    draw_curves(history, title, result["best_epoch"], folder / folders.CURVES)
+
+
+def told(epoch: Epoch, best: Epoch) -> str:
+    """An epoch and the best so far, in one line."""
+    return (
+        f"train loss {epoch.train_loss:.4f} acc {epoch.train_accuracy:.3f}  "
+        f"val loss {epoch.validation_loss:.4f} acc {epoch.validation_accuracy:.3f}  "
+        f"best {best.epoch} ({best.validation_accuracy:.3f})"
+    )

@@ -1,0 +1,92 @@
+"""Graphs of a Python program as a data set: torch-geometric, networkx, or dicts."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+from ihgnn_cli.data.dataset import GraphDataset, Value
+from ihgnn_cli.data.readers.json_graph import GraphError, check_graph
+from ihgnn_cli.data.readers.jsonl import Collected
+from ihgnn_cli.errors import DataError, InputError, Problem
+
+LABEL, ATTRIBUTES, CLASS = "label", "x", "class"
+"""What networkx graphs call them: of a node, of a node, and of a graph."""
+GRAPHS = "torch-geometric Data, networkx graphs, or dicts with node_labels and edges"
+
+
+def from_graphs(
+    graphs: Iterable[Any], classes: Sequence[Value] | None = None, *, name: str | None = None
+) -> GraphDataset:
+    """Make a `GraphDataset` of a list of graphs, all of one kind.
+
+    torch-geometric: see `data.pyg.from_pyg`. networkx: the node attribute `label` (integer or
+    string) is the node label and `x` (a list of numbers) holds node attributes; the graph
+    attribute `class` is the class. Dicts: the form of JSON lines (docs/data.md). Without labels,
+    the degree is the label.
+
+    Args:
+        graphs: at least one.
+        classes: one for each graph, instead of what the graphs say.
+        name: of the data set, for messages and folders.
+
+    Raises:
+        InputError: something is missing or is not a graph; says which and why.
+    """
+    items = graphs if isinstance(graphs, Sequence) else list(graphs)
+    if not len(items):
+        raise InputError("There are no graphs in the list. Give at least one.")
+    if classes is not None and len(classes) != len(items):
+        raise InputError(f"{len(classes)} classes for {len(items)} graphs. Give one for each.")
+    if is_pyg(items[0]):
+        from ihgnn_cli.data.pyg import from_pyg
+
+        return from_pyg(items, name=name, classes=classes)
+    collected = Collected()
+    for number, item in enumerate(items):
+        try:
+            entry = dict(plain_entry(item))
+            if classes is not None:
+                entry["class"] = classes[number]
+            collected.add(check_graph(entry))
+        except GraphError as error:
+            problem = Problem(f"graph {number}", None, error.message, error.remedy)
+            raise DataError([problem]) from error
+    return collected.dataset(name or "graphs")
+
+
+def is_pyg(graph: object) -> bool:
+    """Whether this is a `Data` of torch-geometric, found out without importing it."""
+    return hasattr(graph, "edge_index") and hasattr(graph, "num_nodes")
+
+
+def plain_entry(graph: object) -> Mapping[str, Any]:
+    """A dict or networkx graph as an entry of JSON lines, with Python's own numbers.
+
+    Raises:
+        GraphError: it is neither.
+    """
+    if isinstance(graph, Mapping):
+        return {key: _plain(value) for key, value in graph.items()}
+    if not (hasattr(graph, "adjacency") and hasattr(graph, "nodes")):
+        raise GraphError(f"{type(graph).__name__} is no graph.", f"Give {GRAPHS}.")
+    place = {node: number for number, node in enumerate(graph.nodes)}
+    ends = [(place[source], place[target]) for source, target in graph.edges()]  # type: ignore[attr-defined]
+    entry: dict[str, Any] = {"num_nodes": len(place), "edges": ends}
+    for attribute, key in ((LABEL, "node_labels"), (ATTRIBUTES, "node_attributes")):
+        found = [data[attribute] for _, data in graph.nodes(data=True) if attribute in data]
+        if found and len(found) < len(place):
+            raise GraphError(
+                f"{len(place) - len(found)} of {len(place)} nodes have no '{attribute}'.",
+                "Give it to every node, or to none.",
+            )
+        if found:
+            entry[key] = [_plain(each) for each in found]
+    if CLASS in graph.graph:  # type: ignore[attr-defined]
+        entry["class"] = _plain(graph.graph[CLASS])  # type: ignore[attr-defined]
+    return entry
+
+
+def _plain(value: Any) -> Any:
+    """Arrays and numbers of NumPy (or torch) as Python's own."""
+    if isinstance(value, list | tuple):
+        return [_plain(each) for each in value]
+    return value.tolist() if hasattr(value, "tolist") else value

@@ -1,0 +1,195 @@
+"""IHGNN with scikit-learn's contract: `fit(graphs, y)`, `predict`, `predict_proba`, `score`."""
+
+from collections.abc import Hashable, Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import check_is_fitted
+
+from ihgnn_cli.api.settings import configured
+from ihgnn_cli.data.dataset import GraphDataset, LabelSource
+from ihgnn_cli.data.features import Features
+from ihgnn_cli.data.objects import from_graphs
+from ihgnn_cli.deploy.runtime import Predictor
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.training.classifier import TorchClassifier
+from ihgnn_cli.training.devices import resolve_device
+from ihgnn_cli.training.in_memory import fit_in_memory
+
+if TYPE_CHECKING:
+    from ihgnn_cli.deploy.export import Export
+
+AUTO = "auto"
+
+
+class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """IHGNN as a scikit-learn classifier of graphs.
+
+    Graphs are torch-geometric's `Data` (one-hot or integer `x` as node labels; `y` is not read),
+    networkx graphs (node attribute `label`) or dicts as in JSON lines, all of one kind. Graphs
+    without node labels have their degrees as labels. A label that was not there in `fit` is a zero
+    vector in `predict`.
+
+    By default it trains on every graph that it is given for `epochs` and keeps the last epoch.
+    With `validation_fraction` above 0 that share of the graphs, stratified by class, does not
+    train but chooses the best epoch.
+
+    Args:
+        layers: K, the layers on top of the input layer.
+        width: of the layers.
+        hidden: hidden width of the classifier.
+        dropout: rate in the classifier.
+        variant: `"full"`, or an ablation: `"no-integration"`, `"no-separation"`,
+            `"no-adaptive"`, `"no-concat"`.
+        lr: Adam's learning rate.
+        batch_size: graphs per step.
+        weight_decay: Adam's.
+        epochs: at most.
+        patience: epochs without a better one after which training stops; 0 never stops it.
+        validation_fraction: share of the graphs that choose the epoch.
+        features: what the model reads of a node: `"labels"`, `"attributes"`, `"both"`, or
+            `"auto"`: attributes where there are no labels, else labels.
+        device: auto, cpu, cuda or cuda:N.
+        random_state: seed of weights, order, dropout and validation part; a number, a NumPy
+            `RandomState`, or `None` for another one each time.
+
+    Attributes:
+        classes_: the classes, sorted.
+        history_: losses and accuracies of each epoch.
+        n_iter_: epochs that were run.
+        best_epoch_: the epoch whose model is used, counted from 1.
+        checkpoint_: the model.
+    """
+
+    def __init__(
+        self,
+        *,
+        layers: int = 3,
+        width: int = 32,
+        hidden: int = 128,
+        dropout: float = 0.5,
+        variant: str = "full",
+        lr: float = 0.001,
+        batch_size: int = 32,
+        weight_decay: float = 0.0,
+        epochs: int = 350,
+        patience: int = 0,
+        validation_fraction: float = 0.0,
+        features: str = AUTO,
+        device: str = AUTO,
+        random_state: int | np.random.RandomState | None = 0,
+    ) -> None:
+        self.layers = layers
+        self.width = width
+        self.hidden = hidden
+        self.dropout = dropout
+        self.variant = variant
+        self.lr = lr
+        self.batch_size = batch_size
+        self.weight_decay = weight_decay
+        self.epochs = epochs
+        self.patience = patience
+        self.validation_fraction = validation_fraction
+        self.features = features
+        self.device = device
+        self.random_state = random_state
+
+    def fit(self, graphs: Iterable[Any], y: Sequence[Hashable]) -> "IHGNNClassifier":
+        """Train on graphs and their classes, one for each, of any sortable type.
+
+        Raises:
+            InputError: a setting, a graph or a class cannot be; says which.
+            IhgnnError: the training has diverged.
+        """
+        values, given = _encoded(y)
+        dataset = from_graphs(graphs, given)
+        settings = {
+            name: value
+            for name, value in self.get_params().items()
+            if name not in ("validation_fraction", "random_state", "features")
+        }
+        settings["features"] = _features(dataset) if self.features == AUTO else self.features
+        settings["seed"] = _seed(self.random_state)
+        config = configured(settings)
+        fitted = fit_in_memory(config, dataset, self.validation_fraction)
+        self.classes_ = values
+        self.checkpoint_ = fitted.checkpoint
+        self.history_ = fitted.history
+        self.n_iter_ = len(fitted.history)
+        self.best_epoch_ = self.n_iter_
+        if fitted.checkpoint.epoch is not None:
+            self.best_epoch_ = fitted.checkpoint.epoch.epoch
+        return self
+
+    def predict(self, graphs: Iterable[Any]) -> NDArray[Any]:
+        """[G] the most probable class of each graph.
+
+        Raises:
+            InputError: a graph does not fit the model; says which and why.
+        """
+        probabilities = self.predict_proba(graphs)
+        found: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
+        return found
+
+    def predict_proba(self, graphs: Iterable[Any]) -> NDArray[np.float64]:
+        """[G, C] the probability of each class, in the order of `classes_`.
+
+        Raises:
+            InputError: a graph does not fit the model; says which and why.
+        """
+        check_is_fitted(self)
+        device = resolve_device(self.device)
+        answers = Predictor(TorchClassifier(self.checkpoint_, device)).predict(graphs)
+        rows = [list(each.probabilities.values()) for each in answers]
+        return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.classes_))
+
+    def export(self, path: Path | str) -> "Export":
+        """Write the model as an ONNX file that `ihgnn_cli.load` reads.
+
+        Classes that are neither all integers nor all strings become their positions in `classes_`.
+
+        Raises:
+            InputError: the path does not end in .onnx.
+        """
+        from ihgnn_cli.deploy.export import export_onnx
+
+        check_is_fitted(self)
+        return export_onnx(self.checkpoint_, Path(path))
+
+
+def _encoded(y: Sequence[Hashable]) -> tuple[NDArray[Any], list[Any]]:
+    """The classes, sorted, and those of the graphs: themselves where they can be stored."""
+    given: list[Any] = [_plain(each) for each in y]
+    try:
+        distinct = sorted(set(given))
+    except TypeError as error:
+        raise InputError(f"y cannot be sorted: {error}. Use classes of one type.") from error
+    classes = np.array(distinct)
+    if classes.ndim != 1:  # tuples and the like
+        classes = np.empty(len(distinct), dtype=object)
+        classes[:] = distinct
+    if {type(each) for each in distinct} in ({int}, {str}):
+        return classes, given
+    place = {value: position for position, value in enumerate(distinct)}
+    return classes, [place[value] for value in given]
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _features(dataset: GraphDataset) -> Features:
+    only_attributes = dataset.label_source == LabelSource.DEGREE
+    if dataset.node_attributes is not None and only_attributes:
+        return Features.ATTRIBUTES
+    return Features.LABELS
+
+
+def _seed(random_state: int | np.random.RandomState | None) -> int:
+    if isinstance(random_state, int | np.integer):
+        return int(random_state)
+    return int(check_random_state(random_state).randint(2**31 - 1))

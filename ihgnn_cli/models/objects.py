@@ -1,0 +1,64 @@
+"""Graphs of a Python program as a trained model reads them."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ihgnn_cli.data.dataset import LabelSource, Value
+from ihgnn_cli.data.features import Features
+from ihgnn_cli.data.objects import is_pyg, plain_entry
+from ihgnn_cli.data.readers.json_graph import GraphError
+from ihgnn_cli.models.card import ModelCard
+
+
+def entry_for(graph: object, card: ModelCard) -> Mapping[str, Any]:
+    """A graph (see `data.objects.from_graphs`) as an entry of JSON lines.
+
+    The columns of torch-geometric's `x` mean what they meant in training: the leading ones are
+    attributes where the model reads attributes, the others are labels. One-hot columns, as many as
+    the model has labels, stand for these labels in order; any other number of columns stands for
+    the labels 0, 1, ... A row without a one is a label that the model does not know.
+
+    Raises:
+        GraphError: it is no graph, or `x` is not of the kind that the model was trained with.
+    """
+    if isinstance(graph, Mapping) or not is_pyg(graph):
+        return plain_entry(graph)
+    nodes = int(graph.num_nodes)  # type: ignore[attr-defined]
+    if graph.edge_index is None:  # type: ignore[attr-defined]
+        raise GraphError("no edge_index.", "Give it one of shape [2, E].")
+    edges = np.asarray(graph.edge_index.detach().cpu())  # type: ignore[attr-defined]
+    if edges.ndim != 2 or edges.shape[0] != 2:
+        raise GraphError("edge_index is not [2, E].", "Transpose it?")
+    entry: dict[str, Any] = {"num_nodes": nodes, "edges": edges.T.tolist()}
+    given = getattr(graph, "x", None)
+    if given is None:
+        return entry
+    rows = np.asarray(given.detach().cpu()).reshape(len(given), -1)
+    if card.features != Features.LABELS:
+        entry["node_attributes"] = rows[:, : card.attributes].tolist()
+        rows = rows[:, card.attributes :]
+    if card.features != Features.ATTRIBUTES and card.label_source == LabelSource.LABELS:
+        entry["node_labels"] = _labels(rows, card.label_values)
+    return entry
+
+
+def _labels(rows: NDArray[np.generic], known: Sequence[Value]) -> list[Value]:
+    if rows.shape[1] == 1 and np.issubdtype(rows.dtype, np.integer):
+        numbers: list[Value] = rows[:, 0].tolist()
+        return numbers
+    ones = rows == 1
+    if not rows.shape[1] or not (ones | (rows == 0)).all() or (ones.sum(axis=1) > 1).any():
+        raise GraphError(
+            "x is neither one-hot nor a single integer column.", "The model reads node labels."
+        )
+    names: list[Value] = list(known) if rows.shape[1] == len(known) else list(range(rows.shape[1]))
+    if isinstance(known[0], str):
+        names = [str(name) for name in names]
+        strange: Value = f"{max(map(str, known))}?"
+    else:
+        strange = max(int(each) for each in (*known, *names)) + 1
+    places = np.where(ones.any(axis=1), ones.argmax(axis=1), len(names))
+    return [[*names, strange][place] for place in places.tolist()]

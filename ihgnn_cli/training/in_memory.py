@@ -1,0 +1,112 @@
+"""A training without a folder: on all graphs of a data set, or with a part of them to validate."""
+
+import math
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.splits import Split
+from ihgnn_cli.data.splits.stratify import random_bits, stratified
+from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.models.card import Snapshot, describe
+from ihgnn_cli.training.checkpoint import Checkpoint
+from ihgnn_cli.training.cohort import new_cohort
+from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.devices import computing, resolve_device
+from ihgnn_cli.training.loading import load_data, store_for
+from ihgnn_cli.training.needs import require_room
+from ihgnn_cli.training.stack import Epoch, Member
+
+_NONE = np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, eq=False)
+class Fitted:
+    """A trained model, and how it got there."""
+
+    checkpoint: Checkpoint
+    """Of the best epoch on validation, or of the last where nothing validates."""
+    history: tuple[Epoch, ...]
+    """Without validation, its loss and accuracy are NaN."""
+
+
+def fit_in_memory(
+    config: RunConfig, dataset: GraphDataset, validation_fraction: float = 0.0
+) -> Fitted:
+    """Train on a data set, and keep nothing on disk.
+
+    Args:
+        config: its split does not count.
+        dataset: at least two classes.
+        validation_fraction: share of the graphs, stratified, that choose the epoch; with 0 all
+            graphs train, and the last epoch counts.
+
+    Raises:
+        InputError: settings or data cannot be.
+        IhgnnError: the training has diverged.
+    """
+    if config.training.patience and not validation_fraction:
+        raise InputError("patience needs graphs to validate: set validation_fraction, say 0.1.")
+    device = resolve_device(config.training.device)
+    config, dataset = load_data(config, dataset=dataset)
+    require_room(config, dataset, device)
+    seed = config.training.seed
+    train, validation = _parts(dataset, validation_fraction, seed)
+    split = Split(train, validation, _NONE, may_be_empty=True)
+    card = describe("", dataset, config.data.features, split)
+    store = store_for(config, dataset, card.max_nodes, device)
+    member = Member(seed, config.training.lr, split.train, split.validation)
+    cohort = new_cohort(config, card.inputs, store, [member])
+    elements = int(
+        float(store.cost(train).mean())
+        * min(config.training.batch_size, len(train))
+        * config.model.width
+    )
+    with computing(elements):
+        if len(validation):
+            while not cohort.finished:
+                cohort.advance()
+                _refuse_divergence(cohort.courses[0].diverged, config)
+            course = cohort.courses[0]
+            history, last, weights = course.history, course.best, course.best_weights
+        else:
+            history = []
+            for _ in range(config.training.epochs):
+                (epoch,) = cohort.stack.train_epoch()
+                _refuse_divergence(None if math.isfinite(epoch.train_loss) else epoch, config)
+                history.append(epoch)
+            last, weights = history[-1], cohort.stack.model.state_dict()
+    at = history[-1] if last is None else last
+    told = f"{len(train)} to train, {len(validation)} to validate"
+    snapshot = Snapshot(at.epoch, bool(len(validation)), (seed,), told)
+    kept = {name: each.detach().cpu().clone() for name, each in weights.items()}
+    checkpoint = Checkpoint(config, replace(card, snapshot=snapshot), kept, 1, at)
+    return Fitted(checkpoint, tuple(history))
+
+
+def _parts(
+    dataset: GraphDataset, fraction: float, seed: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    graphs = len(dataset)
+    if not 0 <= fraction < 1:
+        raise InputError(f"validation_fraction is from 0 up to 1, not {fraction:g}.")
+    if not fraction:
+        return np.arange(graphs), _NONE
+    size = max(1, round(fraction * graphs))
+    if size >= graphs:
+        raise InputError(
+            f"validation_fraction {fraction:g} leaves none of {graphs} graphs to train on."
+        )
+    train, validation = stratified(dataset.graph_class, (graphs - size, size), random_bits(seed))
+    return train, validation
+
+
+def _refuse_divergence(epoch: Epoch | None, config: RunConfig) -> None:
+    if epoch is not None:
+        raise IhgnnError(
+            f"The loss of epoch {epoch.epoch} is not a finite number: training has diverged at lr "
+            f"{config.training.lr:g}. Use a smaller lr or fewer layers, or check the node "
+            "attributes for huge values."
+        )
