@@ -89,7 +89,7 @@ def test_the_shell_completes_data_set_names(ihgnn, monkeypatch: pytest.MonkeyPat
         (["homophily", "MUTAGG"], "Did you mean MUTAG"),
         (["homophily", "./nowhere"], "No file or folder './nowhere'"),
         (["homophily", "MUTAG", "--plot", "figure.gif"], ".png, .svg, .pdf"),
-        (["homophily", "."], "no TU data set in it"),
+        (["homophily", "."], "no TU data set found"),
     ],
 )
 def test_mistakes_end_in_two_lines_and_code_2(ihgnn, args: list[str], said: str) -> None:

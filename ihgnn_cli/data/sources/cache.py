@@ -71,11 +71,12 @@ def load(path: Path, name: str) -> GraphDataset | None:
             columns: dict[str, Any] = {key: np.load(stream) for key in header["columns"]}
             if np.load(stream) != _checksum([encoded, *columns.values()]) or stream.read(1):
                 raise ValueError("wrong checksum")  # noqa: TRY301
+        vocabularies: dict[str, Any] = {key: tuple(header[key]) for key in _VOCABULARIES}
         return GraphDataset(
             name=name,
             label_source=LabelSource(header["label_source"]),
             notes=ReadingNotes(**header["notes"]),
-            **{key: tuple(header[key]) for key in _VOCABULARIES},
+            **vocabularies,
             **columns,
         )
     except FileNotFoundError:
@@ -89,5 +90,5 @@ def _checksum(arrays: Iterable[NDArray[np.generic]]) -> NDArray[np.int64]:
     total = 0
     for array in arrays:
         total = zlib.crc32(f"{array.dtype.str} {array.shape}".encode(), total)
-        total = zlib.crc32(np.ascontiguousarray(array), total)
-    return np.array(total)
+        total = zlib.crc32(np.ascontiguousarray(array).data, total)
+    return np.array(total, dtype=np.int64)
