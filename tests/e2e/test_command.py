@@ -143,7 +143,7 @@ def test_a_cache_that_cannot_be_written_is_noted(
     monkeypatch.setenv("IHGNN_CACHE", str(tmp_path / "file" / "cache"))
     result = ihgnn("homophily", "MUTAG")
     assert result.returncode == 0
-    assert result.stderr.startswith("Note: The parsed data is not kept")
+    assert result.stderr.startswith("Note: The parsed data was not cached")
 
 
 def test_no_colours_and_no_progress_in_a_pipe(ihgnn) -> None:
