@@ -72,7 +72,7 @@ def test_the_shell_completes_data_set_names(ihgnn, monkeypatch: pytest.MonkeyPat
         (["homophily", "MUTAGG"], "Did you mean MUTAG"),
         (["homophily", "./nowhere"], "No file or folder './nowhere'"),
         (["homophily", "MUTAG", "--plot", "figure.gif"], ".png, .svg, .pdf"),
-        (["homophily", "."], "no TU data set in it"),
+        (["homophily", "."], "no TU data set found"),
     ],
 )
 def test_mistakes_end_in_two_lines_and_code_2(ihgnn, args: list[str], said: str) -> None:
@@ -126,7 +126,7 @@ def test_a_cache_that_cannot_be_written_is_noted(
     monkeypatch.setenv("IHGNN_CACHE", str(tmp_path / "file" / "cache"))
     result = ihgnn("homophily", "MUTAG")
     assert result.returncode == 0
-    assert result.stderr.startswith("Note: The parsed data is not kept")
+    assert result.stderr.startswith("Note: The parsed data was not cached")
 
 
 def test_no_colours_and_no_progress_in_a_pipe(ihgnn) -> None:

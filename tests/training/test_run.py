@@ -249,7 +249,7 @@ def test_two_processes_do_not_train_in_one_folder(tmp_path: Path) -> None:
     ready = run.start(prepared(), tmp_path / "run")
     with (tmp_path / "run" / "splits.json").open("rb") as other:
         fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(InputError, match="Another process is at work"):
+        with pytest.raises(InputError, match="Another process is using"):
             run.fit(ready, tmp_path / "run")
     run.fit(ready, tmp_path / "run")
 

@@ -90,4 +90,4 @@ def _checksum(arrays: Iterable[NDArray[np.generic]]) -> NDArray[np.int64]:
     for array in arrays:
         total = zlib.crc32(f"{array.dtype.str} {array.shape}".encode(), total)
         total = zlib.crc32(np.ascontiguousarray(array).data, total)
-    return np.array(total)
+    return np.array(total, dtype=np.int64)

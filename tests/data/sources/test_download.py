@@ -401,7 +401,7 @@ def test_a_zip_that_cannot_be_unpacked_is_not_kept(
     body[position] = value
     server.will(whole(bytes(body)))
     message = failure(tmp_path)
-    assert message.startswith(f"Cannot download TINY from {download_url('TINY')}: what the server")
+    assert message.startswith(f"Cannot download TINY from {download_url('TINY')}: the downloaded")
     assert message.endswith(f"put it at {tmp_path / 'TINY.zip'}")
 
 

@@ -311,7 +311,7 @@ def test_a_file_of_another_kind_is_refused(root: Path) -> None:
 
 def test_a_folder_without_a_data_set_is_refused(root: Path) -> None:
     (root / "TINY").mkdir()
-    with pytest.raises(DataError, match="no TU data set in it"):
+    with pytest.raises(DataError, match="no TU data set found"):
         load_dataset(str(root / "TINY"))
 
 
@@ -333,7 +333,7 @@ def test_a_folder_of_other_things_does_not_hide_a_data_set_of_its_name(
 
 def test_a_folder_of_other_things_that_is_no_known_name_is_taken_for_a_path(root: Path) -> None:
     Path("things").mkdir()
-    with pytest.raises(DataError, match="no TU data set in it"):
+    with pytest.raises(DataError, match="no TU data set found"):
         load_dataset("things")
 
 

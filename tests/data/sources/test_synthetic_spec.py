@@ -78,8 +78,8 @@ def test_fields_are_what_they_say() -> None:
         ("noise=1.5", "noise must be from 0 to 1, not 1.5"),
         ("seed=9223372036854775808", "seed must be from 0 to 2^63 - 1"),
         ("labels=2,homophily=0.05", "Use labels=3 or more, or a homophily from 0.1."),
-        ("graphs=10000000", "10,000,000 graphs of 60 nodes are too many"),
-        ("nodes=1000000", "1,000 graphs of 1,000,000 nodes are too many"),
+        ("graphs=10000000", "10,000,000 graphs of 60 nodes take too long"),
+        ("nodes=1000000", "1,000 graphs of 1,000,000 nodes take too long"),
     ],
 )
 def test_what_cannot_be_is_refused_in_one_line_with_a_remedy(fields: str, said: str) -> None:

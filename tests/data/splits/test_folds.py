@@ -388,7 +388,9 @@ def test_a_graph_is_tested_by_some_fold(path: Path) -> None:
 
 
 def test_a_missing_file_is_told(path: Path) -> None:
-    with pytest.raises(InputError, match=r"^Cannot read .*folds\.json: No such .* Give a JSON fil"):
+    with pytest.raises(
+        InputError, match=r"^Cannot read .*folds\.json: No such .* Give a JSON fold"
+    ):
         read_fold_file(path, 4)
 
 
