@@ -21,11 +21,12 @@ from ihgnn_cli.deploy.metadata import KEY
 from ihgnn_cli.deploy.onnx_model import load_onnx
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.evaluation import Part, evaluate
+from ihgnn_cli.inference.prediction import Classifier
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.models.settings import IHGNNSettings
 from ihgnn_cli.training import checkpoint as checkpoints
 from ihgnn_cli.training.checkpoint import Checkpoint
-from ihgnn_cli.training.classifier import Classifier, TorchClassifier
+from ihgnn_cli.training.classifier import TorchClassifier
 from ihgnn_cli.training.config import RunConfig
 
 CPU = "CPUExecutionProvider"
@@ -192,9 +193,9 @@ def renamed_input(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (lambda _: b"", "no ONNX file"),
-        (lambda _: b"hello\n" * 100, "no ONNX file"),
-        (lambda content: content[: len(content) // 2], "no ONNX file"),
+        (lambda _: b"", "not an ONNX file"),
+        (lambda _: b"hello\n" * 100, "not an ONNX file"),
+        (lambda content: content[: len(content) // 2], "not an ONNX file"),
         (change(lambda _: None), "ihgnn did not write it"),
         (change(lambda _: "{"), "damaged"),
         (change(lambda _: "[]"), "damaged"),
