@@ -116,7 +116,7 @@ def test_no_case_is_larger_than_what_the_model_is_padded_to() -> None:
         assert max(case.graphs.max_nodes for case in cases.values()) <= nodes
         assert "graph larger than m" not in cases
     assert "graph larger than m" in by_name(cases_of(checkpoint, data, M + 1))
-    with pytest.raises(InputError, match=r"up to 2 nodes.*--max-nodes"):
+    with pytest.raises(InputError, match=r"more than 2 nodes.*--max-nodes"):
         cases_of(checkpoint, dataset(PATH, STAR), 2)
     degrees = dataset(PATH, STAR, TRIANGLE, labelled=False)
     assert "degree above all seen" not in by_name(cases_of(untrained(degrees), degrees, 5))

@@ -14,7 +14,7 @@ def test_the_default_runs_in_the_oldest_onnxruntime() -> None:
 
 @pytest.mark.parametrize("opset", [17, 24, 0, -1])
 def test_other_opsets_than_the_tested_ones_are_refused(opset: int) -> None:
-    with pytest.raises(InputError, match="18 to 23 are tested"):
+    with pytest.raises(InputError, match="Use 18 to 23"):
         Form(opset=opset)
 
 

@@ -193,9 +193,9 @@ def renamed_input(content: bytes) -> bytes:
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
-        (lambda _: b"", "no ONNX file"),
-        (lambda _: b"hello\n" * 100, "no ONNX file"),
-        (lambda content: content[: len(content) // 2], "no ONNX file"),
+        (lambda _: b"", "not an ONNX file"),
+        (lambda _: b"hello\n" * 100, "not an ONNX file"),
+        (lambda content: content[: len(content) // 2], "not an ONNX file"),
         (change(lambda _: None), "ihgnn did not write it"),
         (change(lambda _: "{"), "damaged"),
         (change(lambda _: "[]"), "damaged"),

@@ -103,13 +103,13 @@ def test_a_graph_that_would_fill_the_memory_is_refused_and_the_others_are_not(mu
 
 
 def test_mistakes_are_refused(mutag_model, tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="only exported models run on providers"):
+    with pytest.raises(InputError, match="only exported models use onnxruntime providers"):
         load(mutag_model.checkpoint, providers=["CPUExecutionProvider"])
     with pytest.raises(InputError, match="does not exist"):
         load(tmp_path / "none.onnx")
     with pytest.raises(InputError, match=r"is a folder without ckpt\.pt\. Give a run folder"):
         load(tmp_path)
-    with pytest.raises(InputError, match="A batch of 0 graphs cannot be"):
+    with pytest.raises(InputError, match="batch size must be at least 1, not 0"):
         load(mutag_model.exported).stream([NITROBENZENE], 0)
     with pytest.raises(InputError, match="No device 'abacus'"):
         load(mutag_model.exported, "abacus")

@@ -1,4 +1,4 @@
-"""An exported model that answers otherwise than its checkpoint is told apart."""
+"""An exported model that differs from its checkpoint is detected."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -51,9 +51,9 @@ def test_each_case_tells_its_largest_difference(layout: Layout) -> None:
     assert found.scale > 0
 
 
-def test_another_model_is_told_apart() -> None:
+def test_another_model_is_detected() -> None:
     data = dataset(*ALL)
-    with pytest.raises(IhgnnError, match=r"does not answer .* of 7 differ \(all\)"):
+    with pytest.raises(IhgnnError, match=r"differs from the checkpoint: .* of 7 \(all\)"):
         compare(untrained(data), Eager(untrained(data, members=2)), all_of(data))
 
 
@@ -68,16 +68,16 @@ def test_the_cases_that_differ_are_named() -> None:
             return super().answers(replace(data, node_label=labels), graphs)
 
     cases = [Case("path", dataset(PATH)), Case("star", dataset(STAR))]
-    with pytest.raises(IhgnnError, match=r"1 graph of 2 differ \(star\)"):
+    with pytest.raises(IhgnnError, match=r"1 graph of 2 \(star\)"):
         compare(checkpoint, BlindToTheFirst(checkpoint), cases)
 
 
-def test_a_model_that_answers_nothing_is_told_apart() -> None:
+def test_a_model_that_answers_nothing_is_detected() -> None:
     data = dataset(*ALL)
     checkpoint = untrained(data)
     exported = Eager(checkpoint)
     exported.model.members[0].classifier.bias.fill_(torch.nan)
-    with pytest.raises(IhgnnError, match="does not answer"):
+    with pytest.raises(IhgnnError, match="differs from the checkpoint"):
         compare(checkpoint, exported, all_of(data))
 
 
@@ -94,7 +94,7 @@ def test_more_is_forgiven_to_half_precision() -> None:
         compare(checkpoint, exported, all_of(data), small=True)
 
 
-def test_a_model_that_depends_on_the_order_of_nodes_is_told_apart() -> None:
+def test_a_model_that_depends_on_the_order_of_nodes_is_detected() -> None:
     data = dataset(*ALL)
     checkpoint = untrained(data)
 
@@ -108,7 +108,7 @@ def test_a_model_that_depends_on_the_order_of_nodes_is_told_apart() -> None:
     alike = dataset(([1, 1, 1], [(0, 1)]), ([0, 0, 0, 0], [(0, 1), (1, 2)]))
     turned = replace(alike, node_label=np.array([1, 1, 1, 2, 0, 0, 0], dtype=np.int32))
     assert compare(checkpoint, FirstNodeOnly(checkpoint), [Case("alike", alike)])
-    with pytest.raises(IhgnnError, match=r"differ \(turned\)"):
+    with pytest.raises(IhgnnError, match=r"of 2 \(turned\)"):
         compare(checkpoint, FirstNodeOnly(checkpoint), [Case("turned", alike, turned)])
 
 
@@ -155,9 +155,9 @@ def test_where_the_order_is_chance_in_too_many_graphs_nothing_is_proved(
     checkpoint = untrained(clear, TYING)
     exported = Eager(checkpoint)
     assert compare(checkpoint, exported, all_of(dataset(COMPLETE, PATH))).swapped == 1
-    with pytest.raises(IhgnnError, match="in 2 of 3 graphs that it was tried on, nodes tie"):
+    with pytest.raises(IhgnnError, match="in 2 of 3 graphs, nodes tie"):
         compare(checkpoint, exported, all_of(dataset(COMPLETE, COMPLETE, PATH)))
-    with pytest.raises(IhgnnError, match="in 2 of 6 graphs that it was tried on, all of 'ties'"):
+    with pytest.raises(IhgnnError, match=r"in 2 of 6 graphs \(all of 'ties'\)"):
         compare(checkpoint, exported, [Case("ties", ties), Case("clear", clear)])
 
 
@@ -179,26 +179,26 @@ BROKEN = {
 }
 
 
-def broken_sort_is_told_apart(name: str, layout: Layout, sort: Forward) -> None:
+def broken_sort_is_detected(name: str, layout: Layout, sort: Forward) -> None:
     data = load_dataset(name)
     checkpoint = untrained(data, max_nodes=data.max_nodes)
     cases = cases_of(checkpoint, data)
     assert compare(checkpoint, Eager(checkpoint, layout), cases).swapped == 0
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(FoldedNodes, "forward", sort)
-        with pytest.raises(IhgnnError, match="does not answer"):
+        with pytest.raises(IhgnnError, match="differs from the checkpoint"):
             compare(checkpoint, Eager(checkpoint, layout), cases)
 
 
 @pytest.mark.parametrize("layout", Layout)
 @pytest.mark.parametrize("broken", BROKEN)
 def test_a_broken_sort_is_not_taken_for_chance(broken: str, layout: Layout) -> None:
-    broken_sort_is_told_apart("MUTAG", layout, BROKEN[broken])
+    broken_sort_is_detected("MUTAG", layout, BROKEN[broken])
 
 
 @pytest.mark.parametrize("broken", BROKEN)
 def test_nor_is_it_on_large_graphs(broken: str, real_data: Path) -> None:
-    broken_sort_is_told_apart(str(real_data / "PROTEINS.zip"), Layout.SPARSE, BROKEN[broken])
+    broken_sort_is_detected(str(real_data / "PROTEINS.zip"), Layout.SPARSE, BROKEN[broken])
 
 
 def test_logits_are_measured_by_those_of_their_own_graph() -> None:
@@ -212,7 +212,7 @@ def test_logits_are_measured_by_those_of_their_own_graph() -> None:
     assert found.scale == pytest.approx(30, abs=2)
     assert found.cases[0].logits == pytest.approx(1e-3, rel=0.1)
     exported.model.members[0].classifier.bias += torch.tensor([4e-3, 0])
-    with pytest.raises(IhgnnError, match="7 graphs of 7 differ"):
+    with pytest.raises(IhgnnError, match="7 graphs of 7"):
         compare(checkpoint, exported, all_of(data))
 
 
@@ -222,5 +222,5 @@ def test_half_a_thousandth_of_a_probability_is_an_error_however_large_logits_are
     checkpoint.weights["bias"] += 50  # of both classes: probabilities stay as they are
     exported = Eager(checkpoint)
     exported.model.members[0].classifier.bias += torch.tensor([2e-3, 0])
-    with pytest.raises(IhgnnError, match="7 graphs of 7 differ"):
+    with pytest.raises(IhgnnError, match="7 graphs of 7"):
         compare(checkpoint, exported, all_of(data))

@@ -29,6 +29,6 @@ def test_machines_get_every_number(ihgnn, mutag_model) -> None:
 
 def test_mistakes_are_refused(ihgnn, mutag_model) -> None:
     assert_refused(ihgnn("bench-export", "none.onnx"), 2, "none.onnx does not exist")
-    assert_refused(ihgnn("bench-export", mutag_model.checkpoint), 2, "no ONNX file")
+    assert_refused(ihgnn("bench-export", mutag_model.checkpoint), 2, "not an ONNX file")
     bad = ihgnn("bench-export", mutag_model.exported, "--dataset", "./none")
     assert_refused(bad, 2, "No file or folder")

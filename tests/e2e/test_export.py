@@ -47,8 +47,8 @@ def test_a_sparse_model_is_verified_shown_and_evaluated(
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--opset", "17"), "18 to 23 are tested"),
-        (("--opset", "99"), "18 to 23 are tested"),
+        (("--opset", "17"), "Use 18 to 23"),
+        (("--opset", "99"), "Use 18 to 23"),
         (("--max-nodes", "0"), "at least 1"),
         (("--layout", "sparse", "--max-nodes", "30"), "which does not pad"),
         (("--max-nodes", "3"), "All graphs of MUTAG have more than 3 nodes"),

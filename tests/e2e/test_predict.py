@@ -316,7 +316,7 @@ def test_mistakes_are_refused(ihgnn, mutag_model, mutag: Path, tmp_path: Path) -
     )
     assert_refused(
         ihgnn("predict", mutag_model.checkpoint, mutag, "--provider", "CPUExecutionProvider"),
-        *(2, "only exported models run on providers"),
+        *(2, "only exported models use onnxruntime providers"),
     )
     both = ("--device", "cpu", "--provider", "CPUExecutionProvider")
     assert_refused(ihgnn("predict", exported, mutag, *both), 2, "Give one of them")
