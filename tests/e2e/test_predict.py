@@ -322,5 +322,5 @@ def test_mistakes_are_refused(ihgnn, mutag_model, mutag: Path, tmp_path: Path) -
     assert_refused(ihgnn("predict", exported, mutag, *both), 2, "Give one of them")
     assert_refused(ihgnn("predict", exported, mutag, "--csv", mutag), 2, "belongs to the data set")
     assert_refused(ihgnn("predict", exported, mutag, "--csv", exported), 2, "belongs to the model")
-    assert_refused(ihgnn("predict", exported, mutag, "--csv", "-", "--json"), 2, "both write to standard output")
+    assert_refused(ihgnn("predict", exported, mutag, "--csv", "-", "--json"), 2, "both write to")
     assert_refused(ihgnn("predict", exported, mutag, "--batch-size", "0"), 2, "--batch-size")
