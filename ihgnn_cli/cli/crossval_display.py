@@ -96,9 +96,7 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
         text += f"; over runs ± {100 * result['runs_std']:.1f} ({each})"
     else:
         text += ", each from one run at its best validation epoch"
-    console.show(
-        f"{text}. Configuration and epoch chosen by {result['chosen_by']}, never on test graphs."
-    )
+    console.show(f"{text}. Configuration and epoch chosen by {result['chosen_by']}; never on test.")
     if result.get("partial"):  # missing in older results
         console.show(result["partial"], style="bold")
     console.show(f"Majority class: {100 * result['majority_share']:.1f} %")

@@ -12,7 +12,7 @@ def test_people_get_latency_and_throughput(ihgnn, mutag_model) -> None:
     assert (result.returncode, result.stderr) == (0, "")
     assert "on MUTAG (188 graphs, 17.9 nodes on average)" in result.stdout
     assert "on CPUExecutionProvider, 1 thread" in result.stdout
-    for each in ("p50", "p90", "p99", "Graphs a second", "Making its inputs"):
+    for each in ("p50", "p90", "p99", "Graphs per second", "Building its inputs"):
         assert each in result.stdout
 
 

@@ -106,7 +106,7 @@ def test_bad_graphs_are_told_and_the_rest_go_on(piped: Piped, mutag_model) -> No
     told = result.stderr.splitlines()[1:]
     assert told[0].startswith("Error: standard input, line 2: not JSON")
     assert told[1].startswith("Error: standard input, line 4: no edges. Add")
-    assert told[2] == "Error: 2 graphs of 4 got no answer, for the reasons above."
+    assert told[2] == "Error: 2 graphs of 4 not classified; the reasons are above."
 
 
 def test_strict_stops_at_the_first_bad_graph(piped: Piped, mutag_model, tmp_path) -> None:
@@ -322,5 +322,5 @@ def test_mistakes_are_refused(ihgnn, mutag_model, mutag: Path, tmp_path: Path) -
     assert_refused(ihgnn("predict", exported, mutag, *both), 2, "Give one of them")
     assert_refused(ihgnn("predict", exported, mutag, "--csv", mutag), 2, "belongs to the data set")
     assert_refused(ihgnn("predict", exported, mutag, "--csv", exported), 2, "belongs to the model")
-    assert_refused(ihgnn("predict", exported, mutag, "--csv", "-", "--json"), 2, "both print")
+    assert_refused(ihgnn("predict", exported, mutag, "--csv", "-", "--json"), 2, "both write to")
     assert_refused(ihgnn("predict", exported, mutag, "--batch-size", "0"), 2, "--batch-size")

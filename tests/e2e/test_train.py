@@ -72,7 +72,7 @@ def test_the_command_line_wins_over_the_file_and_the_file_over_the_recipe(ihgnn,
         (["--config", "nowhere.toml"], "Cannot read nowhere.toml"),
         (["--resume", "nowhere"], "holds no run"),
         (["--out", ""], "--out needs the name of a folder"),
-        (["--resume", "nowhere", "--lr", "1"], "--lr cannot change a run"),
+        (["--resume", "nowhere", "--lr", "1"], "--lr cannot be changed when a run is resumed"),
     ],
 )
 def test_mistakes_are_refused_and_leave_nothing(ihgnn, tmp_path, args, said) -> None:
