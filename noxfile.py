@@ -102,6 +102,7 @@ def bench(session: nox.Session) -> None:
         "reading",
         "homophily",
         "training",
+        "gradients",
         "crossval",
         "tune",
         "export",
