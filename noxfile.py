@@ -110,6 +110,7 @@ def bench(session: nox.Session) -> None:
         "reading",
         "homophily",
         "training",
+        "gradients",
         "crossval",
         "tune",
         "export",

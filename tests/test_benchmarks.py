@@ -196,6 +196,14 @@ def test_the_padded_plain_model_is_the_model_that_is_exported(export: ModuleType
         torch.testing.assert_close(mine, theirs)
 
 
+def test_all_sides_of_the_gradients_benchmark_compute_the_same_gradients(
+    crossval: ModuleType,
+) -> None:
+    gradients = import_module("gradients")  # compares them itself
+    found = gradients.measured(members=2, rounds=1)
+    assert set(found) == {gradients.WRITTEN, gradients.RECORDED, gradients.READABLE}
+
+
 def test_a_process_that_fails_ends_the_measurement(
     crossval: ModuleType, capfd: pytest.CaptureFixture[str]
 ) -> None:

@@ -275,19 +275,19 @@ def _bin_cells(each: Any) -> list[str]:
 
 
 def _model_name(classifier: "Classifier") -> str:
-    """The model's name in the registry; only IHGNN can be exported."""
-    from ihgnn_cli.models.registry import IHGNN
+    """The model's name in the registry; exported files hold the default model."""
+    from ihgnn_cli.models.registry import DEFAULT_MODEL
 
     checkpoint = getattr(classifier, "checkpoint", None)
-    return IHGNN if checkpoint is None else str(checkpoint.config.model_name)
+    return DEFAULT_MODEL if checkpoint is None else str(checkpoint.config.model_name)
 
 
 def _model_title(classifier: "Classifier") -> str:
-    """The title of a model other than IHGNN."""
-    from ihgnn_cli.models.registry import IHGNN, find_model
+    """The title of a model other than the default."""
+    from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model
 
     name = _model_name(classifier)
-    return "" if name == IHGNN else f"{find_model(name).title}; "
+    return "" if name == DEFAULT_MODEL else f"{find_model(name).title}; "
 
 
 def _theta(classifier: "Classifier") -> "list[float] | None":

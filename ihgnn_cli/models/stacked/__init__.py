@@ -1,1 +1,1 @@
-"""IHGNN, fast: the model of `models/ihgnn.py` with a leading member axis and written gradients."""
+"""A faster `models.ihgnn.IHGNN`: many models at once, with hand-written gradients."""

@@ -3,8 +3,11 @@
 Every piece of the model has a `forward` that leaves on a tape what its `backward` takes from it;
 `backward` turns the gradient of the loss to its output into that to its input, and writes those of
 its parameters over what `grad` held. At this size of model it is the start of operations that
-takes the time, and an epoch written out starts less than half of those of the plain model with
-automatic differentiation (MUTAG: 5,300 against 12,500).
+takes the time, and an epoch written out starts less than half of those of the readable model with
+automatic differentiation (MUTAG: 5,300 against 12,500). `benchmarks/gradients.py` measures steps of
+32 graphs of MUTAG with one thread. On a busy machine with two cores, autograd of the same forward
+pass with the same kernels took 1.3 times as long as the written gradients for one model and 1.6
+times for a stack of ten, the readable model 1.5 and 3.9 times.
 """
 
 import math
