@@ -30,9 +30,9 @@ from ihgnn_cli.cli.options import (
 from ihgnn_cli.models.settings import Variant
 
 if TYPE_CHECKING:
-    from ihgnn_cli.selection.crossval import Finished
-    from ihgnn_cli.selection.executor import Executor
-    from ihgnn_cli.selection.work import Job
+    from ihgnn_cli.jobs.executor import Executor
+    from ihgnn_cli.studies.crossval import Finished
+    from ihgnn_cli.studies.work import Job
 
 _RUNS = Path("runs")
 _GRID, _PROTOCOL = "Grid", "Protocol"
@@ -189,10 +189,10 @@ def crossval(
     """
     from ihgnn_cli.cli import console, crossval_display
     from ihgnn_cli.report.figures import check_figure_path
-    from ihgnn_cli.selection import crossval as jobs
-    from ihgnn_cli.selection.grid import listed_settings, own_grid
-    from ihgnn_cli.selection.plan import PAPER_RUNS, Protocol
-    from ihgnn_cli.selection.work import Job
+    from ihgnn_cli.studies import crossval as jobs
+    from ihgnn_cli.studies.grid import listed_settings, own_grid
+    from ihgnn_cli.studies.plan import PAPER_RUNS, Protocol
+    from ihgnn_cli.studies.work import Job
     from ihgnn_cli.training.config import configure, recipe_grid
     from ihgnn_cli.training.loading import load_data
 
@@ -265,10 +265,10 @@ def _processes(workers: str, cluster: str | None) -> int | None:
 
 def _executor(cluster: str | None, device: str, workers: int | None) -> "Executor":
     if cluster is not None:
-        from ihgnn_cli.selection.cluster import cluster_executor
+        from ihgnn_cli.jobs.cluster import cluster_executor
 
         return cluster_executor(cluster, device, workers)
-    from ihgnn_cli.selection.workers import local_executor
+    from ihgnn_cli.studies.places import local_executor
 
     return local_executor(device, workers)
 
@@ -294,7 +294,7 @@ def _finish(
     job: "Job", folder: Path, executor: "Executor", stack: int, *, quiet: bool, command: str
 ) -> "Finished":
     from ihgnn_cli.cli import console, crossval_display
-    from ihgnn_cli.selection import crossval as jobs
+    from ihgnn_cli.studies import crossval as jobs
     from ihgnn_cli.words import counted
 
     protocol, folds = job.protocol, job.folds

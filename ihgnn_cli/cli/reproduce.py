@@ -18,10 +18,10 @@ from ihgnn_cli.cli.options import (
     count_or_auto,
     named_folder,
 )
-from ihgnn_cli.selection.subjects import Subject
+from ihgnn_cli.studies.subjects import Subject
 
 if TYPE_CHECKING:
-    from ihgnn_cli.selection.budgets import BudgetName
+    from ihgnn_cli.studies.budgets import BudgetName
 
 _RUNS = Path("runs")
 _QUICK = "quick"
@@ -100,7 +100,7 @@ def reproduce(
     command goes on. Every output says which budget made it.
     """
     from ihgnn_cli.cli import console, reproduce_work
-    from ihgnn_cli.selection.budgets import BUDGETS
+    from ihgnn_cli.studies.budgets import BUDGETS
 
     chosen = BUDGETS[_budget(budget)]
     processes = count_or_auto("--workers", workers)
@@ -136,7 +136,7 @@ def reproduce(
 
 def _budget(text: str) -> "BudgetName":
     from ihgnn_cli.errors import InputError
-    from ihgnn_cli.selection.budgets import BudgetName
+    from ihgnn_cli.studies.budgets import BudgetName
 
     try:
         return BudgetName(text)

@@ -27,7 +27,7 @@ from ihgnn_cli.cli.options import (
     count_or_auto,
     run_name,
 )
-from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
+from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
 
 _RUNS = Path("runs")
 _SPACE, _SEARCH = "Search space", "Search"
@@ -270,11 +270,11 @@ def tune(
     from ihgnn_cli.cli import console, tune_display
     from ihgnn_cli.cli.dashboard import serve
     from ihgnn_cli.cli.tune_work import TuneWork, opened
-    from ihgnn_cli.selection.tuning import search as searches
-    from ihgnn_cli.selection.tuning.space import make_space
-    from ihgnn_cli.selection.tuning.storage import address, masked
-    from ihgnn_cli.selection.tuning.study import find_study
-    from ihgnn_cli.selection.workers import local_places
+    from ihgnn_cli.studies.places import local_places
+    from ihgnn_cli.studies.tuning import search as searches
+    from ihgnn_cli.studies.tuning.space import make_space
+    from ihgnn_cli.studies.tuning.storage import address, masked
+    from ihgnn_cli.studies.tuning.study import find_study
     from ihgnn_cli.training.loading import load_data
 
     texts = {

@@ -13,10 +13,10 @@ from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.report.tuning import TrialRow
-    from ihgnn_cli.selection.tuning.conductor import Sight
-    from ihgnn_cli.selection.tuning.search import Search
-    from ihgnn_cli.selection.tuning.slots import Slot
-    from ihgnn_cli.selection.workers import Places
+    from ihgnn_cli.studies.places import Places
+    from ihgnn_cli.studies.tuning.conductor import Sight
+    from ihgnn_cli.studies.tuning.search import Search
+    from ihgnn_cli.studies.tuning.slots import Slot
     from ihgnn_cli.training.stack import Epoch
 
 PAGE = "report.html"
@@ -80,7 +80,7 @@ def _warn(sight: "Sight") -> None:
 
 
 def _line(sight: "Sight") -> str:
-    from ihgnn_cli.selection.tuning.slots import best_of
+    from ihgnn_cli.studies.tuning.slots import best_of
 
     best = best_of(sight.slots)
     told = states_in_words(sight.slots)

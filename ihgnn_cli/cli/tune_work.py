@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 from ihgnn_cli.cli import console, tune_display
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.report.tuning import TrialRow, write_trials
-from ihgnn_cli.selection.tuning import folder as folders
-from ihgnn_cli.selection.tuning.final import earlier_runs, run_folder, train_best
-from ihgnn_cli.selection.tuning.rows import importances, trial_rows
-from ihgnn_cli.selection.tuning.search import Conducted, Search, conduct
-from ihgnn_cli.selection.tuning.slots import Slot
-from ihgnn_cli.selection.tuning.storage import Address, speaking
-from ihgnn_cli.selection.tuning.study import open_study, slots_now
-from ihgnn_cli.selection.workers import Places
+from ihgnn_cli.studies.places import Places
+from ihgnn_cli.studies.tuning import folder as folders
+from ihgnn_cli.studies.tuning.final import earlier_runs, run_folder, train_best
+from ihgnn_cli.studies.tuning.rows import importances, trial_rows
+from ihgnn_cli.studies.tuning.search import Conducted, Search, conduct
+from ihgnn_cli.studies.tuning.slots import Slot
+from ihgnn_cli.studies.tuning.storage import Address, speaking
+from ihgnn_cli.studies.tuning.study import open_study, slots_now
 
 if TYPE_CHECKING:
     from optuna import Study

@@ -12,7 +12,7 @@ from ihgnn_cli.report.figures import literal, new_figure, save_figure
 from ihgnn_cli.report.layout import Box, Mark, Row, Table, percent
 from ihgnn_cli.report.tables import write_rows
 from ihgnn_cli.report.tuning_scales import shortened
-from ihgnn_cli.selection.paper import REFERENCE, model_title
+from ihgnn_cli.studies.paper import REFERENCE, model_title
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
