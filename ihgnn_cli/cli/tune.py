@@ -203,7 +203,7 @@ def tune(
         str | None,
         typer.Option(
             metavar="URL",
-            help="postgresql://..., mysql://..., sqlite:///FILE or journal:FILE: the same command "
+            help="postgresql://..., sqlite:///FILE or journal:FILE: the same command "
             "on several machines is one search. Default: SQLite in the folder.",
             envvar=_STORAGE_VARIABLE,
             show_default=False,
@@ -270,10 +270,11 @@ def tune(
     from ihgnn_cli.cli import console, tune_display
     from ihgnn_cli.cli.dashboard import serve
     from ihgnn_cli.cli.tune_work import TuneWork, opened
+    from ihgnn_cli.masking import masked
     from ihgnn_cli.studies.places import local_places
     from ihgnn_cli.studies.tuning import search as searches
     from ihgnn_cli.studies.tuning.space import make_space
-    from ihgnn_cli.studies.tuning.storage import address, masked
+    from ihgnn_cli.studies.tuning.storage import address
     from ihgnn_cli.studies.tuning.study import find_study
     from ihgnn_cli.training.loading import load_data
 

@@ -124,8 +124,6 @@ class Claims:
 
     def _living(self) -> frozenset[str]:
         """The names that are held; files that hold nothing are removed. Only under the lock."""
-        # This makes a file, and that makes NFS list the folder anew: it would show what it
-        # remembers of the last half minute, without the claims of other machines.
         now = clock_of(self._folder)
         held = set()
         for path in self._folder.iterdir():
@@ -188,7 +186,6 @@ def _touched(path: Path) -> bool:
 def _read(path: Path) -> tuple[_Claim | None, float]:
     """What a file claims, if it is a claim, and when it was touched."""
     with path.open("rb") as stream:
-        # Asked of the open file: NFS may answer for a closed one from memory.
         touched = os.fstat(stream.fileno()).st_mtime
         content = stream.read()
     try:

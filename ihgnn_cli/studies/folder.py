@@ -14,7 +14,7 @@ from typing import Any
 
 from ihgnn_cli.data.splits import Fold, fold_file, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.files import cannot_write, clock_of, exclusive, remove_parts, written_whole
+from ihgnn_cli.files import cannot_write, exclusive, remove_parts, written_whole
 from ihgnn_cli.jobs.claims import LOCK, Claims
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies.differences import difference
@@ -157,15 +157,6 @@ class Units:
             del self._known[unit]  # somebody may write it anew
             return False
         return True
-
-    def look_anew(self) -> None:
-        """Have the file system ask for the files again that it remembers as missing.
-
-        A client of NFS does so for up to a minute, unless it changes the folder itself and learns
-        that others have changed it, too.
-        """
-        with suppress(IhgnnError):  # nothing can be written: whoever has to will tell
-            clock_of(self.folder / UNITS)
 
     def validated(self, units: Sequence[Unit]) -> list[Validated]:
         """What is known of these units without their test graphs; missing ones are left out."""

@@ -43,7 +43,7 @@ class Schedule:
         """
         for stage in filter(None, self._stages()):
             by_name = {bundle.name: bundle for bundle in stage}
-            taken = claims.take(by_name, lambda name: self._surely(by_name[name]))  # noqa: B023
+            taken = claims.take(by_name, lambda name: self._done(by_name[name]))  # noqa: B023
             if taken is not None:
                 return by_name[taken]
         return None
@@ -89,12 +89,6 @@ class Schedule:
         """Whether a record is of this job's seeds and splits."""
         seed = self.job.config(record.unit).training.seed
         return (record.seed, record.split_sha256) == (seed, self.job.split(record.unit).digest)
-
-    def _surely(self, bundle: Bundle) -> bool:
-        """Whether a bundle is done, also where a network's file system remembers that it is not."""
-        if not self._done(bundle):
-            self.units.look_anew()
-        return self._done(bundle)
 
     def _done(self, bundle: Bundle) -> bool:
         return all(map(self._has, bundle.units))

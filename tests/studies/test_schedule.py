@@ -11,7 +11,6 @@ from ihgnn_cli.data.readers.build import ListedGraphs, build
 from ihgnn_cli.data.splits import draw_folds
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.jobs.claims import Claims
-from ihgnn_cli.studies import folder as folders
 from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.plan import Protocol
 from ihgnn_cli.studies.schedule import Schedule
@@ -106,32 +105,6 @@ def test_what_is_done_is_passed_by_and_a_bundle_is_done_when_all_of_it_is(tmp_pa
     assert taken(made, tmp_path) == "select-k4-batch32-0"
     finish(tmp_path, Unit(Stage.SELECT, 1, 0, B, 0))
     assert taken(made, tmp_path) == "select-k3-batch32-0"
-
-
-def test_files_that_are_remembered_as_missing_are_asked_for_anew(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """As on NFS, where those of another machine appear when this one has changed the folder."""
-    made = schedule(tmp_path)
-    changed = []
-
-    def appear(folder: Path) -> float:
-        changed.append(folder)
-        finish(tmp_path, *(unit for unit in made.selection if unit.configuration == B))
-        return 0.0
-
-    monkeypatch.setattr(folders, "clock_of", appear)
-    assert taken(made, tmp_path) == "select-k3-batch32-0"
-    assert set(changed) == {tmp_path / "units"}
-
-
-def test_looking_anew_leaves_nothing(tmp_path: Path) -> None:
-    made = schedule(tmp_path)
-    made.units.look_anew()  # where there is no folder yet
-    assert not any(tmp_path.iterdir())
-    finish(tmp_path, made.selection[0])
-    made.units.look_anew()
-    assert [path.suffix for path in (tmp_path / "units").iterdir()] == [".json"]
 
 
 def test_final_runs_appear_when_the_selection_is_complete(tmp_path: Path) -> None:

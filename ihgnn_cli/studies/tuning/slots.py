@@ -52,7 +52,7 @@ class Outcome:
         return sum(map(len, self.hits))
 
     def as_plain(self) -> dict[str, Any]:
-        """As a database keeps it; MySQL has room for 64 KiB."""
+        """As a database stores it: curves are compressed."""
         packed = zlib.compress(json.dumps(self.hits, separators=(",", ":")).encode())
         return {**asdict(self), "hits": base64.b64encode(packed).decode()}
 

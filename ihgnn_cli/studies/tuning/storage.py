@@ -16,10 +16,10 @@ from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import quote, quote_plus, unquote, unquote_plus
 
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import exclusive
+from ihgnn_cli.masking import masked, masked_text
 from ihgnn_cli.paths import expanded
 from ihgnn_cli.signals import held
 
@@ -29,17 +29,8 @@ if TYPE_CHECKING:
 
 DATABASE, JOURNAL = "study.db", "journal:"
 LOCK = "study.lock"
-_HIDDEN = "***"
-# name:password@ up to the last @, since nobody knows what a password may hold; and values in a
-# query that are named like secrets.
-_PASSWORD = re.compile(r"(?s)(?<=://)([^:]*):(.*)@")
-_SECRET = re.compile(r"(?i)([?&][^=&]*(?:pass|pwd|secret|token|key|cred)[^=&]*=)([^&]+)")
-# A dialect's driver where SQLAlchemy's own choice is not installed: module, name, extra.
-_DRIVERS = {
-    "postgresql": (("psycopg2", ""), ("psycopg", "+psycopg")),
-    "mysql": (("MySQLdb", ""), ("pymysql", "+pymysql")),
-}
-_EXTRAS = {"postgresql": "postgres", "mysql": "mysql"}
+# Drivers of PostgreSQL, SQLAlchemy's own choice first: module, and its name in an address.
+_DRIVERS = (("psycopg2", ""), ("psycopg", "+psycopg"))
 _REMEDY = "Check the address and that the server runs; the same command goes on."
 # Processes that share a file of SQLite wait for each other for so long.
 _PATIENCE = 60
@@ -83,20 +74,12 @@ class Address:
 
     @property
     def masked(self) -> str:
-        """For people: without passwords."""
+        """The address without its secrets, for people to read."""
         return masked(self.url)
 
     def told(self, text: object) -> str:
         """What a database said, on one line and without the secrets of this address."""
-        line = str(text)
-        for secret in _secrets(self.url):
-            line = line.replace(secret, _HIDDEN)
-        return " ".join(map(masked, line.split()))
-
-
-def masked(text: str) -> str:
-    """An address, or a word of a command line that holds one, with its secrets hidden."""
-    return _SECRET.sub(rf"\1{_HIDDEN}", _PASSWORD.sub(rf"\1:{_HIDDEN}@", text))
+        return " ".join(masked_text(str(text), self.url).split())
 
 
 def address(given: str | None, folder: Path) -> Address:
@@ -113,12 +96,11 @@ def address(given: str | None, folder: Path) -> Address:
         if not path:
             raise InputError(f"--storage {JOURNAL}FILE needs the name of a file.")
         return Address(f"{JOURNAL}{expanded(Path(path)).absolute()}")
-    if not re.match(r"(sqlite|postgresql|mysql)(\+\w+)?://", given):
+    if not re.match(r"(sqlite|postgresql)(\+\w+)?://", given):
         # Without a scheme nobody knows where a password begins.
         shown = f"{re.split('[:/@?]', given)[0]}..." if re.search("[@?]", given) else given
         raise InputError(
-            f"--storage is postgresql://..., mysql://..., sqlite:///FILE or {JOURNAL}FILE, not "
-            f"'{shown}'."
+            f"--storage is postgresql://..., sqlite:///FILE or {JOURNAL}FILE, not '{shown}'."
         )
     if given.startswith("sqlite"):
         return _sqlite_address(given)
@@ -294,27 +276,12 @@ def _with_driver(url: str) -> str:
         InputError: none is.
     """
     dialect, _, rest = url.partition("://")
-    if dialect not in _DRIVERS:
+    if dialect != "postgresql":
         return url
-    for module, suffix in _DRIVERS[dialect]:
+    for module, suffix in _DRIVERS:
         if find_spec(module) is not None:
             return f"{dialect}{suffix}://{rest}"
-    raise InputError(
-        f"No driver for {dialect} is installed: pip install 'ihgnn-cli[{_EXTRAS[dialect]}]'"
-    )
-
-
-def _secrets(url: str) -> list[str]:
-    """The secrets of an address, as written, as meant and as others may write it; longest first."""
-    found = [match[2] for match in _SECRET.finditer(url)]
-    for match in _PASSWORD.finditer(url):
-        # Any @ may be its end: a later one may belong to the query.
-        parts = match[2].split("@")
-        found += ["@".join(parts[:end]) for end in range(1, len(parts) + 1)]
-    meant = {form for each in found for form in (unquote(each), unquote_plus(each))}
-    written = {quote(each, safe) for each in meant for safe in ("", "/", " +")}
-    forms = {*found, *meant, *written, *map(quote_plus, meant)} - {""}
-    return sorted(forms, key=len, reverse=True)
+    raise InputError("No driver for postgresql is installed: pip install 'ihgnn-cli[postgres]'")
 
 
 def _short(text: str, most: int = 300) -> str:

@@ -12,7 +12,7 @@ from ihgnn_cli.studies.tuning.slots import outcome_from_plain as from_plain
 
 COMPLETE, PRUNED, FAIL = TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL
 RUNNING, WAITING = TrialState.RUNNING, TrialState.WAITING
-ROOM = 64 * 1024  # of a text in MySQL
+ROOM = 64 * 1024
 
 
 def trial(number: int, state: TrialState, **attrs: object) -> FrozenTrial:
@@ -30,7 +30,7 @@ def test_an_outcome_is_the_same_after_a_database(hits: tuple[tuple[int, ...], ..
     assert from_plain(json.loads(json.dumps(whole.as_plain()))) == whole
 
 
-def test_ten_folds_of_two_thousand_epochs_have_room_in_every_database() -> None:
+def test_ten_folds_of_two_thousand_epochs_take_less_than_64_kib() -> None:
     """Of a large data set, with an accuracy that goes up and down at random."""
     chance = random.Random(0)
     hits = tuple(

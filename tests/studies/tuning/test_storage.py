@@ -61,12 +61,12 @@ def addresses(password: str) -> list[str]:
         f"postgresql://me%40there:{quoted}@host/db?x=a@b",
         f"postgresql://me@there:{quoted}@host/db",
         f"postgresql://:{quoted}@host/db",
-        f"mysql+pymysql://me:{quoted}@host/db",
+        f"postgresql+psycopg://me:{quoted}@host/db",
         f"postgresql://host/db?user=me&password={quoted}",
         f"postgresql://me@host/db?PASSWORD={quoted}&x=1",
         f"postgresql://host/db?sslmode=require&sslpassword={quoted}",
-        f"mysql://host/db?access_token={quoted}",
-        f"mysql://me:other@host/db?ssl_key={quoted}",
+        f"postgresql://host/db?access_token={quoted}",
+        f"postgresql://me:other@host/db?ssl_key={quoted}",
     ]
 
 
@@ -218,7 +218,7 @@ def test_what_is_no_address_is_refused_without_its_secret(given: str) -> None:
         "postgresql://me:hun@ter2@host/db",
         "postgresql://me:h@un:ter2@host/db",
         "postgresql://me:ter2@host:port/db",
-        "mysql://me:a@b@ter2@host/db",
+        "postgresql://me:a@b@ter2@host/db",
     ],
 )
 def test_an_address_that_would_be_read_otherwise_is_refused_with_a_remedy(given: str) -> None:
@@ -348,13 +348,12 @@ def test_a_missing_driver_is_told_with_the_remedy(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(storage, "find_spec", lambda _: None)
-    for scheme, extra in (("postgresql", "postgres"), ("mysql", "mysql")):
-        where = address(f"{scheme}://me:hunter2@{CLOSED}/db", tmp_path)
-        with pytest.raises(InputError) as caught:
-            open_storage(where, tmp_path)
-        assert str(caught.value) == (
-            f"No driver for {scheme} is installed: pip install 'ihgnn-cli[{extra}]'"
-        )
+    where = address(f"postgresql://me:hunter2@{CLOSED}/db", tmp_path)
+    with pytest.raises(InputError) as caught:
+        open_storage(where, tmp_path)
+    assert str(caught.value) == (
+        "No driver for postgresql is installed: pip install 'ihgnn-cli[postgres]'"
+    )
 
 
 def test_a_missing_driver_that_the_address_names_is_told(
