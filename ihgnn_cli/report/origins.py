@@ -3,6 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from ihgnn_cli.masking import masked_text
 from ihgnn_cli.words import counted
 
 _PACKAGES = ("torch", "torch-geometric", "numpy")
