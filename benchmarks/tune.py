@@ -91,7 +91,7 @@ def sequential(name: str, epochs: str, folder: str) -> dict[str, Any]:
     from ihgnn_cli.data.batching import GraphStore
     from ihgnn_cli.data.splits import load_split
     from ihgnn_cli.models.card import inputs_of
-    from ihgnn_cli.selection.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
+    from ihgnn_cli.studies.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
     from ihgnn_cli.training.cohort import new_cohort
     from ihgnn_cli.training.config import configure
     from ihgnn_cli.training.devices import computing, resolve_device

@@ -4,8 +4,8 @@ from dataclasses import replace
 from statistics import fmean, pstdev
 from typing import Any
 
-from ihgnn_cli.selection.comparison import Cell
-from ihgnn_cli.selection.paper import model_title, printed
+from ihgnn_cli.studies.comparison import Cell
+from ihgnn_cli.studies.paper import model_title, printed
 
 
 def cell(model: str, *accuracies: float, **changes: Any) -> Cell:

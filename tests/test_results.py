@@ -11,18 +11,18 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.splits import read_fold_file
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.selection.choice import choose, scores
-from ihgnn_cli.selection.grid import (
+from ihgnn_cli.studies.choice import choose, scores
+from ihgnn_cli.studies.grid import (
     PAPER_BATCH_SIZE,
     PAPER_LAYERS,
     PAPER_LR,
     Configuration,
     with_plain,
 )
-from ihgnn_cli.selection.paper import paper_accuracy
-from ihgnn_cli.selection.rules import rules
-from ihgnn_cli.selection.summary import summarize
-from ihgnn_cli.selection.units import Record, Stage, parsed
+from ihgnn_cli.studies.paper import paper_accuracy
+from ihgnn_cli.studies.rules import rules
+from ihgnn_cli.studies.summary import summarize
+from ihgnn_cli.studies.units import Record, Stage, parsed
 
 RESULTS = Path(__file__).parent.parent / "results"
 NAMES = ("MUTAG", "KKI", "BZR_MD", "DHFR_MD")

@@ -11,9 +11,9 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.splits import read_fold_file
 from ihgnn_cli.report.comparison import accuracy_table, significance_table, write_cells
 from ihgnn_cli.report.layout_files import markdown
-from ihgnn_cli.selection.budgets import BUDGETS, BudgetName
-from ihgnn_cli.selection.comparison import Comparison, cell_of, compare
-from ihgnn_cli.selection.paper import model_title, table1_models, table2_models
+from ihgnn_cli.studies.budgets import BUDGETS, BudgetName
+from ihgnn_cli.studies.comparison import Comparison, cell_of, compare
+from ihgnn_cli.studies.paper import model_title, table1_models, table2_models
 
 QUICK = Path(__file__).parent.parent / "results" / "reproduce" / "quick"
 DATASETS = ("BZR_MD", "MUTAG")

@@ -9,14 +9,15 @@ from ihgnn_cli.api.settings import Graphs, configured, dataset_of, divided
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.jobs.cluster import cluster_executor
+from ihgnn_cli.jobs.executor import Executor
+from ihgnn_cli.jobs.queue import Step
 from ihgnn_cli.progress import NO_PROGRESS, Progress
-from ihgnn_cli.selection import crossval as jobs
-from ihgnn_cli.selection.cluster import cluster_executor
-from ihgnn_cli.selection.executor import Executor, Step
-from ihgnn_cli.selection.grid import COMMON, Setting, own_grid
-from ihgnn_cli.selection.plan import PAPER_RUNS, Protocol
-from ihgnn_cli.selection.work import Job
-from ihgnn_cli.selection.workers import local_executor
+from ihgnn_cli.studies import crossval as jobs
+from ihgnn_cli.studies.grid import COMMON, Setting, own_grid
+from ihgnn_cli.studies.places import local_executor
+from ihgnn_cli.studies.plan import PAPER_RUNS, Protocol
+from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training.config import RunConfig, recipe_grid
 from ihgnn_cli.training.kinds import Recipe

@@ -12,18 +12,18 @@ from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.report.tuning import write_trials
 from ihgnn_cli.report.tuning_report import write_report
-from ihgnn_cli.selection.tuning import folder as folders
-from ihgnn_cli.selection.tuning import search as searches
-from ihgnn_cli.selection.tuning.conductor import Sight, Watch
-from ihgnn_cli.selection.tuning.final import earlier_runs, run_folder, train_best
-from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
-from ihgnn_cli.selection.tuning.rows import trial_rows
-from ihgnn_cli.selection.tuning.slots import Slot, best_of
-from ihgnn_cli.selection.tuning.space import make_space
-from ihgnn_cli.selection.tuning.storage import Address, address
-from ihgnn_cli.selection.tuning.study import open_study, slots_now
-from ihgnn_cli.selection.workers import Places, local_places
 from ihgnn_cli.settings import checked
+from ihgnn_cli.studies.places import Places, local_places
+from ihgnn_cli.studies.tuning import folder as folders
+from ihgnn_cli.studies.tuning import search as searches
+from ihgnn_cli.studies.tuning.conductor import Sight, Watch
+from ihgnn_cli.studies.tuning.final import earlier_runs, run_folder, train_best
+from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
+from ihgnn_cli.studies.tuning.rows import trial_rows
+from ihgnn_cli.studies.tuning.slots import Slot, best_of
+from ihgnn_cli.studies.tuning.space import make_space
+from ihgnn_cli.studies.tuning.storage import Address, address
+from ihgnn_cli.studies.tuning.study import open_study, slots_now
 from ihgnn_cli.training import folder as runs
 from ihgnn_cli.training import run
 from ihgnn_cli.training.config import RunConfig

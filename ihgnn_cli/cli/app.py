@@ -146,9 +146,9 @@ def _unforeseen(error: Exception) -> str:
 
 def _failed(message: str, code: int) -> int:
     from ihgnn_cli.cli import console
-    from ihgnn_cli.words import without_passwords
+    from ihgnn_cli.masking import masked_text
 
-    console.error(without_passwords(message))  # an address may be given to any option
+    console.error(masked_text(message))  # an address may be given to any option
     return code
 
 

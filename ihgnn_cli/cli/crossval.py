@@ -41,7 +41,7 @@ from ihgnn_cli.cli.options import (
 
 if TYPE_CHECKING:
     from ihgnn_cli.api.crossval import Begun
-    from ihgnn_cli.selection.crossval import Finished
+    from ihgnn_cli.studies.crossval import Finished
 
 _MOST_WORKERS = 1024  # on one machine; a larger number is a typing error
 _Number = TypeVar("_Number", int, float)
@@ -193,8 +193,8 @@ def crossval(
     from ihgnn_cli.api.crossval import begin
     from ihgnn_cli.cli import console, crossval_display
     from ihgnn_cli.report.figures import check_figure_path
-    from ihgnn_cli.selection.grid import listed_settings
-    from ihgnn_cli.selection.plan import PAPER_RUNS
+    from ihgnn_cli.studies.grid import listed_settings
+    from ihgnn_cli.studies.plan import PAPER_RUNS
     from ihgnn_cli.training.config import configure, recipe_grid
 
     if plot is not None:

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from ihgnn_cli.cli import console
 from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.selection.grid import COMMON
-from ihgnn_cli.selection.grid import shown as value_shown
-from ihgnn_cli.selection.paper import model_title
+from ihgnn_cli.studies.grid import COMMON
+from ihgnn_cli.studies.grid import shown as value_shown
+from ihgnn_cli.studies.paper import model_title
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
-    from ihgnn_cli.selection.crossval import Progress
-    from ihgnn_cli.selection.executor import Step
+    from ihgnn_cli.jobs.queue import Step
+    from ihgnn_cli.studies.crossval import Progress
 
 
 @contextmanager

@@ -11,7 +11,7 @@ from ihgnn_cli.errors import InputError
 if TYPE_CHECKING:
     from optuna import Study
 
-    from ihgnn_cli.selection.tuning.storage import Address
+    from ihgnn_cli.studies.tuning.storage import Address
 
 
 class _Quiet(WSGIRequestHandler):

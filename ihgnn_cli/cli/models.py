@@ -109,7 +109,7 @@ def _describe(spec: "ModelSpec") -> None:
     from dataclasses import asdict
 
     from ihgnn_cli.cli import console
-    from ihgnn_cli.selection.grid import shown as value_shown
+    from ihgnn_cli.studies.grid import shown as value_shown
 
     console.show(spec.title, style="bold")
     console.show(

@@ -19,10 +19,10 @@ from ihgnn_cli.cli.options import (
     count_or_auto,
     output_folder,
 )
-from ihgnn_cli.selection.subjects import Subject
+from ihgnn_cli.studies.subjects import Subject
 
 if TYPE_CHECKING:
-    from ihgnn_cli.selection.budgets import BudgetName
+    from ihgnn_cli.studies.budgets import BudgetName
 
 _RUNS = Path("runs")
 _QUICK = "quick"
@@ -110,7 +110,7 @@ def reproduce(
     budget. An interrupted command continues where it stopped when it is run again.
     """
     from ihgnn_cli.cli import console, reproduce_work
-    from ihgnn_cli.selection.budgets import BUDGETS
+    from ihgnn_cli.studies.budgets import BUDGETS
 
     chosen = BUDGETS[_budget(budget)]
     processes = count_or_auto("--workers", workers)
@@ -146,7 +146,7 @@ def reproduce(
 
 def _budget(text: str) -> "BudgetName":
     from ihgnn_cli.errors import InputError
-    from ihgnn_cli.selection.budgets import BudgetName
+    from ihgnn_cli.studies.budgets import BudgetName
 
     try:
         return BudgetName(text)

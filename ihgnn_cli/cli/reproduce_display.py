@@ -11,8 +11,8 @@ from ihgnn_cli.cli import console
 from ihgnn_cli.report.layout import Box, Mark, Table, spread
 
 if TYPE_CHECKING:
-    from ihgnn_cli.selection.crossval import Progress
-    from ihgnn_cli.selection.reproduction import CellPlan, Done
+    from ihgnn_cli.studies.crossval import Progress
+    from ihgnn_cli.studies.reproduction import CellPlan, Done
 
 _LINE_SECONDS = 60.0  # between two lines about a cell that takes long
 _STYLES = {Mark.BEST: "bold", Mark.SECOND: "underline", Mark.PLAIN: ""}

@@ -20,13 +20,13 @@ from ihgnn_cli.report.reproduction import (
     write_homophily,
 )
 from ihgnn_cli.report.reproduction_charts import sensitivity_chart, sweep_chart
-from ihgnn_cli.selection import reproduction
-from ihgnn_cli.selection.budgets import Budget
-from ihgnn_cli.selection.comparison import cell_of, compare, refused_cell
-from ihgnn_cli.selection.paper import paper_datasets, table1_models, table2_models
-from ihgnn_cli.selection.reproduction import CellPlan, Done, Means
-from ihgnn_cli.selection.subjects import Subject
-from ihgnn_cli.selection.workers import local_executor
+from ihgnn_cli.studies import reproduction
+from ihgnn_cli.studies.budgets import Budget
+from ihgnn_cli.studies.comparison import cell_of, compare, refused_cell
+from ihgnn_cli.studies.paper import paper_datasets, table1_models, table2_models
+from ihgnn_cli.studies.places import local_executor
+from ihgnn_cli.studies.reproduction import CellPlan, Done, Means
+from ihgnn_cli.studies.subjects import Subject
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.loading import load_data
 from ihgnn_cli.words import counted

@@ -39,7 +39,7 @@ from ihgnn_cli.cli.options import (
     count_or_auto,
     output_folder,
 )
-from ihgnn_cli.selection.tuning.kinds import PrunerName, SamplerName
+from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
 
 _STORAGE_VARIABLE = "IHGNN_STORAGE"
 
@@ -209,7 +209,7 @@ def tune(
         str | None,
         typer.Option(
             metavar="URL",
-            help="Shared study: postgresql://..., mysql://..., sqlite:///FILE or journal:FILE.",
+            help="Shared study: postgresql://..., sqlite:///FILE or journal:FILE.",
             envvar=_STORAGE_VARIABLE,
             show_default=f"${_STORAGE_VARIABLE}, else SQLite in --out",
             show_envvar=False,
@@ -285,8 +285,8 @@ def tune(
     from ihgnn_cli.cli import console, tune_display
     from ihgnn_cli.cli.dashboard import serve
     from ihgnn_cli.cli.tune_work import conclude, conduct
-    from ihgnn_cli.selection.tuning.storage import masked
-    from ihgnn_cli.selection.tuning.study import find_study
+    from ihgnn_cli.masking import masked
+    from ihgnn_cli.studies.tuning.study import find_study
 
     texts = {
         "lr": lr,

@@ -15,10 +15,10 @@ from ihgnn_cli.report.tuning_report import PAGE
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
-    from ihgnn_cli.selection.tuning.conductor import Sight
-    from ihgnn_cli.selection.tuning.search import Search
-    from ihgnn_cli.selection.tuning.slots import Slot
-    from ihgnn_cli.selection.workers import Places
+    from ihgnn_cli.studies.places import Places
+    from ihgnn_cli.studies.tuning.conductor import Sight
+    from ihgnn_cli.studies.tuning.search import Search
+    from ihgnn_cli.studies.tuning.slots import Slot
     from ihgnn_cli.training.stack import Epoch
 
 _SHOWN = 5

@@ -4,8 +4,8 @@ from typing import Any
 
 from ihgnn_cli.api.tune import TuneWork
 from ihgnn_cli.cli import console, tune_display
-from ihgnn_cli.selection.tuning.search import Conducted
-from ihgnn_cli.selection.tuning.slots import best_of
+from ihgnn_cli.studies.tuning.search import Conducted
+from ihgnn_cli.studies.tuning.slots import best_of
 
 
 def conduct(work: TuneWork, timeout: float | None, *, quiet: bool, silent: bool) -> Conducted:

@@ -12,9 +12,9 @@ from ihgnn_cli.report.comparison_notes import (
 )
 from ihgnn_cli.report.layout import Box, Mark, Row, Table, p_value, percent, signed, spread
 from ihgnn_cli.report.tables import write_rows
-from ihgnn_cli.selection.comparison import Comparison, Entry, Place
-from ihgnn_cli.selection.paper import REFERENCE, PaperCell, model_title, printed
-from ihgnn_cli.selection.significance import LEVEL
+from ihgnn_cli.studies.comparison import Comparison, Entry, Place
+from ihgnn_cli.studies.paper import REFERENCE, PaperCell, model_title, printed
+from ihgnn_cli.studies.significance import LEVEL
 
 _NONE, _NOT_RUN = "–", "not run"
 _SHORT = {"IMDB-BINARY": "IMDB-B", "IMDB-MULTI": "IMDB-M"}  # the paper's abbreviations

@@ -8,8 +8,8 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.report.comparison_notes import majority
 from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
 from ihgnn_cli.report.layout import spread
-from ihgnn_cli.selection.comparison import Comparison, Entry
-from ihgnn_cli.selection.paper import REFERENCE
+from ihgnn_cli.studies.comparison import Comparison, Entry
+from ihgnn_cli.studies.paper import REFERENCE
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from ihgnn_cli.report.layout import percent, signed
-from ihgnn_cli.selection.comparison import Cell, Comparison, Entry, Place
-from ihgnn_cli.selection.paper import REFERENCE
+from ihgnn_cli.studies.comparison import Cell, Comparison, Entry, Place
+from ihgnn_cli.studies.paper import REFERENCE
 from ihgnn_cli.words import counted
 
 TEST_EXPLAINED = (

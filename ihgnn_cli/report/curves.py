@@ -11,7 +11,7 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
 from ihgnn_cli.report.layout import Box, Mark, Row, Table, percent
 from ihgnn_cli.report.tables import write_rows
-from ihgnn_cli.selection.paper import REFERENCE, model_title
+from ihgnn_cli.studies.paper import REFERENCE, model_title
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

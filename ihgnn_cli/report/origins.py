@@ -3,7 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ihgnn_cli.words import counted, without_passwords
+from ihgnn_cli.masking import masked_text
+from ihgnn_cli.words import counted
 
 _PACKAGES = ("torch", "torch-geometric", "numpy")
 
@@ -28,7 +29,7 @@ def origin_facts(results: Sequence[Mapping[str, Any]]) -> list[tuple[str, str]]:
 def commands(results: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     """The distinct commands that made the results, without passwords."""
     found = (str(_of(result).get("command") or "") for result in results)
-    return tuple(dict.fromkeys(without_passwords(each) for each in found if each))
+    return tuple(dict.fromkeys(masked_text(each) for each in found if each))
 
 
 def _of(result: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -17,7 +17,7 @@ from ihgnn_cli.report.homophily_table import homophily_table
 from ihgnn_cli.report.layout import Table
 from ihgnn_cli.report.layout_files import write_latex, write_markdown
 from ihgnn_cli.report.reproduction_page import write_page
-from ihgnn_cli.selection.comparison import Comparison
+from ihgnn_cli.studies.comparison import Comparison
 
 Results = Sequence[Mapping[str, Any]]
 """The contents of the `result.json` files that the numbers come from."""

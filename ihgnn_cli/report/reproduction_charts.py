@@ -5,11 +5,11 @@ from typing import TYPE_CHECKING
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.report.curves import Chart, Curve, Spread, make_curve
-from ihgnn_cli.selection.budgets import Budget
-from ihgnn_cli.selection.paper import model_title
+from ihgnn_cli.studies.budgets import Budget
+from ihgnn_cli.studies.paper import model_title
 
 if TYPE_CHECKING:  # it imports torch
-    from ihgnn_cli.selection.reproduction import Done
+    from ihgnn_cli.studies.reproduction import Done
 
 
 def sensitivity_chart(

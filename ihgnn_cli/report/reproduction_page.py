@@ -18,7 +18,7 @@ from ihgnn_cli.report.page import (
     text_cell,
     write_document,
 )
-from ihgnn_cli.selection.comparison import Comparison, Entry, Place
+from ihgnn_cli.studies.comparison import Comparison, Entry, Place
 from ihgnn_cli.words import counted
 
 _TEXTS = ("data set", "method")

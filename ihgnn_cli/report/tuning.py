@@ -13,7 +13,7 @@ from ihgnn_cli.report.page import (
     write_document,
 )
 from ihgnn_cli.report.tables import write_rows
-from ihgnn_cli.selection.tuning.rows import TrialRow, Value
+from ihgnn_cli.studies.tuning.rows import TrialRow, Value
 from ihgnn_cli.words import counted
 
 

@@ -17,7 +17,7 @@ from optuna.trial import FrozenTrial, TrialState
 from optuna.visualization import matplotlib as plots
 
 from ihgnn_cli.report.figures import literal, save_figure
-from ihgnn_cli.selection.tuning.rows import TrialRow
+from ihgnn_cli.studies.tuning.rows import TrialRow
 
 _ACCURACY = "Validation accuracy (%)"
 _FEWEST = 5  # complete trials for importances

@@ -6,7 +6,7 @@ from typing import Any
 
 from ihgnn_cli.report.tuning import write_page
 from ihgnn_cli.report.tuning_figures import draw_trials
-from ihgnn_cli.selection.tuning.rows import TrialRow
+from ihgnn_cli.studies.tuning.rows import TrialRow
 from ihgnn_cli.words import counted
 
 PAGE = "report.html"

@@ -8,8 +8,8 @@ import pytest
 from rich.console import Console
 
 from ihgnn_cli.cli import console, crossval_display
-from ihgnn_cli.selection.crossval import Progress
-from ihgnn_cli.selection.executor import Step
+from ihgnn_cli.jobs.queue import Step
+from ihgnn_cli.studies.crossval import Progress
 
 SHIPPED = Path(__file__).parents[2] / "results" / "MUTAG" / "result.json"
 NOTE = "its choice has seen this and that"

@@ -6,9 +6,9 @@ import pytest
 
 from ihgnn_cli.cli import reproduce_work
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.selection.budgets import BUDGETS, BudgetName
-from ihgnn_cli.selection.reproduction import CellPlan, Done
-from ihgnn_cli.selection.subjects import Subject
+from ihgnn_cli.studies.budgets import BUDGETS, BudgetName
+from ihgnn_cli.studies.reproduction import CellPlan, Done
+from ihgnn_cli.studies.subjects import Subject
 
 
 def done(folds: int | None) -> Done:

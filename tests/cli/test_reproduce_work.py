@@ -12,9 +12,11 @@ import typer
 from ihgnn_cli.cli import reproduce_work
 from ihgnn_cli.cli.app import app
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.selection import reproduction, workers
-from ihgnn_cli.selection.budgets import BUDGETS, BudgetName
-from ihgnn_cli.selection.executor import Executor
+from ihgnn_cli.jobs.executor import Executor
+from ihgnn_cli.jobs.local import work
+from ihgnn_cli.jobs.queue import Callback, Queue
+from ihgnn_cli.studies import reproduction
+from ihgnn_cli.studies.budgets import BUDGETS, BudgetName
 
 CPU = torch.device("cpu")
 DATA = "synthetic:graphs=12,nodes=12,degree=2"
@@ -35,8 +37,8 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     """What the worker has, which is this process."""
     has = {"bytes": 2**34}
 
-    def here(job: Any, folder: Path, stack: int, watch: Any) -> None:
-        workers.work(job, folder, stack, CPU, watch)
+    def here(queue: Queue, callback: Callback) -> None:
+        work(queue, "cpu", callback)
 
     def executor(_device: str, _workers: int | None) -> Executor:
         return Executor(1, CPU, has["bytes"], here)

@@ -7,7 +7,7 @@ from compared import GIN, OURS, WORSE, cell
 
 from ihgnn_cli.report.comparison import accuracy_table, significance_table, write_cells
 from ihgnn_cli.report.layout import Box, Mark, Table
-from ihgnn_cli.selection.comparison import Cell, compare, refused_cell
+from ihgnn_cli.studies.comparison import Cell, compare, refused_cell
 
 ON_DD = cell("gin", 0.7, 0.8, 0.75, 0.7, 0.8, dataset="DD")
 REFUSED = refused_cell("DD", "ppgn", "does not fit: about 96 GB")

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.report import comparison_figure
 from ihgnn_cli.report.comparison_figure import draw_comparison
-from ihgnn_cli.selection.comparison import Cell, compare, refused_cell
-from ihgnn_cli.selection.paper import table1_models
+from ihgnn_cli.studies.comparison import Cell, compare, refused_cell
+from ihgnn_cli.studies.paper import table1_models
 
 REFUSED = refused_cell("MUTAG", "ppgn", "does not fit: about 96 GB")
 

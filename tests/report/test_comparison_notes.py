@@ -3,7 +3,7 @@
 from compared import GIN, OURS, WORSE, cell
 
 from ihgnn_cli.report.comparison_notes import PAPER_EXPLAINED, findings, notes
-from ihgnn_cli.selection.comparison import compare, refused_cell
+from ihgnn_cli.studies.comparison import compare, refused_cell
 
 BETTER = cell("acm", 0.90, 0.98, 0.96, 0.85, 0.99)
 

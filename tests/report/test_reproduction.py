@@ -10,7 +10,7 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.report.curves import Chart, Spread, make_curve
 from ihgnn_cli.report.reproduction import Written, write_chart, write_comparison, write_homophily
-from ihgnn_cli.selection.comparison import Cell, compare, refused_cell
+from ihgnn_cli.studies.comparison import Cell, compare, refused_cell
 
 RESULT = {"provenance": {"ihgnn": "0.1.0", "command": "ihgnn reproduce table1"}}
 STATEMENT = "Budget 'quick': two folds."

@@ -10,7 +10,7 @@ from ihgnn_cli.report.comparison import accuracy_table, significance_table
 from ihgnn_cli.report.comparison_figure import draw_comparison
 from ihgnn_cli.report.comparison_notes import TEST_EXPLAINED
 from ihgnn_cli.report.reproduction_page import write_page
-from ihgnn_cli.selection.comparison import Comparison, compare, refused_cell
+from ihgnn_cli.studies.comparison import Comparison, compare, refused_cell
 
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 REFUSED = refused_cell("DD", "ppgn", "does not fit: about 96 GB")

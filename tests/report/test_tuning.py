@@ -13,7 +13,7 @@ from optuna.trial import TrialState
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.report.figures import new_figure, save_figure
 from ihgnn_cli.report.tuning import write_page, write_trials
-from ihgnn_cli.selection.tuning.rows import TrialRow
+from ihgnn_cli.studies.tuning.rows import TrialRow
 
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(2)>&amp;'
 EMPTY = {"area", "br", "hr", "img", "input", "link", "meta"}

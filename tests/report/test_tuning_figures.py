@@ -13,7 +13,7 @@ from optuna.trial import TrialState
 
 from ihgnn_cli.report import tuning_figures
 from ihgnn_cli.report.tuning_figures import draw_trials
-from ihgnn_cli.selection.tuning.rows import TrialRow
+from ihgnn_cli.studies.tuning.rows import TrialRow
 
 WORDS = ("full", "a$" * 20, "a_long_word_" * 4)
 SPACE = {

@@ -1,0 +1,96 @@
+"""Worker processes of a job on this machine.
+
+Each worker takes units from the queue until all are finished. A worker exits with the process that
+started it, and its claim is free for others at once. A worker that is killed is replaced.
+"""
+
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from functools import partial
+from multiprocessing.connection import Connection
+from typing import Any
+
+from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.jobs.claims import Claims
+from ihgnn_cli.jobs.processes import Killed, Workers, tell
+from ihgnn_cli.jobs.queue import Callback, Queue, Step
+
+# Seconds a worker waits when all units are claimed by others.
+_PAUSE = 0.3
+# Seconds between two progress messages, so that reporting costs nothing.
+_TELL_SECONDS = 0.2
+
+
+def run_workers(devices: Sequence[str], queue: Queue, callback: Callback) -> None:
+    """Run all units of a queue with one worker process for each of these devices.
+
+    Raises:
+        IhgnnError: a worker failed, or all were killed.
+    """
+    with Workers(devices, partial(_live, queue)) as workers:
+        while workers:
+            for _, message in workers.hear(1.0):
+                match message:
+                    case IhgnnError():
+                        raise message
+                    case Killed():
+                        callback(Step(dead=1))
+                    case Step():
+                        callback(message)
+
+
+def _live(queue: Queue, device: str, channel: Connection) -> None:
+    """The main function of a worker process."""
+    batched = _BatchedSteps(partial(tell, channel))
+    work(queue, device, batched.add)
+    batched.flush()
+
+
+class _ClaimLostError(Exception):
+    """This process was suspended for so long that others took it for dead and have its unit."""
+
+
+def work(queue: Queue, device: str, callback: Callback) -> None:
+    """Run units in this process until all are finished."""
+    run = queue.job.runner(device)
+    claims = Claims(queue.claims)
+
+    def deliver(result: Any) -> None:
+        if claims.lost():
+            raise _ClaimLostError
+        queue.write(result)
+
+    def report(trained: int, settled: int) -> None:
+        callback(Step(trained, settled))
+
+    callback(Step())  # ready
+    with claims:
+        while not queue.finished():
+            unit = queue.take(claims)
+            if unit is None:
+                callback(Step())
+                time.sleep(_PAUSE)
+                continue
+            with suppress(_ClaimLostError):
+                run(unit, deliver, report, queue.partial)
+            claims.release()
+
+
+class _BatchedSteps:
+    """Adds up steps and sends the sum now and then."""
+
+    def __init__(self, send: Callable[[Step], None]) -> None:
+        self._send = send
+        self._sum = Step()
+        self._sent = 0.0
+
+    def add(self, step: Step) -> None:
+        self._sum = Step(self._sum.trained + step.trained, self._sum.settled + step.settled)
+        if time.monotonic() - self._sent >= _TELL_SECONDS:
+            self.flush()
+
+    def flush(self) -> None:
+        self._send(self._sum)
+        self._sum = Step()
+        self._sent = time.monotonic()

@@ -1,1 +1,0 @@
-"""The 10-fold protocol and the search over configurations."""

@@ -1,0 +1,1 @@
+"""Cross-validation, tuning and reproduction of the paper."""

@@ -1,0 +1,278 @@
+"""Finished cross-validations of several methods beside each other and beside the paper.
+
+One data set's tests of each method against IHGNN are a family, within which Holm's method corrects
+the p-values. Nothing is corrected over data sets: each is a question of its own.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from typing import Any
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.studies.paper import (
+    REFERENCE,
+    PaperCell,
+    model_title,
+    paper_datasets,
+    printed,
+    table1_models,
+    table2_models,
+)
+from ihgnn_cli.studies.significance import LEVEL, corrected_t_test, holm
+
+_EQUAL = 1e-9  # means that are closer than this are the same
+
+
+class Place(StrEnum):
+    """Where a method stands among those of a data set, by its mean; equal means share a place."""
+
+    BEST = "best"
+    SECOND = "second"
+    """The next mean below the best, however many methods share the best."""
+    OTHER = ""
+
+
+@dataclass(frozen=True)
+class Cell:
+    """One method on one data set: a finished cross-validation, or why there is none."""
+
+    dataset: str
+    model: str
+    """Its key in the registry."""
+    title: str
+    """What the paper calls it."""
+    paper: PaperCell | None
+    """`None` where the paper does not have this method on this data set."""
+    refused: str | None = None
+    """Why it was not run, such as "does not fit: about 96 GB"."""
+    mean: float | None = None
+    std: float | None = None
+    """Over the folds, dividing by n as in the protocol."""
+    accuracies: tuple[float, ...] = ()
+    """On test, a fold each: the mean over its runs."""
+    folds: tuple[int, ...] = ()
+    """Their numbers."""
+    test_graphs: tuple[int, ...] = ()
+    """Of each fold."""
+    graphs: int = 0
+    """Of the data set."""
+    runs: int = 0
+    """Final runs of each fold."""
+    epochs: int | None = None
+    """That each training was given."""
+    majority_share: float | None = None
+    chosen_by: str | None = None
+    data_sha256: str | None = None
+    splits_sha256: str | None = None
+
+    @property
+    def difference(self) -> float | None:
+        """Ours minus the paper's mean."""
+        if self.mean is None or self.paper is None or self.paper.mean is None:
+            return None
+        return self.mean - self.paper.mean
+
+
+@dataclass(frozen=True)
+class Against:
+    """A method's test against IHGNN on the same folds."""
+
+    difference: float | None
+    """Of the means: the method's minus IHGNN's."""
+    t: float | None
+    p: float | None
+    p_holm: float | None
+    """Corrected over the methods that were tested on this data set."""
+    untested: str | None
+    """Why there is no p-value."""
+
+    @property
+    def significant(self) -> bool:
+        """Whether the corrected p-value is below the level."""
+        return self.p_holm is not None and self.p_holm < LEVEL
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A cell with its place and its test; `None` for IHGNN itself and for what was not run."""
+
+    cell: Cell
+    place: Place
+    against: Against | None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """The cells of a table, which need not be complete."""
+
+    datasets: tuple[str, ...]
+    models: tuple[str, ...]
+    entries: tuple[Entry, ...]
+    """By data set, then by method."""
+
+    def of(self, dataset: str, model: str) -> Entry | None:
+        """The entry of a method on a data set, if there is one."""
+        for entry in self.entries:
+            if (entry.cell.dataset, entry.cell.model) == (dataset, model):
+                return entry
+        return None
+
+    def on(self, dataset: str) -> tuple[Entry, ...]:
+        """The entries of a data set."""
+        return tuple(entry for entry in self.entries if entry.cell.dataset == dataset)
+
+
+def cell_of(result: Mapping[str, Any], model: str) -> Cell:
+    """A finished cross-validation, as `result.json` holds it, as a cell.
+
+    Args:
+        result: the content of `result.json`.
+        model: the method's key, such as `gin` or `ihgnn:no-concat`.
+
+    Raises:
+        InputError: it lacks something that every result has.
+    """
+    try:
+        folds, job = result["folds"], result["job"]
+        return Cell(
+            dataset=result["dataset"],
+            model=model,
+            title=model_title(model),
+            paper=printed(result["dataset"], model),
+            mean=float(result["test_mean"]),
+            std=float(result["test_std"]),
+            accuracies=tuple(float(fold["test_mean"]) for fold in folds),
+            folds=tuple(int(fold["fold"]) for fold in folds),
+            test_graphs=tuple(int(fold["test_graphs"]) for fold in folds),
+            graphs=int(result["graphs"]),
+            runs=len(result["runs"]),
+            epochs=int(job["protocol"]["training"]["epochs"]),
+            majority_share=float(result["majority_share"]),
+            chosen_by=result.get("chosen_by"),
+            data_sha256=job["data_sha256"],
+            splits_sha256=job["splits_sha256"],
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise InputError(
+            f"This is no result of crossval for {model}: {error!r} is amiss. Remove it, and the "
+            "same command makes it again."
+        ) from error
+
+
+def refused_cell(dataset: str, model: str, why: str) -> Cell:
+    """The cell of a method that was not run on a data set."""
+    return Cell(dataset, model, model_title(model), printed(dataset, model), refused=why)
+
+
+def compare(
+    cells: Sequence[Cell],
+    *,
+    datasets: Sequence[str] | None = None,
+    models: Sequence[str] | None = None,
+) -> Comparison:
+    """Put cells beside each other: places on each data set, tests against IHGNN.
+
+    Args:
+        cells: at most one for a method and data set; they may be missing.
+        datasets: the columns, also those without a cell; by default those of the cells, in the
+            paper's order.
+        models: the rows, likewise.
+
+    Raises:
+        InputError: two cells are of the same method and data set.
+    """
+    by_place = {(cell.dataset, cell.model): cell for cell in cells}
+    if len(by_place) < len(cells):
+        twice = [each for each in by_place if [(c.dataset, c.model) for c in cells].count(each) > 1]
+        raise InputError(f"There are two results of {twice[0][1]} on {twice[0][0]}. Give one.")
+    if datasets is None:
+        datasets = _ordered([cell.dataset for cell in cells], paper_datasets())
+    if models is None:
+        known = [*table1_models()[:-1], *table2_models()]  # IHGNN is the last of both
+        models = _ordered([cell.model for cell in cells], known)
+    entries: list[Entry] = []
+    for dataset in datasets:
+        here = [by_place[dataset, model] for model in models if (dataset, model) in by_place]
+        places = _places(here)
+        tests = _tests(here, by_place.get((dataset, REFERENCE)))
+        entries += [Entry(cell, places[cell.model], tests.get(cell.model)) for cell in here]
+    return Comparison(tuple(datasets), tuple(models), tuple(entries))
+
+
+def against(cell: Cell, reference: Cell) -> Against:
+    """Test a method against IHGNN, where both have the same folds of the same data.
+
+    The p-value is not corrected for other comparisons.
+    """
+    if cell.mean is None or reference.mean is None:
+        return Against(None, None, None, None, "one of the two was not run")
+    difference = cell.mean - reference.mean
+    untested = _obstacle(cell, reference)
+    if untested is not None:
+        return Against(difference, None, None, None, untested)
+    tested = sum(cell.test_graphs) / len(cell.test_graphs)
+    share = tested / (cell.graphs - tested)
+    found = corrected_t_test(cell.accuracies, reference.accuracies, share)
+    if found is None:
+        why = "the difference is the same in all folds, so its spread is not known"
+        return Against(difference, None, None, None, why)
+    return Against(difference, found.t, found.p, None, None)
+
+
+def _obstacle(cell: Cell, reference: Cell) -> str | None:
+    """Why two results cannot be compared fold by fold."""
+    for what, one, other in (
+        ("data", cell.data_sha256, reference.data_sha256),
+        ("splits", cell.splits_sha256, reference.splits_sha256),
+    ):
+        if one is None or other is None:
+            return f"it is not known which {what} one of the two has"
+        if one != other:
+            return f"it has other {what} than IHGNN, so their folds are not the same graphs"
+    if (cell.folds, cell.test_graphs) != (reference.folds, reference.test_graphs):
+        return "it has other folds than IHGNN"
+    if len(cell.folds) < 2:
+        return "there are fewer than two folds"
+    if not 0 < sum(cell.test_graphs) / len(cell.test_graphs) < cell.graphs:
+        return "it is not known how many graphs were trained on and tested"
+    return None
+
+
+def _tests(cells: Sequence[Cell], reference: Cell | None) -> dict[str, Against]:
+    """The tests of one data set, which are a family for Holm's correction."""
+    if reference is None or reference.mean is None:
+        return {}
+    found = {
+        cell.model: against(cell, reference)
+        for cell in cells
+        if cell.model != REFERENCE and cell.mean is not None
+    }
+    family = {model: test.p for model, test in found.items() if test.p is not None}
+    corrected = dict(zip(family, holm(list(family.values())), strict=True))
+    return {model: replace(test, p_holm=corrected.get(model)) for model, test in found.items()}
+
+
+def _places(cells: Sequence[Cell]) -> dict[str, Place]:
+    """Of each method; one that is alone has none to be better than."""
+    places = dict.fromkeys((cell.model for cell in cells), Place.OTHER)
+    means = {cell.model: cell.mean for cell in cells if cell.mean is not None}
+    if len(means) < 2:
+        return places
+    best = max(means.values())
+    below = [mean for mean in means.values() if mean < best - _EQUAL]
+    for model, mean in means.items():
+        if mean >= best - _EQUAL:
+            places[model] = Place.BEST
+        elif mean >= max(below) - _EQUAL:
+            places[model] = Place.SECOND
+    return places
+
+
+def _ordered(found: Sequence[str], known: Sequence[str]) -> list[str]:
+    """Once each: first those that are known, in that order, then the others as they come."""
+    once = list(dict.fromkeys(found))
+    return [
+        *(each for each in known if each in once),
+        *(each for each in once if each not in known),
+    ]

@@ -1,0 +1,88 @@
+"""How many models fit into memory together."""
+
+import math
+from dataclasses import replace
+
+import torch
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.jobs.executor import Executor
+from ihgnn_cli.studies.plan import selection_units
+from ihgnn_cli.studies.work import Job
+from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.needs import model_bytes, require_room
+
+# A core is busy with this many models at a time; twice as many gain a few per cent (measured on
+# MUTAG and IMDB-BINARY). A GPU has room for more.
+_CPU_STACK, _CUDA_STACK = 15, 64
+# Of what a worker has left; the rest is for batches being built, saving, and for others.
+_SHARE = 0.5
+# What a worker takes before the first model: Python with torch, and the graphs while they are made
+# ready (measured on COLLAB: 29 bytes a pair).
+_WORKER, _STORED_PAIR = 350 * 2**20, 32
+
+
+def stack_size(job: Job, units: int, executor: Executor) -> int:
+    """The models that one of the workers trains together: as many as pay, fit and are there."""
+    if job.protocol.config.spec.stacked is None:
+        return 1  # one after the other anyway, and each is on disk the sooner
+    most = min(paying(executor.device), math.ceil(units / executor.workers))
+    if executor.memory is None:
+        return most
+    room = fitting(executor.memory, executor.device, job.dataset, member_bytes(job))
+    return max(1, min(most, room))
+
+
+def paying(device: torch.device) -> int:
+    """The models together that keep a device busy; more of them gain next to nothing."""
+    return _CUDA_STACK if device.type == "cuda" else _CPU_STACK
+
+
+def fitting(memory: int, device: torch.device, dataset: GraphDataset, each: int) -> int:
+    """How many models of so many bytes fit together into a worker's memory, perhaps none."""
+    left = memory - (0 if device.type == "cuda" else worker_bytes(dataset))
+    return int(_SHARE * left) // each
+
+
+def worker_bytes(dataset: GraphDataset) -> int:
+    """About what a worker on a CPU takes beside its models."""
+    return int(_WORKER + _STORED_PAIR * (dataset.num_nodes + dataset.neighbor_ptr[-1]))
+
+
+def member_bytes(job: Job) -> int:
+    """About what a member of a stack takes, for the largest configuration of the grid."""
+    return max(model_bytes(job.dataset, each) for each in _largest(job))
+
+
+def require_room_for(job: Job, executor: Executor) -> None:
+    """Make sure that a worker can train each configuration of the grid alone.
+
+    Raises:
+        NoRoomError: it cannot.
+    """
+    memory = executor.memory
+    if memory is None:
+        return
+    if executor.device.type != "cuda":
+        # Workers beyond the units that there are will not be started.
+        units = len(selection_units(job.protocol, job.folds))
+        memory = memory * executor.workers // min(executor.workers, units)
+        memory = max(0, memory - worker_bytes(job.dataset))
+    fewer = "fewer --workers, " if executor.workers > 1 else ""
+    for each in _largest(job):
+        require_room(each, job.dataset, executor.device, memory, also=fewer)
+
+
+def _largest(job: Job) -> list[RunConfig]:
+    """For each combination of the grid's other settings, the largest K and batch size."""
+    grid = job.protocol.grid
+    layers, batch_size = (
+        max(getattr(each, key) for each in grid) for key in ("layers", "batch_size")
+    )
+    distinct = dict.fromkeys(each.others for each in grid)
+    return [
+        replace(grid[0], layers=layers, batch_size=batch_size, others=others).applied(
+            job.protocol.config
+        )
+        for others in distinct
+    ]

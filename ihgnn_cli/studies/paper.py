@@ -1,0 +1,118 @@
+"""The paper's own accuracies: all methods of its Table 1, and the four ablations of its Table 2.
+
+`paper.csv` has the two tables as they are printed (arXiv 2203.07678): mean ± standard deviation
+over ten folds in percent, `OOM` where the authors' machine had too little memory, and † where the
+paper took a number over from Errica et al. (ICLR 2020).
+"""
+
+import csv
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.registry import find_model
+from ihgnn_cli.models.settings import Variant
+
+REFERENCE = "ihgnn"
+"""The key of the paper's own model."""
+_ABLATION = f"{REFERENCE}:"  # before the name of a variant
+_NO_MEMORY, _TAKEN_OVER = "OOM", "†"
+
+
+@dataclass(frozen=True)
+class PaperAccuracy:
+    """Mean and standard deviation over ten folds, as shares of 1 like all accuracies."""
+
+    variant: Variant
+    mean: float
+    std: float
+
+
+@dataclass(frozen=True)
+class PaperCell:
+    """What the paper prints for a method on a data set, as shares of 1."""
+
+    mean: float | None
+    """`None`, like the standard deviation, where memory did not suffice."""
+    std: float | None
+    taken_over: bool = False
+    """Whether the number is that of Errica et al. rather than of the paper's own runs."""
+
+    @property
+    def out_of_memory(self) -> bool:
+        """Whether the paper has no number because the method did not fit its machine."""
+        return self.mean is None
+
+
+@dataclass(frozen=True)
+class _Method:
+    title: str
+    cells: dict[str, PaperCell]
+    """By the name of the data set."""
+
+
+@cache
+def _methods() -> dict[str, _Method]:
+    with (files("ihgnn_cli.studies") / "paper.csv").open(encoding="utf-8") as stream:
+        rows = list(csv.DictReader(stream))
+    return {
+        row.pop("key"): _Method(row.pop("title"), {name: _cell(row[name]) for name in row})
+        for row in rows
+    }
+
+
+def _cell(text: str) -> PaperCell:
+    if text == _NO_MEMORY:
+        return PaperCell(None, None)
+    mean, std = (round(float(each) / 100, 3) for each in text.rstrip(_TAKEN_OVER).split("±"))
+    return PaperCell(mean, std, text.endswith(_TAKEN_OVER))
+
+
+def table1_models() -> tuple[str, ...]:
+    """The keys of Table 1's methods, in its order: IHGNN is the last."""
+    return tuple(key for key in _methods() if not key.startswith(_ABLATION))
+
+
+def table2_models() -> tuple[str, ...]:
+    """The keys of Table 2's rows, in its order: the ablations, then IHGNN."""
+    ablations = [key for key in _methods() if key.startswith(_ABLATION)]
+    return (*ablations, REFERENCE)
+
+
+def paper_datasets() -> tuple[str, ...]:
+    """The data sets of both tables, in their order."""
+    return tuple(_methods()[REFERENCE].cells)
+
+
+def model_title(key: str) -> str:
+    """What the paper calls a method, or what one that it does not have calls itself."""
+    found = _methods().get(key)
+    if found is not None:
+        return found.title
+    try:
+        return find_model(key).title
+    except InputError:  # not here any more
+        return key
+
+
+def variant_key(variant: Variant) -> str:
+    """The key of IHGNN or one of its ablations."""
+    return REFERENCE if variant == Variant.FULL else f"{_ABLATION}{variant}"
+
+
+def printed(dataset_name: str, key: str) -> PaperCell | None:
+    """What the paper prints for a method on a data set, if it has both.
+
+    A cell without numbers is one that the paper has as out of memory.
+    """
+    found = _methods().get(key)
+    return None if found is None else found.cells.get(dataset_name)
+
+
+def paper_accuracy(dataset_name: str, variant: Variant) -> PaperAccuracy | None:
+    """What the paper prints for a variant of IHGNN on a data set, if it has that data set."""
+    found = printed(dataset_name, variant_key(variant))
+    if found is None or found.mean is None or found.std is None:
+        return None
+    return PaperAccuracy(variant, found.mean, found.std)

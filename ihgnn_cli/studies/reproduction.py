@@ -1,0 +1,207 @@
+"""What a table or figure of the paper needs: cross-validations, each in a folder of its own.
+
+A cell is one model on one data set. Its folder is that of `selection.crossval`, so that whatever
+was interrupted goes on, and several processes share the work.
+"""
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.jobs.executor import Executor
+from ihgnn_cli.jobs.queue import Step
+from ihgnn_cli.models.registry import find_model
+from ihgnn_cli.models.settings import Variant
+from ihgnn_cli.paths import file_name
+from ihgnn_cli.settings import field_types
+from ihgnn_cli.studies import crossval as jobs
+from ihgnn_cli.studies.budgets import Budget
+from ihgnn_cli.studies.paper import REFERENCE
+from ihgnn_cli.studies.plan import Protocol
+from ihgnn_cli.studies.work import Job
+from ihgnn_cli.training.config import RunConfig, configure
+from ihgnn_cli.training.needs import NoRoomError
+from ihgnn_cli.words import file_size
+
+SENSITIVITY_LAYERS = (1, 2, 4, 8, 16, 32, 64)
+"""K of the paper's figure on sensitivity."""
+
+Callback = Callable[[jobs.Progress, Step], None]
+
+
+@dataclass(frozen=True)
+class CellPlan:
+    """One model on one data set."""
+
+    dataset: str
+    """As it was asked for."""
+    model: str
+    """Its key: a name, or one of IHGNN's ablations as `ihgnn:no-concat`."""
+    layers: int | None = None
+    """K, where it is not the budget's."""
+
+    def __str__(self) -> str:
+        depth = "" if self.layers is None else f", K = {self.layers}"
+        return f"{self.title} on {self.dataset}{depth}"
+
+    @property
+    def title(self) -> str:
+        """For people."""
+        return model_config(self.model).spec.title + (
+            "" if ":" not in self.model else f" {self.model.partition(':')[2]}"
+        )
+
+
+@dataclass(frozen=True)
+class Means:
+    """What all cells of a reproduction share."""
+
+    budget: Budget
+    root: Path
+    """The folder below which cells have theirs."""
+    load: Callable[[RunConfig], tuple[RunConfig, GraphDataset]]
+    """Reads the data set that a configuration names."""
+    executor: Callable[[int | None], Executor]
+    """Makes workers: as many as there are places, or at most so many."""
+    device: str | None = None
+    seed: int = 0
+    folds: int | None = None
+    """Where they are not the budget's."""
+    runs: int | None = None
+    splits: Path | None = None
+    """A folder with published folds, as NAME.json; data sets without such a file get drawn ones."""
+    command: str = ""
+
+
+@dataclass(frozen=True)
+class Done:
+    """What became of a cell."""
+
+    plan: CellPlan
+    dataset: str
+    """Its name."""
+    result: dict[str, Any] | None = None
+    """As `result.json` holds it."""
+    refused: str | None = None
+    """Why there is none."""
+    failed: bool = False
+    """Whether that is a failure, and not for want of memory."""
+
+
+def model_config(key: str) -> RunConfig:
+    """The default configuration of a model or of one of IHGNN's ablations.
+
+    Raises:
+        InputError: there is no such model.
+    """
+    name, colon, variant = key.partition(":")
+    if not colon:
+        return configure(model=name)
+    if variant not in set(field_types(find_model(name).settings).get("variant", ())):
+        known = ", ".join(f"{REFERENCE}:{each}" for each in Variant if each != Variant.FULL)
+        raise InputError(f"No model '{key}'. Ablations are {known}.")
+    return configure(overrides={"variant": variant}, model=name)
+
+
+def check_models(keys: Iterable[str]) -> tuple[str, ...]:
+    """The keys, each known and named once.
+
+    Raises:
+        InputError: one is not known.
+    """
+    found = tuple(dict.fromkeys(keys))
+    for key in found:
+        model_config(key)
+    return found
+
+
+def cells(
+    datasets: Iterable[str], models: Iterable[str], layers: Iterable[int | None] = (None,)
+) -> list[CellPlan]:
+    """All combinations, data set by data set: a table grows column by column.
+
+    Raises:
+        InputError: a model cannot be as deep; better told now than hours later.
+    """
+    kept = list(layers)
+    chosen = list(models)
+    for model in chosen:
+        for k in kept:
+            if k is not None:
+                model_config(model).with_values({"layers": k}, model)
+    return [CellPlan(data, model, k) for data in datasets for model in chosen for k in kept]
+
+
+def job_of(plan: CellPlan, means: Means) -> Job:
+    """The cross-validation of a cell.
+
+    Raises:
+        InputError: the data is not to be had, or the folds do not fit.
+    """
+    budget = means.budget
+    config = model_config(plan.model).with_values(
+        {
+            "dataset": plan.dataset,
+            "epochs": budget.epochs,
+            "seed": means.seed,
+            **({} if means.device is None else {"device": means.device}),
+            **({} if plan.layers is None else {"layers": plan.layers}),
+        }
+    )
+    config, dataset = means.load(config)
+    grid = budget.grid(config)
+    if plan.layers is not None:
+        grid = tuple(dict.fromkeys(replace(each, layers=plan.layers) for each in grid))
+    protocol = Protocol(config, grid, means.runs or budget.runs)
+    file = None if means.splits is None else means.splits / f"{dataset.name}.json"
+    published = file is not None and file.is_file()
+    try:
+        made = jobs.make_folds(
+            dataset,
+            means.seed,
+            file=file if published else None,
+            folds=None if published else means.folds or budget.folds,
+        )
+    except InputError as error:
+        raise InputError(f"{dataset.name}: {error}") from error
+    return Job(protocol, dataset, made)
+
+
+def run_cell(plan: CellPlan, means: Means, watch: Callback) -> Done:
+    """Bring a cell to its end; what does not fit or fails is told in what it gives.
+
+    Raises:
+        InputError: the data is not to be had, or the cell's folder holds something else.
+    """
+    job = job_of(plan, means)
+    name = job.dataset.name
+    folder = folder_of(means.root, name, plan, job)
+    executor = means.executor(None)
+    try:
+        size = jobs.begin(job, folder, executor, command=means.command)
+    except NoRoomError as error:
+        return Done(plan, name, refused=f"does not fit: about {file_size(error.needed)}")
+    most = jobs.most_workers(job, folder)
+    if executor.workers > most:
+        executor = means.executor(most)
+    try:
+        done = jobs.finish(job, folder, executor, size, watch, command=means.command)
+    except IhgnnError as error:
+        return Done(plan, name, refused=f"failed: {error}", failed=True)
+    return Done(plan, name, done.result)
+
+
+def folder_of(root: Path, dataset: str, plan: CellPlan, job: Job) -> Path:
+    """The folder of a cell: the same cell of the same budget has the same."""
+    model = file_name(plan.model.replace(":", "-"))
+    if plan.layers is not None:
+        model += f"-k{plan.layers}-runs{job.protocol.runs}"
+    return root / file_name(dataset) / model
+
+
+def results(done: Iterable[Done]) -> Iterator[dict[str, Any]]:
+    """Those that there are."""
+    return (each.result for each in done if each.result is not None)

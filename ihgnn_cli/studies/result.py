@@ -1,0 +1,109 @@
+"""The numbers of a finished job and where they came from, as `result.json` holds them."""
+
+import hashlib
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from ihgnn_cli.jobs.executor import Executor
+from ihgnn_cli.jsonable import jsonable
+from ihgnn_cli.models.settings import IHGNNSettings
+from ihgnn_cli.studies.choice import CHOSEN_BY, scores
+from ihgnn_cli.studies.grid import with_plain
+from ihgnn_cli.studies.paper import paper_accuracy
+from ihgnn_cli.studies.rules import rules
+from ihgnn_cli.studies.schedule import Schedule
+from ihgnn_cli.studies.summary import summarize
+from ihgnn_cli.studies.work import Job
+from ihgnn_cli.training.provenance import machine_facts
+
+_TIMING = ("seconds", "trained_now", "workers", "model_epochs_per_second")
+
+
+@dataclass(frozen=True)
+class Work:
+    """What was done now, which may be a part of the job."""
+
+    executor: Executor
+    model_epochs: int
+    seconds: float
+    """From when the first worker was ready to the last result."""
+    command: str
+
+
+def identity(job: Job) -> dict[str, Any]:
+    """What two jobs have to have in common for their units to be the same."""
+    splits = hashlib.sha256("".join(fold.digest for fold in job.folds).encode()).hexdigest()
+    protocol = job.protocol.as_plain()
+    # The same data may lie elsewhere on another machine.
+    protocol["data"]["dataset"] = job.dataset.name
+    return {
+        "protocol": protocol,
+        "data_sha256": job.dataset.fingerprint,
+        "splits_sha256": splits,
+        "folds": len(job.folds),
+        "inner_folds": len(job.folds[0].splits),
+    }
+
+
+def make_result(
+    job: Job, schedule: Schedule, work: Work, before: dict[str, Any] | None
+) -> dict[str, Any]:
+    """The result of a job whose units are all there.
+
+    Args:
+        job: what was asked.
+        schedule: the units.
+        work: who has finished it.
+        before: an earlier result of the same job, to which only the rules are added.
+
+    Raises:
+        IhgnnError: a unit is missing.
+    """
+    protocol, units = job.protocol, schedule.units
+    selected = [each for each in map(units.read, schedule.selection) if each is not None]
+    final = [each for each in map(units.read, schedule.final()) if each is not None]
+    by_fold = scores([each.validated for each in selected], protocol.grid)
+    summary = summarize(schedule.chosen(), by_fold, final, protocol.runs)
+    everything = [each.validated for each in (*selected, *final)]
+    classes = np.bincount(job.dataset.graph_class)
+    settings = protocol.config.model
+    variant = settings.variant if isinstance(settings, IHGNNSettings) else None
+    printed = None if variant is None else paper_accuracy(job.dataset.name, variant)
+    result: dict[str, Any] = {
+        "dataset": job.dataset.name,
+        "model": protocol.config.model_name,
+        "graphs": len(job.dataset),
+        "partial": job.partial,
+        "majority_share": float(classes.max() / classes.sum()),
+        **{name: value for name, value in asdict(summary).items() if name != "folds"},
+        "paper": None if printed is None else asdict(printed),
+        "folds": [with_plain(asdict(fold)) for fold in summary.folds],
+        "chosen_by": CHOSEN_BY,
+        "models": len(everything),
+        "diverged": sum(each.diverged for each in everything),
+        "stack": schedule.stack,
+        "final_stack": schedule.final_stack,
+        "model_epochs": sum(each.epochs for each in everything),
+        "worker_seconds": sum(each.seconds for each in everything),
+        "trained_now": work.model_epochs,
+        "seconds": work.seconds,
+        "workers": work.executor.workers,
+        "model_epochs_per_second": work.model_epochs / work.seconds if work.seconds else None,
+        "finished": datetime.now(UTC).isoformat(timespec="seconds"),
+        "job": identity(job),
+        "provenance": {
+            **machine_facts(work.executor.device),
+            "devices": sorted({each.device for each in everything}),
+            "command": work.command,
+        },
+    }
+    if before is not None and not work.model_epochs:
+        result |= {name: before[name] for name in _TIMING if name in before}
+    if job.curves:
+        found = rules(selected, protocol.grid, len(job.folds))
+        result["rules"] = [with_plain(asdict(rule)) for rule in found]
+    plain: dict[str, Any] = jsonable(result)  # type: ignore[assignment]
+    return plain

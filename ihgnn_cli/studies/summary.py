@@ -1,0 +1,114 @@
+"""The numbers of a finished job: fold by fold, over folds, over runs."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean, pstdev
+
+from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.studies.grid import Configuration
+from ihgnn_cli.studies.units import Record, Score
+
+
+@dataclass(frozen=True)
+class FinalRun:
+    """One of the runs that a fold is tested with."""
+
+    run: int
+    seed: int
+    split_sha256: str
+    epoch: int
+    """The best by validation, of `epochs`."""
+    epochs: int
+    validation_accuracy: float
+    test_accuracy: float
+
+
+@dataclass(frozen=True)
+class FoldResult:
+    """What a fold came to."""
+
+    fold: int
+    configuration: Configuration
+    validation_accuracy: float
+    """Of that configuration in the selection: the mean over splits of its best epochs."""
+    validation_loss: float
+    test_graphs: int
+    runs: tuple[FinalRun, ...]
+    test_mean: float
+    test_std: float
+    """Over the runs."""
+
+
+@dataclass(frozen=True)
+class Summary:
+    """The protocol's result. Standard deviations divide by n, as in the protocol."""
+
+    folds: tuple[FoldResult, ...]
+    test_mean: float
+    test_std: float
+    """Over the folds, of the means over their runs."""
+    runs: tuple[float, ...]
+    """The mean over the folds of run 0, of run 1, ..."""
+    runs_std: float
+    """Over these: what other seeds alone would change."""
+
+
+def summarize(
+    chosen: Mapping[int, Configuration],
+    scores: Mapping[int, Mapping[Configuration, Score]],
+    final: Sequence[Record],
+    runs: int,
+) -> Summary:
+    """Average the final runs, if all of them are there.
+
+    Raises:
+        IhgnnError: a run of a fold is missing. A mean over the others would not be the result.
+    """
+    by_fold: dict[int, dict[int, Record]] = {fold: {} for fold in chosen}
+    for record in final:
+        by_fold[record.validated.unit.fold][record.validated.unit.run] = record
+    folds = []
+    for fold, configuration in sorted(chosen.items()):
+        found = by_fold[fold]
+        missing = [run for run in range(runs) if run not in found]
+        if missing:
+            raise IhgnnError(
+                f"Run {missing[0]} of fold {fold} is missing, and a mean over the others would "
+                "mislead. The same command finishes it."
+            )
+        of_fold = tuple(_final_run(found[run]) for run in range(runs))
+        accuracy, loss = scores[fold][configuration]
+        tests = [each.test_accuracy for each in of_fold]
+        tested = found[0].tested
+        folds.append(
+            FoldResult(
+                fold=fold,
+                configuration=configuration,
+                validation_accuracy=float(accuracy),
+                validation_loss=-loss,
+                test_graphs=tested.graphs if tested else 0,
+                runs=of_fold,
+                test_mean=fmean(tests),
+                test_std=pstdev(tests),
+            )
+        )
+    means = [fold.test_mean for fold in folds]
+    by_run = tuple(fmean(fold.runs[run].test_accuracy for fold in folds) for run in range(runs))
+    return Summary(tuple(folds), fmean(means), pstdev(means), by_run, pstdev(by_run))
+
+
+def _final_run(record: Record) -> FinalRun:
+    known, tested = record.validated, record.tested
+    if tested is None or tested.accuracy is None or known.best is None:
+        raise IhgnnError(
+            f"{known.unit.name} was not tested. Remove its file, and it is done again."
+        )
+    return FinalRun(
+        run=known.unit.run,
+        seed=known.seed,
+        split_sha256=known.split_sha256,
+        epoch=known.best.epoch,
+        epochs=known.epochs,
+        validation_accuracy=known.best.validation_accuracy,
+        test_accuracy=tested.accuracy,
+    )

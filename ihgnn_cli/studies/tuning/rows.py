@@ -1,0 +1,84 @@
+"""The trials of a search as rows for tables and figures."""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+from optuna.distributions import BaseDistribution
+from optuna.trial import TrialState
+
+from ihgnn_cli.studies.tuning.slots import Outcome, Slot
+
+Value = float | int | str | bool
+
+
+@dataclass(frozen=True)
+class TrialRow:
+    """One trial of a search; fields without a value are `None`."""
+
+    number: int
+    state: TrialState
+    params: Mapping[str, Value]
+    distributions: Mapping[str, BaseDistribution]
+    """The search space of each setting; empty before a trial has started."""
+    tries: int
+    failure: str | None
+    accuracy: float | None = None
+    """On validation, as a share; for a pruned trial, when it was stopped."""
+    loss: float | None = None
+    best_epoch: float | None = None
+    seconds: float | None = None
+    curve: tuple[float, ...] = ()
+    """Validation accuracy at each epoch, averaged over the splits."""
+
+    @property
+    def percent(self) -> float:
+        """The accuracy in percent, NaN if there is none."""
+        return math.nan if self.accuracy is None else 100 * self.accuracy
+
+    @property
+    def state_name(self) -> str:
+        """The state in lower case: complete, pruned, failed, running or waiting."""
+        return "failed" if self.state is TrialState.FAIL else self.state.name.lower()
+
+
+def trial_rows(slots: Sequence[Slot]) -> list[TrialRow]:
+    """One row per requested trial, ordered by number."""
+    return [_row(slot) for slot in slots]
+
+
+def _row(slot: Slot) -> TrialRow:
+    row = TrialRow(
+        number=slot.number,
+        state=slot.state,
+        params=slot.params,
+        distributions=slot.last.distributions,
+        tries=len(slot.tries),
+        failure=slot.failure,
+    )
+    outcome = slot.outcome
+    if outcome is None:
+        return row
+    return replace(
+        row,
+        accuracy=outcome.accuracy,
+        loss=outcome.loss,
+        best_epoch=sum(outcome.best_epochs) / len(outcome.best_epochs),
+        seconds=outcome.seconds,
+        curve=_curve(outcome),
+    )
+
+
+def _curve(outcome: Outcome) -> tuple[float, ...]:
+    """Accuracy at each epoch, averaged over the splits that were trained that far."""
+    longest = max(map(len, outcome.hits))
+    means = []
+    for epoch in range(longest):
+        shares = [
+            Fraction(hits[epoch], graphs)
+            for hits, graphs in zip(outcome.hits, outcome.graphs, strict=True)
+            if epoch < len(hits)
+        ]
+        means.append(float(sum(shares) / len(shares)))
+    return tuple(means)

@@ -1,0 +1,361 @@
+"""What is searched: for each setting a range or a list of values.
+
+As text, `0.0001:0.01` is a range (`:log` or `:linear` may follow), `32,64,128` a list, and a single
+value is one that stays. In a TOML file a setting is a table with `low` and `high` (and `log`), or
+one with `values`.
+"""
+
+import math
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+from itertools import product
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.settings import described
+from ihgnn_cli.studies.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
+from ihgnn_cli.training.config import LOSS_AND_DECAY, RunConfig, setting_kinds
+
+if TYPE_CHECKING:
+    from optuna.distributions import BaseDistribution
+
+Value = float | int | str | bool
+Params = dict[str, Value]
+"""A point of the space: the settings of a trial."""
+
+Kinds = Mapping[str, type]
+"""The settings of a model that can be searched, as in a configuration file, with their types."""
+_BY_SCALE = ("lr",)
+"""What is searched on a logarithmic scale unless somebody says otherwise."""
+
+
+@dataclass(frozen=True)
+class Range:
+    """All numbers from `low` to `high`, both included."""
+
+    low: float
+    high: float
+    log: bool = False
+
+    def __contains__(self, value: object) -> bool:
+        return isinstance(value, int | float) and self.low <= value <= self.high
+
+    def as_plain(self) -> dict[str, Any]:
+        """As a file holds it."""
+        return {"low": self.low, "high": self.high, "log": self.log}
+
+    def __str__(self) -> str:
+        return f"{_shown(self.low)} to {_shown(self.high)}{', log scale' if self.log else ''}"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """One of these values."""
+
+    values: tuple[Value, ...]
+
+    def __contains__(self, value: object) -> bool:
+        return value in self.values
+
+    def as_plain(self) -> dict[str, Any]:
+        """As a file holds it."""
+        return {"values": list(self.values)}
+
+    def __str__(self) -> str:
+        return ", ".join(_shown(each) for each in self.values)
+
+
+Part = Range | Choice
+
+
+def kinds_of(config: RunConfig) -> dict[str, type]:
+    """What can be searched for the model of a configuration."""
+    return {
+        "lr": float,
+        "batch_size": int,
+        **setting_kinds(config),
+        **LOSS_AND_DECAY,
+    }
+
+
+def _members_own(config: RunConfig) -> tuple[str, ...]:
+    """What models of one stack may differ in."""
+    return ("lr", "dropout") if config.spec.stacked is not None else ("lr",)
+
+
+@dataclass(frozen=True)
+class SearchSpace:
+    """The settings that are searched, each with what it may be."""
+
+    parts: Mapping[str, Part]
+    kinds: Kinds = field(default_factory=lambda: kinds_of(RunConfig()))
+    members_own: tuple[str, ...] = field(default_factory=lambda: _members_own(RunConfig()))
+    """What models of one stack may differ in."""
+
+    def as_plain(self) -> dict[str, Any]:
+        """As a file holds it."""
+        return {name: part.as_plain() for name, part in self.parts.items()}
+
+    def distributions(self) -> "dict[str, BaseDistribution]":
+        """The space as Optuna knows it."""
+        return {name: _distribution(self.kinds[name], part) for name, part in self.parts.items()}
+
+    def applied(self, config: RunConfig, params: Mapping[str, Value]) -> RunConfig:
+        """The configuration of a training with a trial's settings."""
+        return config.with_values(params)
+
+    def defaults(self, config: RunConfig) -> Params | None:
+        """The configuration's own values as a point; `None` where it lies outside."""
+        plain = config.as_plain()
+        flat = {**plain["model"], **plain["training"]}
+        inside = all(flat[name] in part for name, part in self.parts.items())
+        return {name: flat[name] for name in self.parts} if inside else None
+
+    def shape(self, params: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
+        """What trials that are trained as one stack have in common."""
+        return tuple((name, params[name]) for name in self.parts if name not in self.members_own)
+
+    def size(self) -> int | None:
+        """The points of the grid; `None` where a part is a range and has no grid."""
+        sizes = [len(part.values) for part in self.parts.values() if isinstance(part, Choice)]
+        return math.prod(sizes) if len(sizes) == len(self.parts) else None
+
+    def points(self) -> Iterator[Params]:
+        """The grid, neighbours alike in shape so that they make a stack."""
+        names = sorted(self.parts, key=lambda name: name in self.members_own)
+        values = [part.values for name in names if isinstance(part := self.parts[name], Choice)]
+        for point in product(*values):
+            found = dict(zip(names, point, strict=True))
+            yield {name: found[name] for name in self.parts}
+
+    def corners(self, config: RunConfig) -> list[RunConfig]:
+        """The configuration with the largest values, and with each other value of a list of words.
+
+        Some of them needs the most memory.
+        """
+        largest: Params = {}
+        words: list[Params] = [{}]
+        for name, part in self.parts.items():
+            if isinstance(part, Range):
+                largest[name] = self.kinds[name](part.high)
+            elif issubclass(self.kinds[name], str):
+                words = [{**each, name: value} for each in words for value in part.values]
+            else:
+                largest[name] = max(part.values)
+        return [config.with_values({**largest, **each}) for each in words]
+
+    def smallest(self, config: RunConfig) -> list[RunConfig]:
+        """The configuration with the smallest values: what any trial takes at least."""
+        least: Params = {}
+        for name, part in self.parts.items():
+            if isinstance(part, Range):
+                least[name] = self.kinds[name](part.low)
+            elif not issubclass(self.kinds[name], str):
+                least[name] = min(part.values)
+        return [config.with_values(least)]
+
+
+def default_space(config: RunConfig, *, grid: bool) -> dict[str, Part]:
+    """The ranges of the model's own paper; where it tries one learning rate, those of IHGNN's."""
+    found: dict[str, Part] = {"lr": paper_space(grid=grid)["lr"]}
+    for name, values in config.spec.grid.items():
+        if name != "lr":
+            found[name] = Choice(tuple(values))
+        elif len(values) > 1:
+            found[name] = Choice(values) if grid else Range(min(values), max(values), log=True)
+    return found
+
+
+def paper_space(*, grid: bool = False) -> dict[str, Part]:
+    """The paper's ranges: of the learning rate between its values, unless it is to be a grid."""
+    lr: Part = Choice(PAPER_LR) if grid else Range(min(PAPER_LR), max(PAPER_LR), log=True)
+    return {"lr": lr, "batch_size": Choice(PAPER_BATCH_SIZE), "layers": Choice(PAPER_LAYERS)}
+
+
+def make_space(
+    config: RunConfig, given: Mapping[str, str | None], file: Path | None = None, *, grid: bool
+) -> tuple[SearchSpace, RunConfig]:
+    """The space by the paper's ranges, then a file, then texts; single values are settled.
+
+    Args:
+        config: what is not searched.
+        given: a text for each setting that the command line names.
+        file: a TOML file.
+        grid: whether only lists will do.
+
+    Raises:
+        InputError: a setting is unknown, a value is none of its kind or out of range, nothing is
+            left to search, or a grid is asked for and a part is a range.
+    """
+    kinds = kinds_of(config)
+    parts = default_space(config, grid=grid)
+    if file is not None:
+        parts |= _from_file(file, kinds)
+    for name, text in given.items():
+        if text is not None:
+            if name not in kinds:
+                raise InputError(
+                    f"The model {config.model_name} has no setting {name}. There are "
+                    f"{', '.join(kinds)}."
+                )
+            parts[name] = _from_text(name, text, kinds)
+    for name, part in parts.items():
+        _check(config, name, part, kinds[name])
+        if grid and isinstance(part, Range):
+            raise InputError(
+                f"A grid needs lists, and {_option(name)} is a range ({part}). Give values with "
+                "commas, or another --sampler."
+            )
+    settled = {
+        name: part.values[0]
+        for name, part in parts.items()
+        if isinstance(part, Choice) and len(part.values) == 1
+    }
+    # In one order, however they were given: processes of one search share the grid's.
+    left = {name: parts[name] for name in kinds if name in parts and name not in settled}
+    if not left:
+        raise InputError(
+            "Nothing is left to search: every setting has one value. Give ranges (0.0001:0.01) or "
+            "lists (32,64), or use 'ihgnn train'."
+        )
+    return SearchSpace(left, kinds, _members_own(config)), config.with_values(settled)
+
+
+def _from_text(name: str, text: str, kinds: Kinds) -> Part:
+    try:
+        if ":" not in text:
+            return Choice(tuple(_value(kinds[name], part.strip()) for part in text.split(",")))
+        low, high, scale = [*text.split(":"), "log" if name in _BY_SCALE else "linear"][:3]
+        log = {"log": True, "linear": False}[scale.strip() if text.count(":") < 3 else ""]
+        return Range(_number(kinds[name], low), _number(kinds[name], high), log)
+    except (ValueError, KeyError) as error:
+        raise InputError(f"{_option(name)} is {_form(name, kinds[name])}, not '{text}'.") from error
+
+
+def _from_file(path: Path, kinds: Kinds) -> dict[str, Part]:
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8-sig"))
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path} is no TOML file: {error}.") from error
+    found: dict[str, Part] = {}
+    for name, table in content.items():
+        if name not in kinds:
+            raise InputError(f"{path}: no setting {name}. There are {', '.join(kinds)}.")
+        try:
+            found[name] = _from_table(name, table, kinds[name])
+        except (ValueError, TypeError, KeyError) as error:
+            raise InputError(
+                f"{path}: [{name}] needs low and high (and perhaps log = true), or values = "
+                f"[...], each {described(kinds[name])}."
+            ) from error
+    return found
+
+
+def _from_table(name: str, table: Any, kind: type) -> Part:
+    if not isinstance(table, dict):
+        raise TypeError("no table")
+    if set(table) == {"values"}:
+        if not isinstance(table["values"], list):
+            raise TypeError("no list")
+        return Choice(tuple(_plain_value(kind, each) for each in table["values"]))
+    if not set(table) <= {"low", "high", "log"}:
+        raise KeyError("another key")
+    log = table.get("log", name in _BY_SCALE)
+    if type(log) is not bool or kind not in (int, float):
+        raise TypeError("no range")
+    low, high = (_plain_value(kind, table[key]) for key in ("low", "high"))
+    return Range(float(low), float(high), log)
+
+
+def _check(config: RunConfig, name: str, part: Part, kind: type) -> None:
+    """Refuse what no training could have.
+
+    Raises:
+        InputError: it cannot be.
+    """
+    told = _option(name)
+    if isinstance(part, Range):
+        if not part.low < part.high:
+            raise InputError(f"{told}: a range goes from a smaller to a larger number ({part}).")
+        if part.log and part.low <= 0:
+            raise InputError(
+                f"{told}: a range on a log scale must start above 0, not at {_shown(part.low)}."
+            )
+        ends: Sequence[Value] = [kind(part.low), kind(part.high)]
+    else:
+        if not part.values:
+            raise InputError(f"{told} is empty. Give one or several values.")
+        for at, value in enumerate(part.values):
+            if value in part.values[:at]:
+                raise InputError(f"{told} names {_shown(value)} twice. Name it once.")
+        ends = part.values
+    for value in ends:
+        config.with_values({name: value}, told)
+
+
+def _distribution(kind: type, part: Part) -> "BaseDistribution":
+    from optuna import distributions  # noqa: PLC0415  takes long
+
+    if isinstance(part, Choice):
+        return distributions.CategoricalDistribution(part.values)
+    if kind is int:
+        return distributions.IntDistribution(int(part.low), int(part.high), log=part.log)
+    return distributions.FloatDistribution(part.low, part.high, log=part.log)
+
+
+def _value(kind: type, text: str) -> Value:
+    if kind is bool:
+        return {"true": True, "false": False}[text]
+    value = kind(text)
+    found: Value = value.value if isinstance(value, StrEnum) else _finite(value)
+    return found
+
+
+def _number(kind: type, text: str) -> float:
+    if kind not in (int, float):
+        raise ValueError(text)
+    number: float = kind(text)
+    return float(_finite(number))
+
+
+def _plain_value(kind: type, value: Any) -> Value:
+    if kind is float and type(value) is int:
+        value = float(_finite(value))
+    if issubclass(kind, StrEnum):
+        return str(kind(value).value)
+    if type(value) is not kind:
+        raise TypeError("another kind of value")
+    found: Value = _finite(value)
+    return found
+
+
+def _finite(value: Any) -> Any:
+    # Whole numbers stay exact as floating ones, which is how ranges keep their ends.
+    beyond = math.inf if isinstance(value, float) else 1e15
+    if isinstance(value, int | float) and not abs(value) < beyond:  # also what is no number
+        raise ValueError("no number to search")
+    return value
+
+
+def _option(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
+
+
+def _shown(value: Value) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    return f"{value:.15g}" if isinstance(value, int | float) else value
+
+
+def _form(name: str, kind: type) -> str:
+    """What a text for a setting looks like, in words."""
+    if kind not in (int, float):
+        return f"a list, each {described(kind)}"
+    examples = {"lr": ("0.0001:0.01", "0.01,0.001"), "dropout": ("0:0.7", "0,0.5")}
+    ends, values = examples.get(name, ("8:64", "32,64"))
+    return f"a range as {ends} or a list as {values}"

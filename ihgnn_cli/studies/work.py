@@ -1,0 +1,265 @@
+"""Training a bundle: a stack from its start, or from where a killed process left it, to its end."""
+
+import io
+import time
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+
+from ihgnn_cli.data.batching import GraphStore
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.splits import Fold, Split
+from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.files import written_whole
+from ihgnn_cli.inference.metrics import mean_probabilities
+from ihgnn_cli.jobs.queue import Deliver, Runner, Tell
+from ihgnn_cli.models.card import inputs_of
+from ihgnn_cli.studies.plan import Bundle, Protocol
+from ihgnn_cli.studies.units import Record, Stage, Tested, Unit, Validated
+from ihgnn_cli.training.checkpoint import build
+from ihgnn_cli.training.cohort import Cohort, new_cohort
+from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.devices import computing, is_full_memory, resolve_device
+from ihgnn_cli.training.loading import store_for
+from ihgnn_cli.training.stack import Member, predict
+
+# A stack on its way is saved this often, and never so often that saving takes a twentieth.
+_SAVE_SECONDS = 60.0
+_SAVE_SHARE = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """All that a worker has to know."""
+
+    protocol: Protocol
+    dataset: GraphDataset
+    folds: tuple[Fold, ...]
+    curves: bool = False
+    """Whether the test accuracy of every epoch is recorded, for the rules of the literature."""
+    final_stack: int | None = None
+    """Models that are trained together in final runs; `None` for as many as in the selection."""
+
+    @property
+    def final_count(self) -> int:
+        """The final runs of all folds."""
+        return self.protocol.runs * len(self.folds)
+
+    @property
+    def partial(self) -> str | None:
+        """What to say of folds that do not test every graph; `None` where they do."""
+        tested = sum(len(fold.test) for fold in self.folds)
+        if tested == len(self.dataset):
+            return None
+        return (
+            f"Partial result: the first {len(self.folds)} folds of a split file, which test "
+            f"{tested:,} of {len(self.dataset):,} graphs. It is not the full protocol."
+        )
+
+    def runner(self, device: str) -> Runner:
+        """Prepare to train bundles on a device."""
+        return Trainer(self, resolve_device(device)).train
+
+    def split(self, unit: Unit) -> Split:
+        """The graphs of a unit."""
+        return self.folds[unit.fold].splits[unit.split]
+
+    def config(self, unit: Unit) -> RunConfig:
+        """The configuration of a unit's training."""
+        config = unit.configuration.applied(self.protocol.config)
+        seed = unit.seed(self.protocol.config.training.seed)
+        return replace(config, training=replace(config.training, seed=seed))
+
+
+class Trainer:
+    """Trains the bundles of a job on one device, one after the other."""
+
+    def __init__(self, job: Job, device: torch.device) -> None:
+        self.job = job
+        self.device = device
+        self._store: tuple[int | None, GraphStore] | None = None
+
+    def train(
+        self, bundle: Bundle, deliver: Deliver, tell: Tell, partial: Path | None = None
+    ) -> None:
+        """Train a bundle, and deliver each unit as soon as it is finished.
+
+        A stack that memory is too small for is trained in halves.
+
+        Args:
+            bundle: the units.
+            deliver: may be given a unit twice where the first time was cut short by a kill.
+            tell: hears of progress.
+            partial: the folder for stacks on their way; `None` where none is kept.
+
+        Raises:
+            IhgnnError: memory is too small for one model, or the disk is full.
+        """
+        if not self._fits(bundle, deliver, tell, partial):
+            for half in bundle.halves():
+                self.train(half, deliver, tell, partial)
+
+    def _fits(self, bundle: Bundle, deliver: Deliver, tell: Tell, partial: Path | None) -> bool:
+        """Train a bundle, or say that memory is too small for it."""
+        try:
+            with computing(0):  # one thread: a worker has one core
+                _StackRun(self, bundle, partial).run(deliver, tell)
+        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
+            if not is_full_memory(error):
+                raise
+            if len(bundle.units) > 1:
+                return False
+            raise IhgnnError(
+                f"Not enough memory on {self.device} for one model of "
+                f"{bundle.units[0].configuration}. Use a smaller --batch-size, or fewer --workers."
+            ) from error
+        return True
+
+    def store(self, config: RunConfig) -> GraphStore:
+        """The graphs for models of as many rounds; one store at a time is kept."""
+        rounds = config.spec.rounds(config.model)
+        if self._store is None or self._store[0] != rounds:
+            dataset = self.job.dataset
+            self._store = rounds, store_for(config, dataset, dataset.max_nodes, self.device)
+        return self._store[1]
+
+
+class _StackRun:
+    """The training of one bundle."""
+
+    def __init__(self, trainer: Trainer, bundle: Bundle, partial: Path | None) -> None:
+        self.job, self.units, self.device = trainer.job, bundle.units, trainer.device
+        self.final = self.units[0].stage == Stage.FINAL
+        self.store = trainer.store(self.job.config(self.units[0]))
+        self.path = None if partial is None else partial / f"{bundle.name}.pt"
+        self.cohort = self._new_cohort()
+        self.seconds = [0.0] * len(self.units)
+        self.test_hits: list[list[int]] = [[] for _ in self.units]
+        self.delivered: set[int] = set()
+        if self.path is not None and self.path.is_file():
+            self._go_on(self.path)
+
+    def run(self, deliver: Deliver, tell: Tell) -> None:
+        tell(0, sum(len(course.history) for course in self.cohort.courses))
+        saved, taken = time.monotonic(), 0.0
+        while not self.cohort.finished:
+            began = time.perf_counter()
+            self.cohort.advance()
+            self._watch_test()
+            self._count(time.perf_counter() - began)
+            tell(len(self.cohort.present), len(self.cohort.present))
+            self._deliver(deliver, tell)
+            pause = max(_SAVE_SECONDS, _SAVE_SHARE * taken)
+            if self.path is not None and time.monotonic() - saved >= pause:
+                began = time.monotonic()
+                self._save(self.path)
+                saved = time.monotonic()
+                taken = saved - began
+        self._deliver(deliver, tell)
+        if self.path is not None:
+            self.path.unlink(missing_ok=True)
+
+    def _new_cohort(self) -> Cohort:
+        """The stack at its start: members know their train and validation graphs, no others."""
+        members = []
+        for unit in self.units:
+            split, training = self.job.split(unit), self.job.config(unit).training
+            members.append(Member(training.seed, training.lr, split.train, split.validation))
+        config = self.job.config(self.units[0])
+        inputs = inputs_of(self.job.dataset, config.data.features)
+        return new_cohort(config, inputs, self.store, members, keep_weights=self.final)
+
+    def _watch_test(self) -> None:
+        """Record the test accuracy of an epoch, where it is asked for: nothing here looks at it."""
+        if self.final or not self.job.curves:
+            return
+        graphs = [self.job.split(self.units[member]).test for member in self.cohort.present]
+        _, accuracies = self.cohort.stack.evaluate("test", graphs)
+        for member, test, accuracy in zip(self.cohort.present, graphs, accuracies, strict=True):
+            if self.cohort.courses[member].diverged is None:
+                self.test_hits[member].append(round(float(accuracy) * len(test)))
+
+    def _count(self, seconds: float) -> None:
+        for member in self.cohort.present:
+            self.seconds[member] += seconds / len(self.cohort.present)
+
+    def _deliver(self, deliver: Deliver, tell: Tell) -> None:
+        for member in range(len(self.units)):
+            if self.cohort.done(member) and member not in self.delivered:
+                record = Record(self._validated(member), self._tested(member))
+                deliver(record)
+                self.delivered.add(member)
+                tell(0, self.job.protocol.config.training.epochs - record.validated.epochs)
+
+    def _validated(self, member: int) -> Validated:
+        unit, course = self.units[member], self.cohort.courses[member]
+        split = self.job.split(unit)
+        graphs = len(split.validation)
+        return Validated(
+            unit=unit,
+            seed=self.job.config(unit).training.seed,
+            split_sha256=split.digest,
+            epochs=len(course.history) + (course.diverged is not None),
+            diverged=course.diverged is not None,
+            best=course.best,
+            validation_graphs=graphs,
+            hits=tuple(round(each.validation_accuracy * graphs) for each in course.history),
+            losses=tuple(_short(each.validation_loss) for each in course.history),
+            seconds=round(self.seconds[member], 3),
+            members=len(self.units),
+            device=str(self.device),
+        )
+
+    def _tested(self, member: int) -> Tested | None:
+        graphs = self.job.split(self.units[member]).test
+        if not self.final:
+            hits = tuple(self.test_hits[member])
+            return Tested(len(graphs), hits=hits) if self.job.curves else None
+        course = self.cohort.courses[member]
+        if course.best is None:
+            raise IhgnnError(
+                f"A final run of fold {self.units[member].fold} diverged in its first epoch "
+                f"({self.units[member].configuration}). Give smaller learning rates with --lr."
+            )
+        config = self.job.config(self.units[member])
+        inputs = inputs_of(self.job.dataset, config.data.features)
+        model = build(config, inputs, [config.training.seed])
+        model.load_state_dict(course.best_weights)
+        logits = predict(model.to(self.device), self.store, graphs)
+        predicted = mean_probabilities(logits).argmax(axis=1)
+        right = predicted == self.job.dataset.graph_class[graphs]
+        return Tested(len(graphs), float(np.mean(right)), tuple(predicted.tolist()))
+
+    def _save(self, path: Path) -> None:
+        content = {
+            "units": [unit.name for unit in self.units],
+            "curves": self.job.curves,
+            "cohort": self.cohort.state(),
+            "seconds": self.seconds,
+            "test_hits": self.test_hits,
+        }
+        written = io.BytesIO()
+        torch.save(content, written)
+        with written_whole(path) as temporary:
+            temporary.write_bytes(written.getbuffer())
+
+    def _go_on(self, path: Path) -> None:
+        """Take up a stack that was left; one that does not fit or is damaged begins anew."""
+        try:
+            content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
+            same = content["units"] == [unit.name for unit in self.units]
+            if not same or content["curves"] != self.job.curves:
+                return
+            self.cohort.restore(content["cohort"])
+            self.seconds = list(content["seconds"])
+            self.test_hits = [list(each) for each in content["test_hits"]]
+        except Exception:  # noqa: BLE001  whatever a damaged file causes
+            self.cohort = self._new_cohort()
+
+
+def _short(number: float) -> float:
+    """To six digits, so that files stay small."""
+    return float(f"{number:.6g}")

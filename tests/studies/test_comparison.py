@@ -1,0 +1,142 @@
+"""Results beside each other: who is ahead, what may be tested, what the paper has."""
+
+import json
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from compared import GIN, OURS, cell
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.studies.comparison import Place, against, cell_of, compare, refused_cell
+from ihgnn_cli.studies.paper import PaperCell
+from ihgnn_cli.studies.significance import corrected_t_test, holm
+
+RESULTS = Path(__file__).parents[2] / "results"
+
+
+def test_a_finished_cross_validation_becomes_a_cell() -> None:
+    result = json.loads((RESULTS / "MUTAG" / "result.json").read_text(encoding="utf-8"))
+    found = cell_of(result, "ihgnn")
+    assert (found.dataset, found.model, found.title) == ("MUTAG", "ihgnn", "IHGNN")
+    assert (found.mean, found.std) == (result["test_mean"], result["test_std"])
+    assert found.accuracies[:2] == pytest.approx((0.8771929824561403, 0.8771929824561404))
+    assert found.folds == tuple(range(10))
+    assert (sum(found.test_graphs), found.graphs) == (188, 188)
+    assert (found.runs, found.epochs) == (3, 350)
+    assert found.paper == PaperCell(0.899, 0.06)
+    assert found.difference == pytest.approx(result["test_mean"] - 0.899)
+    assert found.splits_sha256 == result["job"]["splits_sha256"]
+
+
+def test_what_is_no_result_is_refused() -> None:
+    with pytest.raises(InputError, match="no result of crossval for gin"):
+        cell_of({"dataset": "MUTAG"}, "gin")
+
+
+def test_a_method_that_was_not_run_says_why_and_keeps_the_papers_cell() -> None:
+    found = refused_cell("DD", "ppgn", "does not fit: about 96 GB")
+    assert found.refused == "does not fit: about 96 GB"
+    assert (found.mean, found.difference) == (None, None)
+    assert found.paper == PaperCell(None, None)
+
+
+def test_the_test_is_of_the_fold_wise_differences_with_a_share_of_one_to_the_other_folds() -> None:
+    """Five folds of ten graphs: 10 are tested, 40 are trained on."""
+    found = against(GIN, OURS)
+    by_hand = corrected_t_test(GIN.accuracies, OURS.accuracies, 10 / 40)
+    assert by_hand is not None
+    assert (found.t, found.p) == (by_hand.t, by_hand.p)
+    assert found.p == pytest.approx(0.399162, abs=1e-6)
+    assert found.difference == pytest.approx(-0.02)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"splits_sha256": "others"}, "other splits than IHGNN"),
+        ({"data_sha256": "others"}, "other data than IHGNN"),
+        ({"splits_sha256": None}, "not known which splits"),
+        ({"folds": (1, 2, 3, 4, 5)}, "other folds than IHGNN"),
+        ({"test_graphs": (10, 10, 10, 11, 9)}, "other folds than IHGNN"),
+        ({"accuracies": (0.7, 0.8, 0.75, 0.65, 0.8)}, "same in all folds"),
+    ],
+)
+def test_what_cannot_be_compared_fold_by_fold_has_no_p_value_and_says_why(
+    changes: dict[str, Any], why: str
+) -> None:
+    found = against(replace(GIN, **changes), OURS)
+    assert (found.t, found.p, found.p_holm) == (None, None, None)
+    assert why in str(found.untested)
+    assert not found.significant
+
+
+def test_one_fold_is_not_tested() -> None:
+    found = against(cell("gin", 0.5, graphs=100), cell("ihgnn", 0.6, graphs=100))
+    assert found.untested == "there are fewer than two folds"
+
+
+def test_the_best_and_the_runner_up_go_by_the_mean_and_equals_share() -> None:
+    cells = [cell("gin", 0.7, 0.9), cell("acm", 0.9, 0.7), cell("pgcn", 0.7, 0.7)]
+    cells += [cell("ihgnn", 0.6, 0.6), refused_cell("MUTAG", "ppgn", "does not fit")]
+    found = compare(cells)
+    places = {each.cell.model: each.place for each in found.entries}
+    assert places == {
+        "gin": Place.BEST,
+        "acm": Place.BEST,
+        "pgcn": Place.SECOND,
+        "ihgnn": Place.OTHER,
+        "ppgn": Place.OTHER,
+    }
+
+
+def test_a_method_alone_is_not_the_best_of_anything() -> None:
+    assert compare([OURS]).entries[0].place is Place.OTHER
+
+
+def test_each_data_set_is_a_family_of_its_own_for_holms_correction() -> None:
+    here = [OURS, GIN, cell("acm", 0.6, 0.62, 0.61, 0.6, 0.65)]
+    there = [replace(each, dataset="KKI") for each in here[:2]]
+    found = compare([*here, *there])
+    tests = [found.of("MUTAG", model) for model in ("gin", "acm")]
+    alone = [against(each, OURS).p for each in here[1:]]
+    assert [each.against.p_holm for each in tests if each and each.against] == list(
+        holm([p for p in alone if p is not None])
+    )
+    only = found.of("KKI", "gin")
+    assert only is not None
+    assert only.against is not None
+    assert only.against.p_holm == only.against.p == alone[0]
+    second = tests[1]
+    assert second is not None
+    assert second.against is not None
+    assert second.against.significant
+
+
+def test_untested_methods_are_not_counted_in_the_family() -> None:
+    other = cell("acm", 0.6, 0.62, 0.61, 0.6, 0.65, splits_sha256="others")
+    entry = compare([OURS, GIN, other]).of("MUTAG", "gin")
+    assert entry is not None
+    assert entry.against is not None
+    assert entry.against.p_holm == entry.against.p
+
+
+def test_without_ihgnn_nothing_is_tested() -> None:
+    assert all(each.against is None for each in compare([GIN]).entries)
+    refused = refused_cell("MUTAG", "ihgnn", "no time")
+    assert all(each.against is None for each in compare([GIN, refused]).entries)
+
+
+def test_rows_and_columns_are_in_the_papers_order_and_others_come_last() -> None:
+    cells = [replace(OURS, dataset=name) for name in ("mine", "MUTAG", "KKI")]
+    cells += [replace(GIN, model=model) for model in ("new", "acm", "ihgnn:no-concat", "gin")]
+    found = compare(cells)
+    assert found.datasets == ("KKI", "MUTAG", "mine")
+    assert found.models == ("gin", "acm", "ihgnn:no-concat", "ihgnn", "new")
+    assert compare(cells, datasets=["DD"], models=["gin"]).entries == ()
+
+
+def test_two_results_of_the_same_method_and_data_are_refused() -> None:
+    with pytest.raises(InputError, match="two results of gin on MUTAG"):
+        compare([GIN, OURS, GIN])
