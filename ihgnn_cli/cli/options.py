@@ -192,7 +192,8 @@ ClassWeighting = Annotated[
     ClassWeights | None,
     typer.Option(
         "--class-weights",
-        help="Weight of a graph in the training loss; balanced: all classes count the same.",
+        metavar="NAME",
+        help="Weight of graphs in the training loss: none, or balanced (equal weight per class).",
         show_default="none",
         rich_help_panel=TRAINING_PANEL,
     ),
