@@ -57,7 +57,7 @@ def export(
     outputs = check_target(Path(path))
     existing = [each for each in outputs if each.exists()]
     if existing and not force:
-        raise InputError(f"{existing[0]} is there already. Give another name, or use --force.")
+        raise InputError(f"{existing[0]} exists already. Give another name, or use --force.")
     if dataset is not None and not verify:
         raise InputError("--dataset is what is compared on, and --no-verify says not to. Drop one.")
 

@@ -170,12 +170,12 @@ def test_the_first_folds_of_a_split_file_are_a_result_that_says_so(ihgnn, tmp_pa
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (["--lr", "0.1,x"], "--lr is a list of numbers"),
+        (["--lr", "0.1,x"], "--lr must be a comma-separated list of numbers"),
         (["--lr", "0.1,0.1"], "names 0.1 twice"),
         (["--lr", "-1"], "lr must be"),
-        (["--layers", "1.5"], "--layers is a list of whole numbers"),
+        (["--layers", "1.5"], "--layers must be a comma-separated list of whole numbers"),
         (["--batch-size", "0"], "batch_size must be at least 1"),
-        (["--batch-size", ""], "--batch-size is a list"),
+        (["--batch-size", ""], "--batch-size must be a comma-separated list"),
         (["--folds", "1"], "at least 2"),
         (["--folds", "0"], "at least 2"),
         (["--inner-folds", "0"], "at least 1"),

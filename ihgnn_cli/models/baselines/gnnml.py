@@ -50,7 +50,6 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 from torch_geometric.utils import scatter
 
-from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines.pieces import DECOMPOSITION, Classifier, Norm
 from ihgnn_cli.models.graphs import Derived, Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
@@ -107,8 +106,6 @@ class GNNMLSettings(ModelSettings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.design not in list(Design):
-            raise InputError(f"design must be {', '.join(Design)}, not {self.design}.")
         self.require("layers", 1)
         self.require("bands", 1, 100)
         self.require("hops", 1, 20)
