@@ -166,7 +166,7 @@ class Hostile:
 
 def test_a_hostile_file_runs_nothing(ihgnn, tmp_path) -> None:
     (tmp_path / "evil.pt").write_bytes(pickle.dumps(Hostile()))
-    assert_refused(ihgnn("evaluate", "evil.pt"), 2, "nothing in it was run")
+    assert_refused(ihgnn("evaluate", "evil.pt"), 2, "No code in it was run")
     assert not (tmp_path / "owned").exists()
 
 
