@@ -328,9 +328,8 @@ def _numbers(settings: GNNMLSettings, load: Load) -> float:
         return settings.layers * load.nodes * width * 11 + 3 * load.edges
     supports = settings.bands + 1
     entries = _entries(settings, load) * supports
-    # Behind each entry what its MLP goes through, if there is one; and once for all layers its
-    # value, and in 64 bits its place. A node keeps both parts and these normalized, or the first
-    # part only.
+    # Each entry keeps its MLP's activations, if there is an MLP, and once for all layers its value
+    # and its 64-bit position. A node keeps both parts and these normalized, or only the first part.
     parts = 7.0 if settings.design == Design.MUTAG else 1.5
     of_node = width * (parts + 1.3 * (settings.dropout > 0) + supports * learned)
     kept = settings.layers * (entries * 12 * learned + load.nodes * of_node) + 3 * entries
@@ -338,7 +337,7 @@ def _numbers(settings: GNNMLSettings, load: Load) -> float:
 
 
 def _derived(settings: GNNMLSettings, load: Load) -> float:
-    # A pair's supports and, in 64 bits, its sender; how many pairs a node has.
+    # A pair's supports and its 64-bit sender; each node's number of pairs.
     if settings.kind == Kind.GNNML1:
         return 0.0
     return _entries(settings, load) * (settings.bands + 1 + 2) + 2 * load.nodes
