@@ -153,7 +153,7 @@ def test_mistakes_are_refused(ihgnn, checkpoint: Path, tmp_path) -> None:
     assert_refused(ihgnn("evaluate", tmp_path), 2, "is a folder")
     if Path("/dev/zero").exists():  # not on Windows
         assert_refused(ihgnn("evaluate", "/dev/zero"), 2, "is not a file")
-    assert_refused(ihgnn("evaluate", checkpoint.parent / "config.toml"), 2, "not an ihgnn checkpoint")
+    assert_refused(ihgnn("evaluate", checkpoint.parent / "config.toml"), 2, "not an ihgnn")
     assert_refused(ihgnn("evaluate", checkpoint, "--graph", "999"), 2, "0 to 187")
     assert_refused(ihgnn("evaluate", checkpoint, "--plot", "a.gif"), 2, ".png")
     assert_refused(ihgnn("evaluate", checkpoint, "--predictions", checkpoint), 2, "belongs to")
