@@ -24,7 +24,7 @@ Update = Callable[[int, int, str], None]
 
 
 class ProgressDisplay:
-    """Bars for reading and downloading; shows nothing where the console is not a terminal."""
+    """Progress bars for reading and downloading; shown only if the console can redraw."""
 
     def __init__(self, console: Console, *, shown: bool = True) -> None:
         self._console = console
@@ -32,7 +32,7 @@ class ProgressDisplay:
 
     @contextmanager
     def task(self, description: str, total: int | None) -> Iterator[Advance]:
-        """Show one bar of bytes."""
+        """Show one progress bar in bytes."""
         with RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -48,10 +48,10 @@ class ProgressDisplay:
 
 @contextmanager
 def work_bar(console: Console, units: str) -> Iterator[Callable[[int, int, str | Table], None]]:
-    """A bar of units of work with the time that is left, and a line or a table under it.
+    """A progress bar with the remaining time, and a line or a table below it.
 
-    The time is counted from the first that is told, which need not be the first of all. Gives a
-    function that takes the units done, all of them, and the line.
+    The time is measured from the first update, when some units may be done already. Yields a
+    function that takes the units done, their total, and the line or table.
     """
     bar = RichProgress(
         BarColumn(),
@@ -61,7 +61,7 @@ def work_bar(console: Console, units: str) -> Iterator[Callable[[int, int, str |
         TextColumn("left"),
         console=console,
         auto_refresh=False,
-        # Long enough that workers which report in turns make a steady estimate.
+        # Long enough for a steady estimate when workers report in turn.
         speed_estimate_period=60,
     )
     task = bar.add_task("", total=None, start=False)
@@ -80,18 +80,18 @@ def work_bar(console: Console, units: str) -> Iterator[Callable[[int, int, str |
 
 
 def is_live(console: Console) -> bool:
-    """Whether a console can redraw what it shows: a terminal, or a notebook with ipywidgets."""
+    """Whether a console can redraw its output: a terminal, or a notebook with ipywidgets."""
     if console.is_jupyter:
         return find_spec("ipywidgets") is not None
     return console.is_terminal and not console.is_dumb_terminal
 
 
 class Display:
-    """The progress that the Python API shows.
+    """Progress display of the Python API.
 
     Args:
-        progress: `None` shows it in terminals and notebooks only; `True` and `False` insist.
-            Where nothing can be redrawn, each tenth of the work is one line.
+        progress: `True` shows progress, `False` hides it, and `None` shows it in terminals and
+            notebooks only. Where the output cannot be redrawn, each tenth of the work is one line.
     """
 
     def __init__(self, progress: bool | None = None) -> None:
@@ -99,24 +99,24 @@ class Display:
         shown = self._console.is_jupyter or is_live(self._console)
         self._shown = shown if progress is None else progress
         self.reading = ProgressDisplay(self._console, shown=self._shown)
-        """For reading and downloading."""
+        """Display for reading and downloading."""
 
     @contextmanager
     def work(self, units: str) -> Iterator[Update]:
-        """Show the work of the block as one bar of these units."""
+        """Show the work of the block as one progress bar in these units."""
         if not self._shown:
             yield lambda _done, _total, _text: None
         elif is_live(self._console):
             with work_bar(self._console, units) as update:
                 yield update
         else:
-            told = -1
+            printed = -1
 
-            def tell(done: int, total: int, text: str) -> None:
-                nonlocal told
-                if 10 * done // total > told:
-                    told = 10 * done // total
+            def report(done: int, total: int, text: str) -> None:
+                nonlocal printed
+                if 10 * done // total > printed:
+                    printed = 10 * done // total
                     line = f"{done:,} of {total:,} {units}: {text}"
                     self._console.print(line, soft_wrap=True)
 
-            yield tell
+            yield report

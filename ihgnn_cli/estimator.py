@@ -1,4 +1,4 @@
-"""IHGNN with scikit-learn's contract: `fit(graphs, y)`, `predict`, `predict_proba`, `score`."""
+"""IHGNN with scikit-learn's interface: `fit(graphs, y)`, `predict`, `predict_proba`, `score`."""
 
 from collections.abc import Hashable, Iterable, Sequence
 from pathlib import Path
@@ -29,40 +29,40 @@ AUTO = "auto"
 class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """IHGNN as a scikit-learn classifier of graphs.
 
-    Graphs are torch-geometric's `Data` (one-hot or integer `x` as node labels; `y` is not read),
-    networkx graphs (node attribute `label`) or dicts as in JSON lines, all of one kind. Graphs
-    without node labels have their degrees as labels. A label that was not there in `fit` is a zero
-    vector in `predict`.
+    Graphs are torch-geometric `Data` (one-hot or integer `x` as node labels; `y` is not read),
+    networkx graphs (node attribute `label`) or dicts as in JSON lines, all of the same kind. If
+    graphs have no node labels, node degrees are used as labels. A label that did not occur in
+    `fit` is a zero vector in `predict`.
 
-    By default it trains on every graph that it is given for `epochs` and keeps the last epoch.
-    With `validation_fraction` above 0 that share of the graphs, stratified by class, does not
-    train but chooses the best epoch.
+    By default, it trains on all graphs for `epochs` epochs and keeps the last one. If
+    `validation_fraction` is above 0, that share of the graphs, stratified by class, is held out to
+    choose the best epoch.
 
     Args:
-        layers: K, the layers on top of the input layer.
-        width: of the layers.
+        layers: K, the number of layers on top of the input layer.
+        width: width of the layers.
         hidden: hidden width of the classifier.
-        dropout: rate in the classifier.
+        dropout: dropout rate in the classifier.
         variant: `"full"`, or an ablation: `"no-integration"`, `"no-separation"`,
             `"no-adaptive"`, `"no-concat"`.
         lr: Adam's learning rate.
         batch_size: graphs per step.
-        weight_decay: Adam's.
-        epochs: at most.
-        patience: epochs without a better one after which training stops; 0 never stops it.
-        validation_fraction: share of the graphs that choose the epoch.
-        features: what the model reads of a node: `"labels"`, `"attributes"`, `"both"`, or
-            `"auto"`: attributes where there are no labels, else labels.
+        weight_decay: Adam's weight decay.
+        epochs: maximum number of epochs.
+        patience: stop after this many epochs without improvement; 0 never stops early.
+        validation_fraction: share of the graphs held out to choose the epoch.
+        features: node features that the model reads: `"labels"`, `"attributes"`, `"both"` or
+            `"auto"` (labels if there are any, otherwise attributes).
         device: auto, cpu, cuda or cuda:N.
-        random_state: seed of weights, order, dropout and validation part; a number, a NumPy
-            `RandomState`, or `None` for another one each time.
+        random_state: seed of weights, order, dropout and validation part: a number, a NumPy
+            `RandomState`, or `None` for a different seed each time.
 
     Attributes:
         classes_: the classes, sorted.
         history_: losses and accuracies of each epoch.
-        n_iter_: epochs that were run.
-        best_epoch_: the epoch whose model is used, counted from 1.
-        checkpoint_: the model.
+        n_iter_: number of epochs run.
+        best_epoch_: epoch of the model in use, counted from 1.
+        checkpoint_: the trained model.
     """
 
     def __init__(
@@ -99,11 +99,11 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.random_state = random_state
 
     def fit(self, graphs: Iterable[Any], y: Sequence[Hashable]) -> "IHGNNClassifier":
-        """Train on graphs and their classes, one for each, of any sortable type.
+        """Train on graphs and their classes, one per graph, of any sortable type.
 
         Raises:
-            InputError: a setting, a graph or a class cannot be; says which.
-            IhgnnError: the training has diverged.
+            InputError: a setting, a graph or a class is not valid; the message says which.
+            IhgnnError: the training diverged.
         """
         values, given = _encoded(y)
         dataset = from_graphs(graphs, given)
@@ -129,7 +129,7 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """[G] the most probable class of each graph.
 
         Raises:
-            InputError: a graph does not fit the model; says which and why.
+            InputError: a graph does not fit the model; the message says which and why.
         """
         probabilities = self.predict_proba(graphs)
         found: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
@@ -139,7 +139,7 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """[G, C] the probability of each class, in the order of `classes_`.
 
         Raises:
-            InputError: a graph does not fit the model; says which and why.
+            InputError: a graph does not fit the model; the message says which and why.
         """
         check_is_fitted(self)
         device = resolve_device(self.device)
@@ -150,7 +150,8 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     def export(self, path: Path | str) -> "Export":
         """Write the model as an ONNX file that `ihgnn_cli.load` reads.
 
-        Classes that are neither all integers nor all strings become their positions in `classes_`.
+        Unless classes are all integers or all strings, the file gives their positions in
+        `classes_`.
 
         Raises:
             InputError: the path does not end in .onnx.
@@ -162,7 +163,7 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
 
 def _encoded(y: Sequence[Hashable]) -> tuple[NDArray[Any], list[Any]]:
-    """The classes, sorted, and those of the graphs: themselves where they can be stored."""
+    """The sorted classes, and each graph's class, or its position if it cannot be stored."""
     given: list[Any] = [_plain(each) for each in y]
     try:
         distinct = sorted(set(given))

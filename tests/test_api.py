@@ -88,7 +88,7 @@ def test_a_run_evaluates_predicts_and_exports(run: ihgnn.Run, tmp_path: Path) ->
     (answered,) = ihgnn.load(exported.path, device="cpu").predict([PROPANE])
     assert answered.probabilities == pytest.approx(checked.probabilities, abs=1e-5)
     assert ihgnn.evaluate(exported.path, part="all", device="cpu").metrics.graphs == 188
-    with pytest.raises(InputError, match="is there already"):
+    with pytest.raises(InputError, match="already exists"):
         ihgnn.export(run.folder, str(exported.path))
     with pytest.raises(InputError, match="part is one of all, train"):
         run.evaluate(part="tests")
@@ -163,7 +163,7 @@ def test_graphs_of_networkx_are_trained_on_and_predicted(tmp_path: Path) -> None
     assert done.predict(graphs)[0].unknown_nodes == 1
     with pytest.raises(InputError, match="trained on"):
         ihgnn.evaluate(done.folder)
-    with pytest.raises(InputError, match=r"does not know where its data \(graphs\) is"):
+    with pytest.raises(InputError, match=r"stores no path of its data \(graphs\)"):
         ihgnn.export(done.folder, tmp_path / "model.onnx")
 
 

@@ -1,1 +1,1 @@
-"""What the commands do, as functions: `ihgnn_cli` exports them, and `cli` calls the same ones."""
+"""The commands as functions: `ihgnn_cli` exports them and `cli` calls them."""

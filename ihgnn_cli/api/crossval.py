@@ -1,4 +1,4 @@
-"""A nested cross-validation in its folder, from the configuration to the result."""
+"""Nested cross-validation in a folder, from the configuration to the result."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,9 +32,9 @@ class CrossValidation:
     test_mean: float
     """Mean test accuracy over the folds."""
     test_std: float
-    """Its standard deviation over the folds, of the means over their runs."""
+    """Standard deviation over the folds of the mean test accuracy over each fold's runs."""
     result: dict[str, Any] = field(repr=False)
-    """As `result.json` in the folder holds it: `result["folds"]` fold by fold, and more."""
+    """The content of `result.json` in the folder; `result["folds"]` has one entry per fold."""
 
 
 def crossval(
@@ -59,30 +59,30 @@ def crossval(
 ) -> CrossValidation:
     """Nested cross-validation: choose epoch and configuration on validation, test once.
 
-    Finished models stay in the folder: interrupted, the same call continues there.
+    Finished models stay in the folder. After an interruption, the same call resumes there.
 
     Args:
         dataset: as in `load_dataset`.
-        folds: 10 by default.
-        inner_folds: choose the configuration by so many inner folds instead of one hold-out.
+        folds: number of folds; 10 by default.
+        inner_folds: number of inner folds that choose the configuration, instead of one hold-out.
         runs: final runs of the chosen configuration per fold.
-        split_file: the folds, as JSON in the published form.
-        rules: compute the result under the other rules of the literature as well.
+        split_file: JSON file with the folds, in the published format.
+        rules: also compute the result under the other selection rules in the literature.
         out: the folder; by default `runs/NAME-crossval-...`, the same for the same call.
-        workers: processes; by default one per core, or one per GPU.
-        stack: models that a process trains together.
+        workers: number of processes; by default one per core, or one per GPU.
+        stack: number of models that a process trains together.
         cluster: address of a Ray cluster.
-        model: `"ihgnn"` (the default) or another that `ihgnn models` lists.
+        model: `"ihgnn"` (the default) or another model listed by `ihgnn models`.
         recipe: `"paper"` (the defaults) or `"authors"`.
-        config: a TOML file or the `config` of a run, for what is not given here.
+        config: a TOML file or the `config` of a run, for settings not given here.
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
         offline: never download.
         progress: show a bar; by default in terminals and notebooks only.
-        settings: as in `train`; several values in a list compete (`lr=[0.01, 0.001]`). By
-            default the grid of the model's paper competes.
+        settings: as in `train`; a list gives candidate values (`lr=[0.01, 0.001]`). By default
+            the candidates are the grid of the model's paper.
 
     Raises:
-        InputError: a setting, the data or the folder cannot be.
+        InputError: a setting, the data or the folder is not valid.
         IhgnnError: a training or a worker failed.
     """
     base = configured({}, model=model, recipe=recipe, config=config)
@@ -120,19 +120,19 @@ def _several(value: Any) -> tuple[Setting, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Begun:
-    """A job that has its folder."""
+    """A job whose folder exists."""
 
     job: Job
     folder: Path
     executor: Executor
     stack: int
-    """Models that a worker trains together, as the folder was begun with."""
+    """Number of models that a worker trains together, as stored in the folder."""
     changed: str | None
-    """Versions that have changed since then, in words."""
+    """Text naming the versions that changed since the folder was made."""
     command: str
 
     def finish(self, watch: Callable[[jobs.Progress, Step], None]) -> jobs.Finished:
-        """Do what is left of the job; see `selection.crossval.finish`."""
+        """Do the rest of the job; see `studies.crossval.finish`."""
         return jobs.finish(
             self.job, self.folder, self.executor, self.stack, watch, command=self.command
         )
@@ -157,28 +157,28 @@ def begin(
     progress: Progress = NO_PROGRESS,
     command: str = "",
 ) -> Begun:
-    """Make a job, and its folder or find it begun.
+    """Make a job and its folder, or open the folder if it exists.
 
     Args:
-        config: of every training, but for what competes.
-        lists: what competes, in place of the lists of the model's own grid.
-        runs: and the rest as in `crossval`.
-        folds: 10 by default.
-        inner_folds: 1 by default.
-        split_file: the folds.
-        rules: compute the other rules, too.
+        config: configuration of every training, except for the searched settings.
+        lists: candidate values that replace those of the model's own grid.
+        runs: final runs per fold. This and the following are explained in `crossval`.
+        folds: number of folds.
+        inner_folds: number of inner folds.
+        split_file: JSON file with the folds.
+        rules: also compute the other selection rules.
         out: the folder.
-        workers: processes.
-        stack: models that a process trains together.
+        workers: number of processes.
+        stack: number of models that a process trains together.
         cluster: address of a Ray cluster.
-        dataset: instead of the one that the configuration names.
-        data_root: for that name.
-        offline: for that name.
-        progress: for that name.
-        command: for the record.
+        dataset: the data; by default the data set named in the configuration is loaded.
+        data_root: folder to load it from.
+        offline: never download it.
+        progress: shows the loading.
+        command: command line to record.
 
     Raises:
-        InputError: a value, the data or the folder cannot be.
+        InputError: a value, the data or the folder is not valid.
     """
     if stack is not None and stack < 1:
         raise InputError(f"stack must be at least 1, not {stack}.")

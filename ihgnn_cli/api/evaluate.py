@@ -1,4 +1,4 @@
-"""How good a stored model is, on its own data or on other data."""
+"""Evaluates a stored model on its own data or on other data."""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -39,7 +39,7 @@ def evaluate(
         progress: show a bar while data is read; by default in terminals and notebooks only.
 
     Raises:
-        InputError: the model or the data cannot be read, or do not fit each other.
+        InputError: the model or the data cannot be read, or the data does not fit the model.
     """
     path = folders.best_of(Path(model))
     classifier = load(path, device).classifier
@@ -65,16 +65,17 @@ def data_for(
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> tuple[Source, GraphDataset]:
-    """The data that was asked for by name or path, or else the model's own.
+    """The data set `given` by name or path, or by default the model's own.
 
     Raises:
-        InputError: it is not available, is not what it was in training, or holds one of `outputs`.
+        InputError: the data is not available, has changed since training, or contains one of
+            `outputs`.
     """
     name = given or card.dataset
     if not name:
         raise InputError(
-            f"{model} was trained on a file ({card.dataset_name}), and does not know where it is "
-            "here. Give it with --dataset."
+            f"{model} was trained on a file ({card.dataset_name}) and does not store its path. "
+            "Give it with --dataset."
         )
     try:
         source = locate(name, data_root=data_root, offline=offline, progress=progress)
@@ -82,13 +83,13 @@ def data_for(
         if given is not None:
             raise
         raise retold(
-            error, f"The model's data is not where it was: {error}\nOr name it with --dataset."
+            error, f"Cannot find the model's data: {error}\nOr name it with --dataset."
         ) from error
     refuse_overwriting(outputs, [source])
     graphs = read(source, progress)
     if given is None and graphs.fingerprint != card.fingerprint:
         raise InputError(
-            f"{name} is not what it was when the model was trained. Bring that data back, or "
-            f"evaluate on it as other data: --dataset {name}"
+            f"{name} has changed since the model was trained. Restore the original data, or "
+            f"evaluate on the new data: --dataset {name}"
         )
     return source, graphs

@@ -1,4 +1,4 @@
-"""A checkpoint as an ONNX file, compared with the checkpoint on graphs of its data set."""
+"""Exports a checkpoint to ONNX and compares both on graphs of the data set."""
 
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -49,17 +49,17 @@ def export(
         progress: show a bar while data is read; by default in terminals and notebooks only.
 
     Raises:
-        InputError: the checkpoint cannot be exported so, or the file exists.
-        IhgnnError: the file would answer otherwise than the checkpoint; nothing is left of it.
+        InputError: the checkpoint cannot be exported in this form, or the file exists.
+        IhgnnError: the file's predictions differ from the checkpoint's; the file is removed.
     """
-    # Mistakes that are seen at once are told before torch is loaded.
+    # Report invalid arguments before loading torch.
     form = Form(layout, max_nodes, opset, small)  # type: ignore[arg-type]
     outputs = check_target(Path(path))
     existing = [each for each in outputs if each.exists()]
     if existing and not force:
-        raise InputError(f"{existing[0]} exists already. Give another name, or use --force.")
+        raise InputError(f"{existing[0]} already exists. Give another name, or use --force.")
     if dataset is not None and not verify:
-        raise InputError("--dataset is what is compared on, and --no-verify says not to. Drop one.")
+        raise InputError("--dataset is for the comparison, which --no-verify skips. Drop one.")
 
     from ihgnn_cli.deploy.cases import cases_of
     from ihgnn_cli.deploy.export import check_exportable, export_onnx
@@ -98,7 +98,7 @@ def _graphs(
     try:
         name = card.dataset if given is None else str(given)
         if not name:
-            raise InputError(f"the model does not know where its data ({card.dataset_name}) is.")
+            raise InputError(f"the model stores no path of its data ({card.dataset_name}).")
         source = locate(name, data_root=data_root, offline=offline, progress=progress)
         graphs = read(source, progress)
     except IhgnnError as error:

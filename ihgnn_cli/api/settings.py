@@ -1,4 +1,4 @@
-"""The data set and the configuration that a call asks for."""
+"""Resolves the data set and the configuration of a call."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import fields
@@ -16,10 +16,10 @@ from ihgnn_cli.training.config import RunConfig, TrainingSettings, configure, hi
 from ihgnn_cli.training.kinds import Recipe
 
 Graphs = str | Path | GraphDataset | Iterable[Any]
-"""A name or path of a data set, one that was loaded, or a list of graphs."""
-# The data set is an argument of its own, and this one is for the record.
+"""The name or path of a data set, a loaded data set, or a list of graphs."""
+# The data set is a separate argument; split_from is only recorded.
 _NO_SETTINGS = ("dataset", "split_from")
-# What other libraries call them.
+# Names in other libraries.
 _ELSEWHERE = {
     "learning_rate": "lr",
     "num_layers": "layers",
@@ -36,7 +36,7 @@ def load_dataset(
     offline: bool = False,
     progress: bool | None = None,
 ) -> GraphDataset:
-    """Load a data set by name or path, or make one of a list of graphs.
+    """Load a data set by name or path, or make one from a list of graphs.
 
     Args:
         data: a name (`"MUTAG"`, `"PROTEINS"`), a path to a TU folder or zip or a .jsonl file,
@@ -47,8 +47,8 @@ def load_dataset(
         progress: show a bar; by default in terminals and notebooks only.
 
     Raises:
-        InputError: there is no such data, or something is wrong with it.
-        DownloadError: it cannot be downloaded.
+        InputError: the data does not exist or is not valid.
+        DownloadError: the download failed.
     """
     return dataset_of(data, data_root, offline, Display(progress).reading)
 
@@ -59,7 +59,7 @@ def dataset_of(
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> GraphDataset:
-    """The same with a progress display of the caller's."""
+    """As `load_dataset`, with the caller's progress display."""
     if isinstance(data, GraphDataset):
         return data
     if isinstance(data, str | Path):
@@ -75,16 +75,16 @@ def configured(
     recipe: str | None = None,
     config: RunConfig | Path | str | None = None,
 ) -> RunConfig:
-    """A configuration by the names of its settings; `None` stands for not given.
+    """A configuration from settings by name; `None` means not given.
 
     Args:
-        settings: by name, such as `lr` and `layers`.
-        model: its name in the registry; IHGNN unless the configuration says another.
+        settings: values by name, such as `lr` and `layers`.
+        model: name in the registry; by default the configuration's model, or else IHGNN.
         recipe: `"paper"` or `"authors"`.
-        config: what else holds, a TOML file or the `config` of a run.
+        config: a TOML file or the `config` of a run, for all other settings.
 
     Raises:
-        InputError: there is no such setting, or a value is out of its range.
+        InputError: a setting does not exist, or a value is out of range.
     """
     chosen = None if recipe is None else checked("recipe", recipe, Recipe)
     if isinstance(config, RunConfig):
@@ -105,22 +105,22 @@ def configured(
 
 
 def searchable(config: RunConfig) -> tuple[str, ...]:
-    """The settings of which several values can compete: the model's, and those of Adam."""
+    """The settings that can be searched: the model's own, `lr`, `batch_size` and `weight_decay`."""
     return ("lr", "batch_size", "weight_decay", *(each.name for each in fields(config.model)))
 
 
 def divided(
     settings: Mapping[str, Any], config: RunConfig, listed: Iterable[str]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
-    """The settings that have one value for good, and those that compete.
+    """Split settings into those with a fixed value and those that are searched.
 
     Args:
-        settings: by name; a list, tuple or text of several values competes.
-        config: of the same model.
-        listed: what competes even if it has one value.
+        settings: values by name; a list or tuple is searched.
+        config: a configuration of the same model.
+        listed: settings that are searched even with a single value.
 
     Raises:
-        InputError: a setting has several values, and takes one.
+        InputError: a setting that takes one value has several.
     """
     names = searchable(config)
     competing = {

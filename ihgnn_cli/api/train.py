@@ -1,4 +1,4 @@
-"""A training in a run folder, from the configuration to the curves."""
+"""Training in a run folder, from the configuration to the curves."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -31,14 +31,14 @@ class Run:
 
     folder: Path
     config: RunConfig = field(repr=False)
-    """Every setting, also those that were not given."""
+    """Every setting, including defaults."""
     best: Epoch
     """The epoch that was chosen on validation."""
     test: Metrics
-    """Of the model of that epoch, on the test graphs: `test.accuracy`, `test.roc_auc`, ..."""
+    """Metrics of that epoch's model on the test graphs: `test.accuracy`, `test.roc_auc`, ..."""
     history: tuple[Epoch, ...] = field(repr=False)
     result: dict[str, Any] = field(repr=False)
-    """All of this with where it came from, as `result.json` in the folder holds it."""
+    """The content of `result.json` in the folder: all of this and its provenance."""
     dataset: GraphDataset = field(repr=False)
 
     @property
@@ -48,7 +48,7 @@ class Run:
 
     @property
     def checkpoint(self) -> Path:
-        """The file of the chosen model."""
+        """Path of the chosen model's checkpoint."""
         return self.folder / folders.BEST
 
     def load(self, device: str = "auto") -> Predictor:
@@ -56,7 +56,7 @@ class Run:
         return load(self.checkpoint, device)
 
     def predict(self, graphs: Iterable[Any], device: str = "auto") -> list[Prediction]:
-        """The chosen model's answers for graphs; see `Predictor.predict`."""
+        """Predict graphs with the chosen model; see `Predictor.predict`."""
         return self.load(device).predict(graphs)
 
     def evaluate(
@@ -66,16 +66,16 @@ class Run:
         *,
         device: str = "auto",
     ) -> evaluation.Evaluation:
-        """How good the model is on its test graphs, on another part of its data, or on other data.
+        """Evaluate the model on its test graphs, on another part of its data, or on other data.
 
         Raises:
-            InputError: the data has no such part, or does not fit the model.
+            InputError: the part does not exist, or the data does not fit the model.
         """
         graphs = self.dataset if dataset is None else dataset_of(dataset)
         return evaluation.evaluate(self.load(device).classifier, graphs, part)
 
     def export(self, path: Path | str, **form: Any) -> "Export":
-        """Write the model as ONNX, compared with the checkpoint; see `export`."""
+        """Write the model as ONNX and compare it with the checkpoint; see `export`."""
         from ihgnn_cli.api.export import export
 
         return export(self.checkpoint, path, **{"dataset": self.dataset, **form})
@@ -93,23 +93,23 @@ def train(
     progress: bool | None = None,
     **settings: Any,
 ) -> Run:
-    """Train a model; the epoch is chosen on validation, and test is looked at once, at the end.
+    """Train a model, choose the epoch on validation, and test once at the end.
 
     Args:
         dataset: as in `load_dataset`.
-        out: the run folder, which must not exist or be empty. By default `runs/NAME-1`, `-2`, ...
-            in the working directory, as with `ihgnn train`.
-        model: `"ihgnn"` (the default) or another that `ihgnn models` lists.
+        out: the run folder, which must be new or empty. By default `runs/NAME-1`, `-2`, ... in
+            the working directory, as with `ihgnn train`.
+        model: `"ihgnn"` (the default) or another model listed by `ihgnn models`.
         recipe: `"paper"` (the defaults) or `"authors"`.
-        config: a TOML file or the `config` of another run, for what is not given here.
+        config: a TOML file or the `config` of another run, for settings not given here.
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
         offline: never download.
         progress: show a bar; by default in terminals and notebooks only.
-        settings: by the names of `config.toml`: `lr`, `batch_size`, `epochs`, `patience`, `seed`,
+        settings: named as in `config.toml`: `lr`, `batch_size`, `epochs`, `patience`, `seed`,
             `device`, `split`, `features`, `layers`, `width`, `hidden`, `dropout`, `variant`, ...
 
     Raises:
-        InputError: a setting, the data or the folder cannot be.
+        InputError: a setting, the data or the folder is not valid.
         IhgnnError: the training failed.
     """
     chosen = configured(settings, model=model, recipe=recipe, config=config)
@@ -135,14 +135,14 @@ def train(
 
 @dataclass(frozen=True, eq=False)
 class Begun:
-    """A training that has its folder."""
+    """A training whose folder exists."""
 
     prepared: run.Prepared
     folder: Path
     config: RunConfig
-    """As it was asked for: a split of a file is named by that file."""
+    """The configuration as requested: a split from a file is given by the file's name."""
     new: bool = True
-    """Whether the folder was made now."""
+    """Whether the folder is new."""
 
 
 def begin(
@@ -154,10 +154,10 @@ def begin(
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Begun:
-    """Prepare a training, and make its folder: `out`, or else `runs/NAME-1`, `-2`, ...
+    """Prepare a training and make its folder: `out`, or by default `runs/NAME-1`, `-2`, ...
 
     Raises:
-        InputError: the data or the folder cannot be.
+        InputError: the data or the folder is not valid.
     """
     if out is not None:
         if out == Path():
@@ -175,7 +175,9 @@ def begin(
 
 
 def complete(begun: Begun, watch: run.Watch, *, command: str = "") -> run.Outcome:
-    """Train to the end, test once, and draw the curves; nothing is left of what never began.
+    """Train to the end, test once and draw the curves.
+
+    A new folder is removed if the training fails before it begins.
 
     Raises:
         IhgnnError: the training failed.
@@ -198,7 +200,7 @@ def draw(folder: Path, result: Mapping[str, Any]) -> None:
 
 
 def told(epoch: Epoch, best: Epoch) -> str:
-    """An epoch and the best so far, in one line."""
+    """One line about an epoch and the best epoch so far."""
     return (
         f"train loss {epoch.train_loss:.4f} acc {epoch.train_accuracy:.3f}  "
         f"val loss {epoch.validation_loss:.4f} acc {epoch.validation_accuracy:.3f}  "

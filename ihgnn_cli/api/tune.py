@@ -1,4 +1,4 @@
-"""A search for good settings in its folder: trials, the training of the best, the report."""
+"""Hyper-parameter search in a folder: the trials, a training with the best settings, the report."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -41,17 +41,17 @@ class Tuning:
 
     folder: Path
     best: dict[str, Any]
-    """The best settings by validation, by name."""
+    """The settings with the best validation accuracy, by name."""
     validation_accuracy: float
-    """Of these settings in the search."""
+    """Validation accuracy of these settings in the search."""
     test: dict[str, Any]
-    """Metrics of the run that was trained with them, on the test graphs: `test["accuracy"]`, ..."""
+    """Test metrics of the run trained with these settings: `test["accuracy"]`, ..."""
     config: RunConfig = field(repr=False)
-    """The whole configuration with the best settings, for `train(dataset, config=...)`."""
+    """The full configuration with the best settings, for `train(dataset, config=...)`."""
     checkpoint: Path
-    """Of that run."""
+    """Checkpoint of that run."""
     result: dict[str, Any] = field(repr=False)
-    """As `result.json` in the folder holds it."""
+    """The content of `result.json` in the folder."""
 
 
 def tune(
@@ -77,37 +77,37 @@ def tune(
     progress: bool | None = None,
     **settings: Any,
 ) -> Tuning:
-    """Search for good settings by validation accuracy; the best are trained and tested once.
+    """Search for the settings with the best validation accuracy; train and test these once.
 
-    Finished trials stay in the folder: interrupted, the same call continues there.
+    Finished trials stay in the folder. After an interruption, the same call resumes there.
 
     Args:
         dataset: as in `load_dataset`.
-        trials: in all, with those of earlier calls; 50 by default, or all points of a grid.
-        timeout: seconds after which no trial begins.
+        trials: total number, including earlier calls; 50 by default, or all points of a grid.
+        timeout: seconds after which no new trial starts.
         sampler: `"tpe"`, `"gp"`, `"random"` or `"grid"`.
         pruner: `"median"`, `"hyperband"` or `"none"`.
-        inner_folds: train each trial so often, each time with another part for validation.
-        report_every: epochs between two reports to the pruner.
-        search_space: a TOML file of ranges and values.
-        storage: address of a database that several machines share; by default SQLite in `out`.
-        study: its name in the storage.
+        inner_folds: trainings per trial, each with a different validation part.
+        report_every: epochs between reports to the pruner.
+        search_space: a TOML file with ranges and values.
+        storage: address of a database shared by several machines; by default SQLite in `out`.
+        study: name of the study in the storage.
         out: the folder; by default `runs/NAME-tune-...`, the same for the same call.
-        workers: processes; by default one per core, or one per GPU.
-        stack: trials that a process trains together.
-        model: `"ihgnn"` (the default) or another that `ihgnn models` lists.
+        workers: number of processes; by default one per core, or one per GPU.
+        stack: number of trials that a process trains together.
+        model: `"ihgnn"` (the default) or another model listed by `ihgnn models`.
         recipe: `"paper"` (the defaults) or `"authors"`.
-        config: a TOML file or the `config` of a run, for what is not searched.
+        config: a TOML file or the `config` of a run, for settings that are not searched.
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
         offline: never download.
         progress: show a bar; by default in terminals and notebooks only.
-        settings: as in `train`. Of the model's settings, `lr`, `batch_size` and `weight_decay`,
-            a list is searched (`layers=[3, 4]`), and so is a text with a range
-            (`lr="0.0001:0.01"`); one value stays. By default the ranges of the model's paper.
+        settings: as in `train`. The model's settings, `lr`, `batch_size` and `weight_decay` also
+            take a list (`layers=[3, 4]`) or a string with a range (`lr="0.0001:0.01"`) to search;
+            a single value is fixed. By default the ranges of the model's paper are searched.
 
     Raises:
-        InputError: a setting, the data or the folder cannot be.
-        IhgnnError: no trial was trained to its end, or a worker or the storage failed.
+        InputError: a setting, the data or the folder is not valid.
+        IhgnnError: no trial finished training, or a worker or the storage failed.
     """
     base = configured({}, model=model, recipe=recipe, config=config)
     fixed, competing = divided(settings, base, searchable(base))
@@ -155,7 +155,7 @@ def tune(
 
 
 def _as_text(value: Any) -> str:
-    """A setting's values as the command line takes them."""
+    """A setting's values in the form of the command line."""
     if isinstance(value, list | tuple):
         return ",".join(map(_as_text, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
@@ -163,24 +163,24 @@ def _as_text(value: Any) -> str:
 
 @dataclass(frozen=True, eq=False)
 class Plan:
-    """A search of which nothing is on disk yet."""
+    """A search with nothing on disk yet."""
 
     search: searches.Search
     study: str
-    """Its name."""
+    """Name of the study."""
     where: Address
     folder: Path
     places: Places
     total: int
-    """Trials."""
+    """Total number of trials."""
     stack: int | None
     command: str
 
     def opened(self) -> "TuneWork":
-        """Make the search's folder and study, or find them; nothing is left of a refused one.
+        """Make the folder and the study, or open them; a new folder is removed on failure.
 
         Raises:
-            InputError: the folder or the study is about something else.
+            InputError: the folder or the study belongs to a different search.
             IhgnnError: the storage cannot be reached.
         """
         size = self.stack or searches.trials_together(self.search, self.places)
@@ -230,30 +230,30 @@ def plan(
     progress: Progress = NO_PROGRESS,
     command: str = "",
 ) -> Plan:
-    """Decide all that a search is about, and read its data.
+    """Define a search and read its data.
 
     Args:
-        config: of every trial, but for what is searched.
-        texts: what is searched, by setting, as the command line has it.
-        trials: and the rest as in `tune`.
+        config: configuration of every trial, except for the searched settings.
+        texts: what to search, by setting, in the form of the command line.
+        trials: total number. This and the following are explained in `tune`.
         sampler: chooses the settings to try.
-        pruner: stops unpromising trials.
-        inner_folds: trainings of a trial.
-        report_every: epochs.
+        pruner: stops unpromising trials early.
+        inner_folds: trainings per trial.
+        report_every: epochs between reports to the pruner.
         search_space: a TOML file.
-        storage: an address.
-        study: its name.
+        storage: address of the database.
+        study: name of the study.
         out: the folder.
-        workers: processes.
-        stack: trials that a process trains together.
-        dataset: instead of the one that the configuration names.
-        data_root: for that name.
-        offline: for that name.
-        progress: for that name.
-        command: for the record, without secrets.
+        workers: number of processes.
+        stack: number of trials that a process trains together.
+        dataset: the data; by default the data set named in the configuration is loaded.
+        data_root: folder to load it from.
+        offline: never download it.
+        progress: shows the loading.
+        command: command line to record, without secrets.
 
     Raises:
-        InputError: something of it cannot be.
+        InputError: an argument or the data is not valid.
     """
     if stack is not None and stack < 1:
         raise InputError(f"stack must be at least 1, not {stack}.")
@@ -280,7 +280,7 @@ def plan(
 
 
 def _total(trials: int | None, points: int | None) -> int:
-    """How many trials there are to be; a grid has an end."""
+    """Total number of trials; a grid limits it."""
     if trials is not None and not 1 <= trials <= 10**6:
         raise InputError(f"--trials must be from 1 to 1,000,000, not {trials}.")
     if points is None:
@@ -290,7 +290,7 @@ def _total(trials: int | None, points: int | None) -> int:
 
 @dataclass(frozen=True, eq=False)
 class TuneWork:
-    """A search that has its folder and its study."""
+    """A search whose folder and study exist."""
 
     search: searches.Search
     study: "Study"
@@ -302,7 +302,7 @@ class TuneWork:
     command: str
 
     def conduct(self, watch: Watch, timeout: float | None = None) -> searches.Conducted:
-        """Do the trials; interrupted, write the table of what there is.
+        """Run the trials; if interrupted, write the table of trials so far.
 
         Raises:
             IhgnnError: the storage or a worker failed.
@@ -330,22 +330,22 @@ class TuneWork:
         """The configuration of the best trial.
 
         Raises:
-            IhgnnError: there is none.
+            IhgnnError: no trial finished training.
         """
         best = folders.best_config(self.search, slots)
         if best is None:
             raise IhgnnError(
-                f"No trial was trained to its end: {states_in_words(slots)}. "
+                f"No trial finished training: {states_in_words(slots)}. "
                 "See trials.csv in the folder; try more --trials, a longer --timeout, or other "
                 f"ranges. ({self.folder})"
             )
         return best
 
     def conclude(self, done: searches.Conducted, watch: run.Watch) -> dict[str, Any]:
-        """Train the best settings, test them, and write all there is to know.
+        """Train and test the best settings, and write the result and the report.
 
         Raises:
-            IhgnnError: there are none, or the training failed.
+            IhgnnError: no trial finished training, or the training of the best settings failed.
         """
         about = {
             "study": self.study.study_name,
@@ -369,7 +369,7 @@ class TuneWork:
         return result
 
     def _write(self, slots: Sequence[Slot]) -> None:
-        """The table of the trials, and the best settings where there are some."""
+        """Write the table of trials, and the best settings if there are any."""
         write_trials(self.folder / folders.TRIALS, trial_rows(slots))
         best = folders.best_config(self.search, slots)
         if best is not None:
@@ -377,7 +377,7 @@ class TuneWork:
 
 
 def told(slots: Sequence[Slot]) -> str:
-    """How a search is getting on, in one line."""
+    """One line about the progress of a search."""
     best = best_of(slots)
     line = states_in_words(slots)
     if best is not None and best.last.value is not None:
@@ -386,7 +386,7 @@ def told(slots: Sequence[Slot]) -> str:
 
 
 def states_in_words(slots: Sequence[Slot]) -> str:
-    """`12 complete, 3 pruned, 1 failed, 4 running`."""
+    """Trials by state, such as `12 complete, 3 pruned, 1 failed, 4 running`."""
     states = [slot.state.name.lower().replace("fail", "failed") for slot in slots]
     names = ("complete", "pruned", "failed", "running", "waiting")
     found = [f"{states.count(name):,} {name}" for name in names if name in states]

@@ -1,1 +1,1 @@
-"""The models: IHGNN, readable and stacked; the methods it is compared with; their registry."""
+"""Models: IHGNN (readable and stacked), the baselines it is compared with, and their registry."""

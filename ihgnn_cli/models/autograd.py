@@ -1,8 +1,8 @@
-"""Models without a member axis as a stack that has one: one after the other, by autograd.
+"""Turns ordinary torch modules into a stack, trained one member at a time with autograd.
 
-What a model of one's own needs is a torch module that takes `Graphs`. Here it becomes what the
-training loop takes: parameters and buffers get a leading member axis, and a member's part of them
-stands in for the module's own while the member's turn lasts.
+A new model only has to be a torch module that takes `Graphs`. This module adapts it to the
+training loop: parameters and buffers get a leading member axis, and each member's slice replaces
+the module's own parameters while that member runs.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -20,20 +20,20 @@ from ihgnn_cli.models.stacked.mlp import Generators
 
 
 class LossGradient(Protocol):
-    """How training tells a model the gradient of its loss to the logits."""
+    """The function that gives a model the gradient of the loss with respect to the logits."""
 
     def __call__(self, logits: Tensor, at: tuple[int, slice] = ..., /) -> Tensor:
-        """The gradient, shaped like the logits.
+        """The gradient, in the shape of the logits.
 
-        Logits are [S, B, classes] of the whole batch, or [n, classes] of the graphs `at` a member
-        and a part of its graphs.
+        Logits are [S, B, classes] for the whole batch, or [n, classes] for `at`: a member and a
+        part of its graphs.
         """
 
 
-# Pairs of nodes, padding among them, that a method that pads holds at a time. A step of MUTAG (32
-# graphs of up to 28 nodes) is one part; larger graphs come in several.
+# Pairs of nodes, with padding, that a padding method holds at a time. A step of MUTAG (32 graphs of
+# up to 28 nodes) is one part; steps of larger graphs are split.
 PAIRS_AT_ONCE = 2**15
-# Nodes and edges that other methods evaluate at a time: some derive many times as much from them.
+# Nodes and edges that other methods evaluate at a time; some derive far more data from them.
 EVALUATED_AT_ONCE = 2**15
 
 
@@ -41,13 +41,12 @@ class AutogradStack(nn.Module):
     """A stack of S modules of the same kind.
 
     Args:
-        make: gives one module at its start, by torch's own randomness.
-        generators: one a member, whose seeds that randomness is given.
-        by_size: whether a step's graphs are taken in parts of similar size; their gradients are
-            added up.
+        make: makes one untrained module with torch's global random generator.
+        generators: one per member; their seeds are used for the global generator.
+        by_size: split a step into parts of graphs of similar size and sum their gradients.
 
     Raises:
-        InputError: a parameter is in two modules at once.
+        InputError: two modules share a parameter.
     """
 
     def __init__(
@@ -63,14 +62,14 @@ class AutogradStack(nn.Module):
         parameters = len(list(self.inner.parameters()))
         for modules in zip(*(each.modules() for each in made), strict=True):
             _give_member_axis(modules)
-        if len(list(self.inner.parameters())) != parameters:  # each place would learn its own
+        if len(list(self.inner.parameters())) != parameters:  # the two copies would diverge
             raise InputError(
                 f"{type(self.inner).__name__} has one parameter in two modules. Put it in a module "
-                "of its own, and call that twice."
+                "of its own and call that module twice."
             )
 
     dropped_units = 0
-    """Modules draw their dropout themselves."""
+    """Modules draw their own dropout."""
 
     @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:
@@ -87,11 +86,10 @@ class AutogradStack(nn.Module):
     def train_step(
         self, batch: Batch, factor: Tensor, seeds: Sequence[int], gradient: LossGradient
     ) -> Tensor:
-        """[S, B, classes] the logits of a batch in training; leaves the gradients.
+        """[S, B, classes] the logits of a batch in training; sets the gradients.
 
-        Each member's gradients are those of the loss that `gradient` belongs to and of its
-        penalties. `factor` is not used: a module draws its dropout itself, from its member's seed
-        of the step.
+        Each member's gradients are those of the loss behind `gradient` and of its penalties.
+        `factor` is not used: a module draws its own dropout, from its member's seed of the step.
         """
         del factor
         for parameter in self.parameters():
@@ -115,7 +113,7 @@ class AutogradStack(nn.Module):
         return _together(found, batch)
 
     def _own(self, member: int) -> dict[str, Tensor]:
-        """A member's parameters and buffers by name, sharing memory with those of the stack."""
+        """A member's parameters and buffers by name, sharing memory with the stack."""
         own = {
             name: each.detach()[member].requires_grad_(each.requires_grad)
             for name, each in self.inner.named_parameters()
@@ -125,9 +123,9 @@ class AutogradStack(nn.Module):
     def _add_gradients(
         self, sources: dict[Tensor, Tensor], member: int, own: dict[str, Tensor]
     ) -> None:
-        """Add gradients to the member's rows of those of the stack, from those to the `sources`.
+        """Backpropagate from `sources` and add the result to the member's slice of the gradients.
 
-        Through the stack's parameters, each member would have a gradient of all of them.
+        Differentiating the stack's parameters would give each member a gradient of full size.
         """
         wanted = {name: each for name, each in self.inner.named_parameters() if each.requires_grad}
         gradients = torch.autograd.grad(
@@ -143,7 +141,7 @@ class AutogradStack(nn.Module):
     def _turn(
         self, batch: Batch, member: int, own: dict[str, Tensor]
     ) -> Iterator[tuple[slice, float, "Tensor | tuple[Tensor, Tensor]"]]:
-        """What a member's module says of its graphs, part by part, with each part's share."""
+        """The output of a member's module, part by part, with each part's share of the graphs."""
         graphs = member_graphs(batch, member)
         if not len(graphs):
             return
@@ -163,14 +161,14 @@ class AutogradStack(nn.Module):
 
 @contextmanager
 def seeded(seed: int, device: torch.device) -> Iterator[None]:
-    """Torch's own randomness from a seed in the block, and as it was after it."""
+    """Seed torch's global generator inside the block and restore its state afterwards."""
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         torch.manual_seed(seed)
         yield
 
 
 def _give_member_axis(modules: Sequence[nn.Module]) -> None:
-    """Make parameters and buffers of the first the stacks of all of them."""
+    """Stack all modules' parameters and buffers in the first module."""
     first = modules[0]
     for name, parameter in list(first.named_parameters(recurse=False)):
         stacked = torch.stack([getattr(each, name).data for each in modules])
@@ -184,7 +182,7 @@ def _logits(output: "Tensor | tuple[Tensor, Tensor]") -> tuple[Tensor, Tensor | 
 
 
 def _together(found: Sequence[Sequence[tuple[slice, Tensor]]], batch: Batch) -> Tensor:
-    """[S, B, classes] logits of each member's parts, 0 for padding."""
+    """[S, B, classes] logits from each member's parts, 0 for padding."""
     sample = next(logits for of_member in found for _, logits in of_member)
     out = sample.new_zeros(*batch.truth.shape, sample.shape[-1])
     for member, of_member in enumerate(found):

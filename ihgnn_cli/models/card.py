@@ -1,6 +1,6 @@
-"""What a trained model tells of itself: what it takes, what it answers, what it has seen.
+"""Metadata of a trained model: its inputs, its classes and the data it was trained on.
 
-A checkpoint and an exported file carry the same card, so that both are used the same way.
+A checkpoint and an exported file carry the same card, so both are used the same way.
 """
 
 from collections.abc import Mapping
@@ -17,15 +17,15 @@ from ihgnn_cli.models.settings import Inputs
 
 @dataclass(frozen=True)
 class Snapshot:
-    """Of which run a model is, and of which moment of it."""
+    """The run and epoch a model was saved from."""
 
     epoch: int
     chosen: bool
-    """On validation; else it is just the epoch that was the last."""
+    """Whether the epoch was chosen on validation; otherwise it is the last one."""
     seeds: tuple[int, ...]
-    """One a member."""
+    """One per member."""
     split: str
-    """As it was asked for."""
+    """The split as it was requested."""
 
     def __str__(self) -> str:
         chosen = "chosen on validation" if self.chosen else "not chosen by anything"
@@ -36,40 +36,40 @@ class Snapshot:
 
 @dataclass(frozen=True, eq=False)
 class ModelCard:
-    """Plain values only; see `as_plain` for how they are stored."""
+    """Metadata in plain values; `as_plain` defines how they are stored."""
 
     dataset: str
-    """The name or path that the data was found by; empty in a file that has left its machine."""
+    """Name or path of the data set; a file for other machines leaves a path out."""
     dataset_name: str
     fingerprint: str
-    """Of the data set's content."""
+    """Fingerprint of the data set's content."""
     features: Features
     label_values: tuple[Value, ...]
     label_source: LabelSource
     class_values: tuple[Value, ...]
     attributes: int
-    """Columns of node attributes that the model reads."""
+    """Number of node attribute columns that the model reads."""
     max_nodes: int
-    """m."""
+    """m, the size of the largest graph."""
     split: Split
     seen: frozenset[str]
-    """Digests of the graphs that training and the choice of the epoch have used."""
+    """Digests of the graphs that were used to train or to choose the epoch."""
     snapshot: Snapshot | None = None
     """`None` before the first epoch."""
 
     @property
     def label_words(self) -> str:
-        """What labels are called: where there are none, degrees stand for them."""
+        """The word for labels: "degrees" if degrees stand in for missing labels."""
         return "degrees" if self.label_source == LabelSource.DEGREE else "labels"
 
     @property
     def inputs(self) -> Inputs:
-        """The sizes that the model's parameters follow from."""
+        """The sizes that determine the model's parameters."""
         labels = 0 if self.features == Features.ATTRIBUTES else len(self.label_values)
         return Inputs(labels, self.attributes, len(self.class_values), self.max_nodes)
 
     def as_plain(self) -> dict[str, Any]:
-        """The card as values that JSON and torch.save keep."""
+        """The card as plain values, for JSON and torch.save."""
         return {
             "dataset": self.dataset,
             "dataset_name": self.dataset_name,
@@ -87,14 +87,14 @@ class ModelCard:
 
 
 def inputs_of(dataset: GraphDataset, features: Features) -> Inputs:
-    """The sizes that the parameters of a model for this data follow from."""
+    """The sizes that determine the parameters of a model for this data."""
     labels = 0 if features == Features.ATTRIBUTES else len(dataset.label_values)
     attributes = _attributes(dataset, features)
     return Inputs(labels, attributes, len(dataset.class_values), dataset.max_nodes)
 
 
 def _attributes(dataset: GraphDataset, features: Features) -> int:
-    """Columns of node attributes that the model reads."""
+    """Number of node attribute columns that the model reads."""
     if features == Features.LABELS or dataset.node_attributes is None:
         return 0
     return int(dataset.node_attributes.shape[1])
@@ -120,10 +120,10 @@ def describe(given: str, dataset: GraphDataset, features: Features, split: Split
 
 
 def card_from_plain(plain: Mapping[str, Any]) -> ModelCard:
-    """The card again.
+    """The card from its plain values.
 
     Raises:
-        KeyError, TypeError, ValueError, InputError: this is no card.
+        KeyError, TypeError, ValueError, InputError: the values do not form a card.
     """
     fold = plain["split"]
     inner = fold["model_selection"][0]
@@ -142,7 +142,7 @@ def card_from_plain(plain: Mapping[str, Any]) -> ModelCard:
         snapshot=None if plain["snapshot"] is None else _snapshot(plain["snapshot"]),
     )
     if card.max_nodes < 1 or (card.attributes > 0) is (card.features == Features.LABELS):
-        raise ValueError("m or the number of attributes cannot be")
+        raise ValueError("m or the number of attributes is impossible")
     return card
 
 
@@ -161,11 +161,11 @@ def _snapshot(plain: Mapping[str, Any]) -> Snapshot:
 
 def _values(values: Any) -> tuple[Value, ...]:
     if not all(isinstance(each, int | str) for each in values):
-        raise TypeError("a label or class is a number or a text")
+        raise TypeError("a label or class must be an integer or a string")
     return tuple(values)
 
 
 def _typed(value: Any, kind: type) -> Any:
     if type(value) is not kind or (isinstance(value, int) and value < 0):
-        raise TypeError(f"{value!r} is no {kind.__name__}")
+        raise TypeError(f"{value!r} is not a valid {kind.__name__}")
     return value

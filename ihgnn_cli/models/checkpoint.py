@@ -1,17 +1,17 @@
-"""The checkpoint file: plain tensors and plain values, so that loading one runs no code.
+"""The checkpoint file. It holds plain tensors and values, so loading it runs no code.
 
 Format version 1 is one dictionary, written with `torch.save`:
 
-    mark, version   what the file is
-    config          the sections of the training's configuration file; `model` names the model
+    mark, version   file type and format version
+    config          sections of the training's configuration file; `model` names the model
     card            what the model reads and predicts: see `models.card`
     weights         by name, each with the member axis first
     members         the number of models
-    epoch           how good the (first) model was; None before the first epoch
-    progress        what training needs to continue; empty in a finished model
+    epoch           metrics of the (first) model; None before the first epoch
+    progress        what training needs to resume; empty in a finished model
 
-This module reads what is needed to use a model. What belongs to training alone (the other sections
-of the configuration, `epoch`, `progress`) is read by `training.checkpoint`.
+This module reads what is needed to use a model. `training.checkpoint` reads what only training
+needs: the other sections of the configuration, `epoch` and `progress`.
 """
 
 import io
@@ -36,7 +36,7 @@ from ihgnn_cli.models.spec import ModelSpec
 
 MARK = "ihgnn checkpoint"
 VERSION = 1
-# Limits for files from elsewhere: far beyond any use, and small enough to check quickly.
+# Limits for untrusted files: far above any real use, and small enough to check quickly.
 _MOST_MEMBERS, _MOST_LAYERS = 10_000, 1_000
 
 
@@ -60,16 +60,16 @@ class SavedModel:
         return built.to(device)
 
     def check(self) -> None:
-        """Make sure that the weights are those of a model with these settings.
+        """Check that the weights fit a model with these settings.
 
         Raises:
-            TypeError, ValueError, AttributeError, RuntimeError: they are not.
+            TypeError, ValueError, AttributeError, RuntimeError: they do not.
         """
         for weight in self.weights.values():
-            # A view can pretend any size.
+            # A view can claim any size.
             if weight.untyped_storage().nbytes() < weight.numel() * weight.element_size():
                 raise ValueError("a weight is larger than its memory")
-        # The model is only built if there are weights to fill it.
+        # Build the model only if there are weights to fill it.
         if not self._shapes_fit():
             raise ValueError(
                 "weights, configuration and card do not belong together, or an earlier version of "
@@ -92,8 +92,8 @@ def load_model(path: Path) -> SavedModel:
     """The models of a checkpoint.
 
     Raises:
-        InputError: there is no such file, or it is not a checkpoint, damaged, hostile, of a later
-            format, or of a model that is not installed.
+        InputError: the file does not exist, is not a checkpoint, is damaged or malicious, has a
+            newer format, or needs a model that is not installed.
     """
     content = read_content(path)
     with damage_reported(path):
@@ -116,12 +116,12 @@ def saved_model(content: Mapping[str, Any], spec: ModelSpec, settings: ModelSett
 
 
 def write_content(content: dict[str, Any], path: Path) -> None:
-    """Write a checkpoint whole or not at all.
+    """Write a checkpoint atomically.
 
     Raises:
-        IhgnnError: the place cannot be written, or the disk is full.
+        IhgnnError: the file cannot be written, or the disk is full.
     """
-    # In memory first: torch's message about a full disk does not say what is wrong.
+    # Serialize to memory first: torch's own error on a full disk does not name the cause.
     written = io.BytesIO()
     torch.save(_on_cpu({"mark": MARK, "version": VERSION, **content}), written)
     with written_whole(path) as temporary:
@@ -129,7 +129,7 @@ def write_content(content: dict[str, Any], path: Path) -> None:
 
 
 def _on_cpu(value: Any) -> Any:
-    """The value with all tensors on the CPU, so that the file loads on any machine."""
+    """The value with all tensors on the CPU, so the file loads on any machine."""
     if isinstance(value, Tensor):
         return value.cpu()
     if isinstance(value, dict):
@@ -141,11 +141,11 @@ def read_content(path: Path) -> dict[str, Any]:
     """The content of a checkpoint; no code in the file is run.
 
     Raises:
-        InputError: there is no such file, or it is not a checkpoint, damaged, or of a later format.
+        InputError: the file does not exist, is not a checkpoint, is damaged or has a newer format.
     """
     content = _loaded(path)
     if not isinstance(content, dict) or content.get("mark") != MARK:
-        raise InputError(f"{path} is no checkpoint of ihgnn. Give a ckpt.pt that 'train' wrote.")
+        raise InputError(f"{path} is not an ihgnn checkpoint. Give a ckpt.pt that 'train' wrote.")
     version = content.get("version")
     if not isinstance(version, int) or version > VERSION:
         raise InputError(
@@ -157,7 +157,7 @@ def read_content(path: Path) -> dict[str, Any]:
 
 @contextmanager
 def damage_reported(path: Path) -> Iterator[None]:
-    """Turn what damaged content causes in the block into an `InputError` that says so."""
+    """Turn errors caused by damaged content into an `InputError` that says so."""
     try:
         yield
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RuntimeError) as error:
@@ -173,7 +173,7 @@ def _loaded(path: Path) -> Any:
         if path.is_dir():
             raise InputError(f"{path} is a folder. Give a ckpt.pt that 'train' wrote.")
         if path.exists() and not path.is_file():  # a device may never end
-            raise InputError(f"{path} is no file. Give a ckpt.pt that 'train' wrote.")
+            raise InputError(f"{path} is not a file. Give a ckpt.pt that 'train' wrote.")
         with path.open("rb") as stream:
             whole = zipfile.is_zipfile(stream) and _sums_are_right(stream)
     except FileNotFoundError as error:
@@ -186,15 +186,15 @@ def _loaded(path: Path) -> Any:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about files that are refused anyway
             return torch.load(path, map_location="cpu", weights_only=True)
-    except Exception as error:  # whatever a file of any content can cause
+    except Exception as error:  # a damaged file can raise anything
         raise _not_loading(path) from error
 
 
 def _sums_are_right(stream: BinaryIO) -> bool:
-    """Whether every part of the zip file has its checksum, which torch does not check."""
+    """Whether the checksums of the zip file are right; torch does not check them."""
     try:
         archive = zipfile.ZipFile(stream)
-        # torch compresses nothing; others could pack gigabytes into a small file.
+        # torch never compresses; a compressed file could expand to gigabytes.
         plain = all(each.compress_type == zipfile.ZIP_STORED for each in archive.infolist())
         return plain and archive.testzip() is None
     except Exception:  # noqa: BLE001  a damaged zip can raise anything
@@ -203,8 +203,8 @@ def _sums_are_right(stream: BinaryIO) -> bool:
 
 def _not_loading(path: Path) -> InputError:
     return InputError(
-        f"{path} is no checkpoint of ihgnn, or it is damaged: it does not load as plain tensors, "
-        "and nothing in it was run. Give a ckpt.pt that 'train' wrote."
+        f"{path} is not an ihgnn checkpoint, or it is damaged: it does not load as plain tensors. "
+        "No code in it was run. Give a ckpt.pt that 'train' wrote."
     )
 
 

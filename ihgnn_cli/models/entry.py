@@ -1,4 +1,4 @@
-"""The entry of IHGNN itself; its four ablations are its setting `variant`."""
+"""The registry entry of IHGNN; the setting `variant` selects one of its four ablations."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -12,13 +12,13 @@ if TYPE_CHECKING:
     from ihgnn_cli.data.batching import Batch
     from ihgnn_cli.models.stacked.mlp import Generators
 
-# Numbers kept for the backward pass, a unit of width: by row of a layer, by node of the readout.
+# Numbers kept for the backward pass per unit of width: per row of a layer, per node of the readout.
 _PER_ROW, _PER_NODE = 6, 3
-_PAIR = 6  # of 4 bytes: an adjacent pair of rows in a batch
+_PAIR = 6  # numbers (of 4 bytes) per adjacent pair of rows in a batch
 
 
 def _stacked(settings: IHGNNSettings, inputs: Inputs, generators: "Generators") -> "nn.Module":
-    from ihgnn_cli.models.stacked.model import StackedIHGNN  # noqa: PLC0415  torch takes long
+    from ihgnn_cli.models.stacked.model import StackedIHGNN  # noqa: PLC0415  slow import
 
     return StackedIHGNN(settings, inputs, generators)
 
@@ -45,8 +45,8 @@ MODEL = ModelSpec(
     stacked=_stacked,
     grid={"lr": (0.01, 0.001, 0.0001), "batch_size": (32, 64, 128), "layers": (3, 4, 5)},
     grid_source="Section Experimental setup: 27 configurations.",
-    note="The paper's text; what the authors' code does otherwise is the recipe 'authors'. "
-    "Its ablations are variants.",
+    note="Follows the paper's text; the recipe 'authors' follows the authors' code. "
+    "The ablations are variants.",
     rounds=lambda settings: settings.layers,
     node_limit=lambda settings, max_nodes: settings.variant.node_limit(max_nodes),
     without_each_node=_without_each_node,

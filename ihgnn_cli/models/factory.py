@@ -13,9 +13,9 @@ from ihgnn_cli.models.spec import ModelSpec
 
 
 class StackedModel(Protocol):
-    """What a model needs to be trained here, besides being a torch.nn.Module.
+    """The interface that the training loop needs, besides torch.nn.Module.
 
-    Every parameter and every buffer has a leading member axis.
+    Every parameter and buffer has a leading member axis.
     """
 
     def __call__(self, batch: Batch, /) -> Tensor:
@@ -23,21 +23,21 @@ class StackedModel(Protocol):
 
     @property
     def dropped_units(self) -> int:
-        """Units a graph that dropout is drawn for here; 0 where the model draws itself."""
+        """Units per graph that the trainer draws dropout for; 0 if the model draws its own."""
 
     def train_step(
         self, batch: Batch, factor: Tensor, seeds: Sequence[int], gradient: LossGradient, /
     ) -> Tensor:
-        """The logits in training; leaves the gradients of the parameters.
+        """The logits in training; sets the gradients of the parameters.
 
-        Dropout multiplies by `factor` [S, B, dropped units]; what else is random follows from the
-        members' `seeds` of this step. `gradient` turns logits into the gradient of the loss to
-        them: the loss belongs to training. A model that takes its graphs in parts asks for the
-        gradient part by part.
+        Dropout multiplies by `factor` [S, B, dropped units]. All other randomness comes from the
+        members' `seeds` for this step. `gradient` maps logits to the gradient of the loss with
+        respect to them, so the model does not know the loss. A model that processes its graphs in
+        parts calls it once per part.
         """
 
     def train(self) -> object:
-        """This and the rest as in torch.nn.Module."""
+        """As in torch.nn.Module, like the methods below."""
 
     def modules(self) -> Iterator[nn.Module]: ...  # noqa: D102
     def to(self, device: torch.device, /) -> "StackedModel": ...  # noqa: D102
@@ -53,7 +53,7 @@ def build_stack(
     inputs: Inputs,
     generators: Sequence[torch.Generator],
 ) -> StackedModel:
-    """A stack of untrained models, one member per generator of initial parameters."""
+    """A stack of untrained models, one member per generator."""
     if spec.stacked is not None:
         return cast("StackedModel", spec.stacked(settings, inputs, generators))
     make = spec.make
@@ -67,7 +67,7 @@ def shapes(
 ) -> tuple[dict[str, tuple[int, ...]], int]:
     """The shapes of one member's weights by name, and its number of parameters.
 
-    The model is built without memory for its weights.
+    Allocates no memory for the weights.
     """
     with torch.device("meta"):
         built = build_stack(spec, settings, inputs, [torch.Generator("cpu")])

@@ -1,4 +1,4 @@
-"""Graphs as torch-geometric's layers take them: what models that are differentiated for us see."""
+"""Graphs in the form of torch-geometric's layers: the input of models trained with autograd."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
@@ -13,60 +13,60 @@ from torch import Tensor
 from ihgnn_cli.data.batching import Batch
 
 Derived = tuple[Tensor, ...]
-"""What a model computes of one graph, once and for all."""
+"""What a model computes once from a graph and keeps."""
 
 
 @dataclass(frozen=True, eq=False)
 class Graphs:
-    """B graphs of n nodes in all, the largest first; a graph's nodes and edges stand together."""
+    """B graphs with n nodes in total, the largest first, stored one after the other."""
 
     x: Tensor
-    """[n, features] attributes, then the label one-hot; an unknown label is the zero vector."""
+    """[n, features] attributes, then the one-hot label; an unknown label is the zero vector."""
     edge_index: Tensor
     """[2, E] sender and receiver, each edge in both directions, in ascending order of receiver;
-    without self-loops and without doubles."""
+    no self-loops, no duplicates."""
     graph: Tensor
     """[n] the graph of each node, ascending."""
     sizes: tuple[int, ...]
-    """Nodes of each graph."""
+    """Number of nodes of each graph."""
     edge_counts: tuple[int, ...]
-    """Columns of `edge_index` of each graph."""
+    """Number of columns of `edge_index` for each graph."""
     keys: tuple[int, ...]
-    """Tells graphs of a data set apart."""
+    """Identifies each graph within its data set."""
     memo: dict[tuple[str, int], Any]
-    """What was derived from graphs of the data set before."""
+    """Cache of what was derived from graphs of the data set."""
 
     def __len__(self) -> int:
         return len(self.sizes)
 
     @cached_property
     def node_ptr(self) -> tuple[int, ...]:
-        """B + 1 numbers: graph g has the nodes node_ptr[g] up to node_ptr[g + 1]."""
+        """B + 1 offsets: the nodes of graph g are node_ptr[g]:node_ptr[g + 1]."""
         return tuple(accumulate(self.sizes, initial=0))
 
     @cached_property
     def edge_ptr(self) -> tuple[int, ...]:
-        """B + 1 numbers: graph g has the edges edge_ptr[g] up to edge_ptr[g + 1]."""
+        """B + 1 offsets: the edges of graph g are edge_ptr[g]:edge_ptr[g + 1]."""
         return tuple(accumulate(self.edge_counts, initial=0))
 
     @property
     def largest(self) -> int:
-        """Nodes of the largest graph."""
+        """Number of nodes of the largest graph."""
         return self.sizes[0]
 
     @cached_property
     def degree(self) -> Tensor:
-        """[n] neighbours of each node, as float."""
+        """[n] number of neighbours of each node, as float."""
         return self.sum_to_nodes(self.x.new_ones(self.edge_index.shape[1]))
 
     @cached_property
     def rank(self) -> Tensor:
-        """[n] the number of each node within its graph."""
+        """[n] the index of each node within its graph."""
         starts = torch.tensor(self.node_ptr[:-1], device=self.x.device)
         return torch.arange(len(self.x), device=self.x.device) - starts[self.graph]
 
     def sum_to_nodes(self, values: Tensor) -> Tensor:
-        """[n, *] for each node the sum of `values` [E, *] over the edges that it receives."""
+        """[n, *] the sum of `values` [E, *] over each node's incoming edges."""
         out = values.new_zeros(len(self.x), *values.shape[1:])
         return out.index_add_(0, self.edge_index[1], values)
 
@@ -80,29 +80,29 @@ class Graphs:
         return out.index_put_((self.graph, self.rank), h)
 
     def unpadded(self, dense: Tensor) -> Tensor:
-        """[n, *] the rows again."""
+        """[n, *] the inverse of `padded`."""
         return dense[self.graph, self.rank]
 
     @cached_property
     def mask(self) -> Tensor:
-        """[B, largest] whether there is such a node."""
+        """[B, largest] whether the node exists; false for padding."""
         sizes = torch.tensor(self.sizes, device=self.x.device)
         return torch.arange(self.largest, device=self.x.device) < sizes.unsqueeze(1)
 
     @cached_property
     def adjacency(self) -> Tensor:
-        """[B, largest, largest] A of each graph, padded: for methods that are quadratic anyway."""
+        """[B, largest, largest] padded A of each graph, for methods that are quadratic anyway."""
         sender, receiver = self.edge_index
         out = self.x.new_zeros(len(self), self.largest, self.largest)
         out[self.graph[receiver], self.rank[receiver], self.rank[sender]] = 1
         return out
 
     def derived(self, name: str, compute: Callable[[Tensor, int], Derived]) -> list[Derived]:
-        """What `compute` makes of each graph, computed at the first time and then kept.
+        """The result of `compute` for each graph, computed on first use and then cached.
 
         Args:
-            name: says what it is, with all that it depends on ("distance-5").
-            compute: given edge_index [2, e] on the CPU, with nodes counted from 0, and the number
+            name: cache key; includes everything that the result depends on ("distance-5").
+            compute: takes edge_index [2, e] on the CPU, with nodes counted from 0, and the number
                 of nodes.
         """
         found = []
@@ -117,9 +117,9 @@ class Graphs:
         return found
 
     def parts(self, pairs: int) -> "Iterator[tuple[slice, Graphs]]":
-        """The graphs in runs of similar size, with at most so many pairs of nodes when padded.
+        """Runs of graphs of similar size, each with at most `pairs` pairs of nodes when padded.
 
-        A graph that is larger than that comes alone.
+        A graph that exceeds the limit forms its own run.
         """
         start = 0
         for end in range(1, len(self) + 1):
@@ -128,7 +128,7 @@ class Graphs:
                 start = end
 
     def runs(self, cost: int) -> "Iterator[tuple[slice, Graphs]]":
-        """The graphs in runs of at most so many nodes and edges; a larger one comes alone."""
+        """Runs of graphs with at most `cost` nodes and edges; a larger graph forms its own run."""
         start = taken = 0
         for at, own in enumerate(map(sum, zip(self.sizes, self.edge_counts, strict=True))):
             if at > start and taken + own > cost:
@@ -139,7 +139,7 @@ class Graphs:
             yield slice(start, len(self)), self.part(start, len(self))
 
     def part(self, start: int, end: int) -> "Graphs":
-        """The graphs from number `start` up to `end`."""
+        """The graphs `start` to `end` (exclusive)."""
         if (start, end) == (0, len(self)):
             return self
         nodes = slice(self.node_ptr[start], self.node_ptr[end])
@@ -157,7 +157,7 @@ class Graphs:
 
 
 def member_graphs(batch: Batch, member: int) -> Graphs:
-    """The graphs of one member of a batch whose rows are nodes; padding is left out."""
+    """One member's graphs in a batch with one row per node, without padding."""
     real = batch.graph[member] >= 0
     sizes, pairs = batch.nodes[member][real], batch.pairs[member][real]
     nodes, edges = int(sizes.sum()), int(pairs.sum())
@@ -165,7 +165,7 @@ def member_graphs(batch: Batch, member: int) -> Graphs:
     first_edge = int(batch.pairs[:member].sum())
     labels = batch.label_share.shape[-1] - 1
     rows = slice(first_row, first_row + nodes)
-    # The last value of a label is "unknown", and has no column.
+    # The last label value means "unknown" and has no column.
     x = F.one_hot(batch.label[rows] - member * (labels + 1), labels + 1)[:, :labels].float()
     if batch.attributes is not None:
         x = torch.cat([batch.attributes[member, :nodes], x], dim=1)

@@ -1,4 +1,4 @@
-"""Graphs of a Python program as a trained model reads them."""
+"""Converts Python graph objects to the form that a trained model reads."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -14,15 +14,15 @@ from ihgnn_cli.models.card import ModelCard
 
 
 def entry_for(graph: object, card: ModelCard) -> Mapping[str, Any]:
-    """A graph (see `data.objects.from_graphs`) as an entry of JSON lines.
+    """A graph (see `data.objects.from_graphs`) as a JSON lines entry.
 
-    The columns of torch-geometric's `x` mean what they meant in training: the leading ones are
-    attributes where the model reads attributes, the others are labels. One-hot columns, as many as
-    the model has labels, stand for these labels in order; any other number of columns stands for
-    the labels 0, 1, ... A row without a one is a label that the model does not know.
+    The columns of torch-geometric's `x` mean the same as in training: attributes first, if the
+    model reads them, then labels. If there are as many one-hot columns as the model has labels,
+    they stand for these labels in order; otherwise they stand for the labels 0, 1, ... A row
+    without a one is an unknown label.
 
     Raises:
-        GraphError: it is no graph, or `x` is not of the kind that the model was trained with.
+        GraphError: this is not a graph, or `x` is not of the kind that the model was trained with.
     """
     if isinstance(graph, Mapping) or not is_pyg(graph):
         return plain_entry(graph)

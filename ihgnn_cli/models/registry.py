@@ -1,7 +1,7 @@
-"""The models that there are, by name: those of this package, and those of packages beside it.
+"""The registry of models by name: those of this package and those of other installed packages.
 
-Another package registers a model with an entry point of the group `ihgnn.models`, whose name is
-the model's and which leads to a `ModelSpec`.
+Another package registers a model with an entry point in the group `ihgnn.models`. The entry point
+has the model's name and refers to a `ModelSpec`.
 """
 
 import difflib
@@ -17,10 +17,10 @@ from ihgnn_cli.models.spec import ModelSpec
 GROUP = "ihgnn.models"
 IHGNN = "ihgnn"
 DEFAULT_MODEL = IHGNN
-"""What is trained unless another is named."""
+"""The model that is trained by default."""
 _ENTRY = "MODEL"
 
-# In the order of the paper's Table 1. Modules are imported when their model is asked for.
+# In the order of the paper's Table 1. A module is imported when its model is requested.
 _OWN = {
     "ppgn": "ihgnn_cli.models.baselines.ppgn",
     "kgnn": "ihgnn_cli.models.baselines.kgnn",
@@ -41,19 +41,19 @@ _OWN = {
 
 
 class UnknownModelError(InputError):
-    """A file is of a model that is not installed."""
+    """A file needs a model that is not installed."""
 
 
 def model_names() -> tuple[str, ...]:
-    """The names of all models, those of other packages last; nothing is imported for it."""
+    """The names of all models, other packages' models last; imports no model."""
     return (*_OWN, *(name for name in sorted(_others()) if name not in _OWN))
 
 
 def find_model(name: str) -> ModelSpec:
-    """The entry of a model.
+    """The registry entry of a model.
 
     Raises:
-        InputError: there is none of that name, or the package that has it does not load.
+        InputError: no model has that name, or its package does not load.
     """
     if name in _OWN:
         spec: ModelSpec = getattr(import_module(_OWN[name]), _ENTRY)
@@ -68,21 +68,21 @@ def find_model(name: str) -> ModelSpec:
 
 
 def model_of_file(name: object, origin: str) -> ModelSpec:
-    """The entry of the model that a file names; `origin` is the file, for the message.
+    """The registry entry of the model that the file `origin` names.
 
     Raises:
-        UnknownModelError: there is none.
+        UnknownModelError: there is no such model.
     """
     try:
         return find_model(str(name))
     except InputError as error:
         raise UnknownModelError(
-            f"{origin}: {error} If it is of another package, install that package."
+            f"{origin}: {error} If another package provides it, install that package."
         ) from error
 
 
 def all_models() -> Iterator[tuple[str, ModelSpec | InputError]]:
-    """Every model, or why it does not load."""
+    """Every model, or the error that kept it from loading."""
     for name in model_names():
         try:
             yield name, find_model(name)
@@ -100,15 +100,15 @@ def _loaded(name: str, found: EntryPoint) -> ModelSpec:
     package = found.dist.name if found.dist else found.value
     try:
         spec = found.load()
-    except Exception as error:  # whatever somebody else's module raises
+    except Exception as error:  # another package's module can raise anything
         raise InputError(
             f"The model '{name}' of the package {package} does not load "
-            f"({type(error).__name__}: {error}). Mend or uninstall that package."
+            f"({type(error).__name__}: {error}). Fix or uninstall that package."
         ) from error
     if not isinstance(spec, ModelSpec) or spec.name != name:
         what = f"a ModelSpec named {name}"
         raise InputError(
-            f"{found.value} of the package {package} is not {what}, as its entry point in "
-            f"{GROUP} says. Mend or uninstall that package."
+            f"{found.value} of the package {package} is not {what}, although its entry point in "
+            f"{GROUP} says so. Fix or uninstall that package."
         )
     return replace(spec, package=package)

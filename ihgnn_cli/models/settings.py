@@ -1,4 +1,4 @@
-"""The choices that make a model: the paper's hyper-parameters and its ablations."""
+"""Model settings: the paper's hyper-parameters and its ablations."""
 
 import math
 from dataclasses import dataclass
@@ -9,7 +9,7 @@ from ihgnn_cli.settings import Settings
 
 
 class Variant(StrEnum):
-    """The model of the paper, and the four ablations of its Table 2."""
+    """The paper's model and the four ablations of its Table 2."""
 
     FULL = "full"
     NO_INTEGRATION = "no-integration"
@@ -22,12 +22,12 @@ class Variant(StrEnum):
     """w/o-Concat: the nodes are summed instead of sorted and concatenated."""
 
     def node_limit(self, max_nodes: int) -> int | None:
-        """Nodes of a graph that count, given m; `None` where all are summed."""
+        """Number of nodes per graph that the readout uses, given m; `None` if it sums all."""
         return None if self == Variant.NO_CONCAT else max_nodes
 
 
 class SortKey(StrEnum):
-    """Whose last column orders the nodes."""
+    """The matrix whose last column orders the nodes."""
 
     AGGREGATED = "aggregated"
     """H, the aggregate of all layers (the paper's text)."""
@@ -66,17 +66,17 @@ class WeightInit(StrEnum):
 
 @dataclass(frozen=True)
 class ModelSettings(Settings):
-    """What every model has; each adds its own fields, and has its own defaults.
+    """Settings that every model has; each model adds its own fields and defaults.
 
-    A field is an int, a float, a bool, a text or a StrEnum: its name is its key in a
-    configuration file, too.
+    A field is an int, float, bool, str or StrEnum. Its name is also its key in a configuration
+    file.
 
     Raises:
-        InputError: a value is not of its type, or out of its range.
+        InputError: a value has the wrong type or is out of range.
     """
 
     layers: int = 3
-    """How deep it is: what exactly, each model says."""
+    """Depth of the model; each model defines what it counts."""
     width: int = 32
     """Hidden width of the layers."""
     hidden: int = 128
@@ -91,10 +91,10 @@ class ModelSettings(Settings):
             raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout:g}.")
 
     def require(self, name: str, least: float, most: float = math.inf) -> None:
-        """Make sure that a field is in its range, and finite.
+        """Check that a field is finite and in its range.
 
         Raises:
-            InputError: it is not.
+            InputError: the field is not.
         """
         value = getattr(self, name)
         if not (least <= value <= most and math.isfinite(value)):
@@ -104,48 +104,48 @@ class ModelSettings(Settings):
 
 @dataclass(frozen=True)
 class IHGNNSettings(ModelSettings):
-    """What the paper sets and what it leaves open; defaults follow its text.
+    """Settings of IHGNN, including what the paper leaves open; defaults follow its text.
 
-    `layers` is K, the layers on top of MLP0; `width` that of the MLPs in the layers; `dropout` is
-    in the classifier only.
+    `layers` is K, the number of layers on top of MLP0. `width` is the width of the MLPs in the
+    layers. `dropout` applies to the classifier only.
 
     Raises:
-        InputError: a value is out of its range.
+        InputError: a value is out of range.
     """
 
     variant: Variant = Variant.FULL
     sort_key: SortKey = SortKey.AGGREGATED
     sort_order: SortOrder = SortOrder.ASCENDING
     readout_relu: bool = False
-    """A ReLU on the concatenated nodes (the authors' code has one)."""
+    """Apply a ReLU to the concatenated nodes (as the authors' code does)."""
     theta_init: ThetaInit = ThetaInit.MEAN
     weight_init: WeightInit = WeightInit.TORCH
 
 
 def as_ihgnn(settings: ModelSettings) -> IHGNNSettings:
-    """Settings that are known to be those of IHGNN.
+    """The settings, typed as those of IHGNN.
 
     Raises:
-        TypeError: they are those of another model.
+        TypeError: they belong to another model.
     """
     if not isinstance(settings, IHGNNSettings):
-        raise TypeError(f"{type(settings).__name__}, not those of IHGNN")
+        raise TypeError(f"expected IHGNNSettings, not {type(settings).__name__}")
     return settings
 
 
 @dataclass(frozen=True)
 class Inputs:
-    """What a model has to know of its data before it can be built."""
+    """What a model needs to know about the data to be built."""
 
     labels: int
-    """Values that a node label can have; 0 where labels are no feature."""
+    """Number of node label values; 0 if labels are not used as features."""
     attributes: int
-    """Columns of node attributes; 0 where they are no feature."""
+    """Number of node attribute columns; 0 if attributes are not used as features."""
     classes: int
     max_nodes: int
     """m, the size of the largest graph."""
 
     @property
     def features(self) -> int:
-        """Columns of a node's feature vector."""
+        """Length of a node's feature vector."""
         return self.attributes + self.labels

@@ -1,7 +1,7 @@
-"""What the rest of the program knows of a model: its name, its settings, its cost, how it is made.
+"""The registry entry of a model: its name, settings, cost and constructor.
 
-A model of this package and one of somebody else's have the same kind of entry: see
-docs/models.md for how to write one.
+Models of this package and of other packages have the same kind of entry. docs/models.md explains
+how to write one.
 """
 
 from collections.abc import Callable, Mapping
@@ -18,12 +18,11 @@ if TYPE_CHECKING:
     from ihgnn_cli.models.stacked.mlp import Generators
 
 Grid = Mapping[str, tuple[Any, ...]]
-"""Values that compete, by setting: of the model's own settings, `lr`, `batch_size` and
-`weight_decay`."""
+"""Candidate values by setting: the model's own settings, `lr`, `batch_size` and `weight_decay`."""
 
 
 class Cost(StrEnum):
-    """What time and memory of a step grow with; n nodes, e edges of a graph."""
+    """What the time and memory of a step grow with, for graphs of n nodes and e edges."""
 
     EDGES = "n + e"
     HOPS = "pairs within K hops"
@@ -35,69 +34,69 @@ class Cost(StrEnum):
 
 @dataclass(frozen=True)
 class Load:
-    """What a model holds in memory at a time: a step's graphs, or those of them that it takes."""
+    """The graphs that a model holds in memory at a time: those of a step, or a part of them."""
 
     graphs: int
     nodes: int
     edges: int
-    """Each in both directions."""
+    """Each edge counts in both directions."""
     largest: int
-    """Nodes of the largest graph."""
+    """Number of nodes of the largest graph."""
     pairs: int
-    """The sum of the squares of the sizes, padded where the model pads."""
+    """Sum of the squared graph sizes, with padding if the model pads."""
 
 
 @dataclass(frozen=True)
 class ModelSpec:
     """An entry of the registry.
 
-    A model is made one of two ways: `make` gives one torch module, whose gradients are found by
-    automatic differentiation; `stacked` gives a stack of them that takes each step together (see
+    A model is made in one of two ways. `make` returns one torch module, trained with automatic
+    differentiation. `stacked` returns a stack of models that take each step together (see
     `models.factory.StackedModel`).
     """
 
     name: str
-    """What `--model` is given."""
+    """Name for `--model`."""
     title: str
-    """As tables call it."""
+    """Name in tables."""
     reference: str
     """Authors, year and title of the method's paper."""
     settings: type[ModelSettings]
     cost: Cost
     numbers: Callable[[Any, Load], float]
-    """About how many numbers the backward pass needs, of the settings and a load; or what is
-    derived from a graph takes while it is made, where that is more."""
+    """Estimates how many numbers the backward pass keeps, given the settings and a load; or, if
+    that is more, how many it takes to compute what is derived from a graph."""
     feature_rows: Callable[[Load], float] = lambda load: load.nodes
-    """How many feature vectors it is given at a time, where that is not one a node."""
+    """Number of feature vectors that the model receives at a time; by default one per node."""
     derived: Callable[[Any, Load], float] = lambda _settings, _load: 0.0
-    """About how many numbers (of 4 bytes) it derives from one graph and keeps."""
+    """Estimates how many numbers (of 4 bytes) the model derives from one graph and keeps."""
     make: "Callable[[Any, Inputs], nn.Module] | None" = None
-    """One module of the settings and the inputs: `forward(graphs: models.graphs.Graphs)` gives the
-    logits [B, classes], or a tuple of these and a penalty that is added to the loss."""
+    """Makes one module from the settings and the inputs. Its `forward(graphs: Graphs)` returns the
+    logits [B, classes], or a tuple of the logits and a penalty that is added to the loss."""
     stacked: "Callable[[Any, Inputs, Generators], nn.Module] | None" = None
     grid: Grid = field(default_factory=dict)
-    """Of the method's own paper."""
+    """The search grid of the method's own paper."""
     grid_source: str = ""
-    """Where in that paper, and what is left out of it here and why."""
+    """Where the grid comes from, and what is left out here and why."""
     note: str = ""
-    """Which of its variants this is, and where it departs from its paper."""
+    """Which variant of the method this is, and how it differs from the paper."""
     by_size: bool = False
-    """Whether a step is cut into parts of graphs of similar size: for methods that pad. The graphs
-    of a step must not influence each other (no batch normalization)."""
+    """Whether to split a step into parts of graphs of similar size, for methods that pad. The
+    graphs of a step must not influence each other (no batch normalization)."""
     rounds: Callable[[Any], int | None] = lambda _: None
-    """Rounds of message passing after which nodes of one colour are alike, or `None` where nodes
-    have to be seen one by one: only a `stacked` model may give a number."""
+    """Rounds of message passing after which nodes of one colour have equal embeddings. `None` if
+    every node must be computed separately; only a `stacked` model may return a number."""
     node_limit: Callable[[Any, int], int | None] = lambda _settings, _max_nodes: None
-    """Nodes of a graph that count, of the settings and m: the first in sorted order. `None` where
-    all nodes count."""
+    """Number of nodes per graph that the readout uses, the first in sorted order, given the
+    settings and m. `None` if it uses all nodes."""
     without_each_node: "Callable[[Any, Batch], tuple[list[int | None], Tensor]] | None" = None
-    """How a stacked model explains a graph: see `models.stacked.explain`. Without it, the features
-    of each node in turn are set to zero."""
+    """How a stacked model explains a graph; see `models.stacked.explain`. By default, the features
+    of one node at a time are set to zero."""
     layer_weights: "Callable[[Mapping[str, Tensor]], Tensor | None]" = lambda _: None
-    """[S, layers] the learned weight of each layer, of a checkpoint's weights, if there are any."""
+    """[S, layers] the learned weight of each layer, from a checkpoint's weights; may be `None`."""
     exportable: bool = False
-    """Whether `deploy` has ONNX graphs for it."""
+    """Whether `deploy` can export the model to ONNX."""
     recipes: tuple[str, ...] = ()
-    """Named settings that it has: files in `ihgnn_cli/recipes`."""
+    """Names of its recipes: files in `ihgnn_cli/recipes`."""
     package: str = "ihgnn"
-    """Where it comes from."""
+    """The package that provides the model."""

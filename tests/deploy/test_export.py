@@ -412,7 +412,7 @@ def test_the_command_exports_verifies_and_shows(
     assert told["form"] == {"layout": "sparse", "nodes": None, "opset": 18, "small": True}
     assert told["adjacency_bytes_per_graph"] is None
 
-    with pytest.raises(InputError, match=r"model\.onnx exists already.*--force"):
+    with pytest.raises(InputError, match=r"model\.onnx already exists.*--force"):
         command(saved, model)
     again = without_metadata(model)  # exporting takes seconds, and gives the same
     monkeypatch.setattr(module, "as_onnx", lambda *_: again)

@@ -152,8 +152,8 @@ def test_mistakes_are_refused(ihgnn, checkpoint: Path, tmp_path) -> None:
     assert_refused(ihgnn("evaluate", "nowhere.pt"), 2, "nowhere.pt does not exist")
     assert_refused(ihgnn("evaluate", tmp_path), 2, "is a folder")
     if Path("/dev/zero").exists():  # not on Windows
-        assert_refused(ihgnn("evaluate", "/dev/zero"), 2, "is no file")
-    assert_refused(ihgnn("evaluate", checkpoint.parent / "config.toml"), 2, "no checkpoint")
+        assert_refused(ihgnn("evaluate", "/dev/zero"), 2, "is not a file")
+    assert_refused(ihgnn("evaluate", checkpoint.parent / "config.toml"), 2, "not an ihgnn")
     assert_refused(ihgnn("evaluate", checkpoint, "--graph", "999"), 2, "0 to 187")
     assert_refused(ihgnn("evaluate", checkpoint, "--plot", "a.gif"), 2, ".png")
     assert_refused(ihgnn("evaluate", checkpoint, "--predictions", checkpoint), 2, "belongs to")
@@ -166,7 +166,7 @@ class Hostile:
 
 def test_a_hostile_file_runs_nothing(ihgnn, tmp_path) -> None:
     (tmp_path / "evil.pt").write_bytes(pickle.dumps(Hostile()))
-    assert_refused(ihgnn("evaluate", "evil.pt"), 2, "nothing in it was run")
+    assert_refused(ihgnn("evaluate", "evil.pt"), 2, "No code in it was run")
     assert not (tmp_path / "owned").exists()
 
 

@@ -147,7 +147,7 @@ def test_texts_become_choices(path: Path) -> None:
         ),
         (
             "[model]\nname = 'gcn'\n",
-            ": No model 'gcn'. Did you mean pgcn? If it is of another package, install that "
+            ": No model 'gcn'. Did you mean pgcn? If another package provides it, install that "
             "package.",
         ),
     ],

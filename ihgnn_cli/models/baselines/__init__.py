@@ -1,1 +1,1 @@
-"""The methods that the paper compares with: one file each, an entry of the registry in each."""
+"""The methods that the paper compares with; each file has one method and its registry entry."""

@@ -1,4 +1,4 @@
-"""ACM-GCN: a low-pass, a high-pass and an identity channel, mixed by each node for itself.
+"""ACM-GCN: a low-pass, a high-pass and an identity channel, mixed separately for each node.
 
 Luan, Hua, Lu, Zhu, Zhao, Zhang, Chang, Precup 2022, Revisiting heterophily for graph neural
 networks, NeurIPS. With P = D^(-1) (A + I), where D has the degrees of A + I, a layer is
@@ -8,14 +8,14 @@ networks, NeurIPS. With P = D^(-1) (A + I), where D has the degrees of A + I, a 
     (a_L, a_H, a_I) = softmax([σ(H_L v_L), σ(H_H v_H), σ(H_I v_I)] M / T)   for each node
     H' = 3 (a_L H_L + a_H H_H + a_I H_I)
 
-σ is the sigmoid, the v are vectors, M is a matrix of 3 x 3 and T a temperature. The factor 3 is in
-the authors' code, not in the paper's equation: channels that are mixed evenly are summed. The
-weights start as in that code, and have no bias. Before each layer there is dropout, between layers
-a ReLU.
+σ is the sigmoid, the v are vectors, M is a 3 x 3 matrix and T a temperature. The factor 3 is in the
+authors' code, not in the paper's equation; with it, evenly mixed channels are summed. Weights are
+initialized as in that code; there are no biases. Dropout precedes each layer, and a ReLU separates
+layers.
 
-Different from the paper: the last layer is as wide as the others, as its output is summed over the
-nodes and goes through a two-layer MLP (so the IHGNN paper). ACM-GCN+ and ACM-GCN++ are not here:
-their structure channel has a row of weights for each node of the one graph that they know.
+Differences from the paper: the last layer is as wide as the others, since its output is summed over
+the nodes and fed to a two-layer MLP, as in the IHGNN paper. ACM-GCN+ and ACM-GCN++ are not
+included: their structure channel has one row of weights per node of a single fixed graph.
 """
 
 import math
@@ -37,7 +37,7 @@ _CHANNELS = 3
 
 
 class Order(StrEnum):
-    """What comes first in a channel."""
+    """Order of filter and ReLU in a channel."""
 
     ACM = "acm"
     """The filter, then the ReLU."""
@@ -47,17 +47,17 @@ class Order(StrEnum):
 
 @dataclass(frozen=True)
 class ACMSettings(ModelSettings):
-    """`layers` are those that mix channels; `width` that of their outputs.
+    """`layers` counts the layers that mix channels; `width` is the width of their outputs.
 
     Raises:
-        InputError: a value is out of its range.
+        InputError: a value is out of range.
     """
 
     layers: int = 2
     width: int = 64
     order: Order = Order.ACM
     temperature: float = 3.0
-    """T: the higher, the more evenly the channels are mixed."""
+    """T; a higher value mixes the channels more evenly."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -73,7 +73,7 @@ class ACMLayer(nn.Module):
         super().__init__()
         after = settings.width
         bound = 1 / math.sqrt(after)
-        # Of the low-pass, the high-pass and the identity channel, in this order.
+        # For the low-pass, high-pass and identity channels, in this order.
         self.weight = nn.Parameter(torch.empty(_CHANNELS, before, after).uniform_(-bound, bound))
         self.score = nn.Parameter(torch.empty(_CHANNELS, after).uniform_(-1, 1))
         bound = 1 / math.sqrt(_CHANNELS)
@@ -82,8 +82,8 @@ class ACMLayer(nn.Module):
         self.temperature = settings.temperature
 
     def forward(self, h: Tensor, hops: Hops) -> Tensor:
-        """[n, after] of h [n, before]."""
-        # Filters act on nodes and weights on columns: weights first, as features can be many.
+        """[n, after] from h [n, before]."""
+        # Apply weights first: the filters then act on fewer columns if there are many features.
         channels = torch.matmul(h, self.weight)
         channels = self.filtered(channels.relu() if self.order == Order.ACMII else channels, hops)
         channels = channels.relu() if self.order == Order.ACM else channels
@@ -93,7 +93,7 @@ class ACMLayer(nn.Module):
 
     @staticmethod
     def filtered(channels: Tensor, hops: Hops) -> Tensor:
-        """[3, n, after] with P on the first channel, I - P on the second and nothing on the third.
+        """[3, n, after]: apply P to the first channel and I - P to the second; keep the third.
 
         P h = D^(-1) (A + I) h is the mean over a node and its neighbours.
         """
@@ -123,9 +123,9 @@ class ACM(nn.Module):
 
 
 def _numbers(settings: ACMSettings, load: Load) -> float:
-    # Rows of a layer's width: the three channels (ACMII: before and after the filter), what mixes
-    # them, and of all but the first layer the ReLU and the dropout before it. What the first layer
-    # keeps of the features is left out: a load does not say how many there are.
+    # Rows of a layer's width: the three channels (ACMII: before and after the filter), the mixture,
+    # and, in all but the first layer, the ReLU and the dropout before it. What the first layer
+    # keeps of the features is left out, since a load does not include their number.
     channels = _CHANNELS * (2 if settings.order == Order.ACMII else 1) + 1
     rows = channels * settings.layers + 2.5 * (settings.layers - 1)
     return load.nodes * settings.width * rows + 3 * (load.edges + load.graphs * settings.hidden)
@@ -147,11 +147,11 @@ MODEL = ModelSpec(
     grid_source=(
         "The search of the authors' code (hyperparameter_searching.py), for node classification "
         "with 64 hidden units: learning rate 0.01, 0.05 or 0.1; weight decay 0 or 5e-6 to 1e-2 in "
-        "nine steps; dropout 0 to 0.9 in ten steps. Of the nine and the ten three each are left "
-        "here, over most of their range."
+        "nine steps; dropout 0 to 0.9 in ten steps. Here weight decay and dropout have three "
+        "values each, over most of their range."
     ),
     note=(
         'ACM-GCN (`order = "acmii"` is ACMII-GCN), without the structure channel of ACM-GCN+ and '
-        "ACM-GCN++, which is made for one graph. Sum pooling and a two-layer MLP on top."
+        "ACM-GCN++, which is made for a single graph. Sum pooling and a two-layer MLP on top."
     ),
 )

@@ -1,4 +1,4 @@
-"""A transformer's encoder layer: what the two transformers among the baselines are stacks of."""
+"""The encoder layer of the two transformers among the baselines."""
 
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
@@ -10,17 +10,18 @@ SMALL = 0.02
 
 
 class EncoderLayer(nn.Module):
-    """Attention of all tokens to all, then an MLP on each, both on what LayerNorm makes of them.
+    """Attention of all tokens to all tokens, then an MLP on each; a LayerNorm precedes both.
 
         h' = h + W_o concat_k softmax(Q_k K_k^T / sqrt(d) + bias_k) V_k,  (Q K V) = LN(h) W + b
         h'' = h' + W_2 dropout(gelu(W_1 LN(h')))
 
     Args:
-        width: of the tokens, and of the MLP's hidden layer, as Graphormer and TokenGT have it.
-        heads: k, which share the width; d is the width of each.
-        dropout: in the MLP.
-        attention_dropout: of the attention probabilities. Without it, and with a bias that needs no
-            gradient, torch's kernel keeps no probabilities: memory is linear in the tokens.
+        width: width of the tokens and of the MLP's hidden layer, as in Graphormer and TokenGT.
+        heads: number of heads k, which share the width; d is the width of each.
+        dropout: dropout rate in the MLP.
+        attention_dropout: dropout rate of the attention probabilities. At 0, and with a bias that
+            needs no gradient, torch's kernel stores no probabilities, and memory is linear in the
+            number of tokens.
     """
 
     def __init__(
@@ -39,13 +40,13 @@ class EncoderLayer(nn.Module):
         self.second = nn.Linear(width, width)
 
     def forward(self, h: Tensor, bias: Tensor, *, answers: int | None = None) -> Tensor:
-        """[B, T, width] of as many.
+        """[B, T, width] from tokens of the same shape.
 
         Args:
             h: the tokens.
-            bias: [B, heads or 1, T or 1, T] added to the scores, -inf where there is no token; or
-                whether there is a token, as bool.
-            answers: so many of the first tokens are asked for: [B, answers, width].
+            bias: [B, heads or 1, T or 1, T] added to the scores, -inf for padding; or a boolean
+                mask of the tokens that exist.
+            answers: compute only this many leading tokens: [B, answers, width].
         """
         normed = self.before_attention(h)
         if answers is not None:
@@ -67,14 +68,14 @@ class EncoderLayer(nn.Module):
         return h + mixed
 
     def _split(self, h: Tensor) -> Tensor:
-        """[B, heads, T, d] of [B, T, width]."""
+        """[B, heads, T, d] from [B, T, width]."""
         return h.view(*h.shape[:2], self.heads, -1).transpose(1, 2)
 
 
 def start_normal(module: nn.Module, std: float) -> None:
     """Draw the weights of all linear maps from N(0, std²) and set their biases to 0.
 
-    This is how the authors of Graphormer and TokenGT start their transformers.
+    The authors of Graphormer and TokenGT initialize their transformers this way.
     """
     for each in module.modules():
         if isinstance(each, nn.Linear):
@@ -84,10 +85,10 @@ def start_normal(module: nn.Module, std: float) -> None:
 
 
 def require_heads(width: int, heads: int) -> None:
-    """Make sure that heads share a width evenly.
+    """Check that the width is a multiple of the number of heads.
 
     Raises:
-        InputError: they do not.
+        InputError: it is not.
     """
     if heads < 1 or width % heads:
         raise InputError(f"width must be a multiple of heads, not {width} with {heads} heads.")

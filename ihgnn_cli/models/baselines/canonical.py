@@ -1,18 +1,17 @@
-"""An order of a graph's nodes that does not depend on how they are numbered.
+"""A canonical order of a graph's nodes, independent of their numbering.
 
-Colour refinement (1-WL) starts from the nodes' own values. Where it leaves nodes of one colour, a
-node of the smallest such cell is given a colour of its own, and refinement goes on, until all
-colours differ; the order is that of the colours. Which node of the cell: the one whose trace, the
-colours of all rounds as a multiset, is least. Renumbering the nodes then gives the same order up to
-an automorphism, hence the same adjacency matrix, if nodes of a cell with equal traces can always be
-mapped to each other by an automorphism that keeps the values. This holds where marking a node and
-refining tells apart what can be told apart. It does not on some regular graphs (such as one made of
-two different strongly regular graphs with the same parameters); there, and where a graph
-needs more than its share of work, the numbers of the nodes decide.
+Colour refinement (1-WL) starts from the nodes' own values. If several nodes share a colour, a node
+of the smallest such cell gets a colour of its own and refinement continues, until all colours
+differ; the nodes are then ordered by colour. The chosen node is the one with the least trace: the
+multiset of the colours of all rounds. Renumbering the nodes then gives the same order up to an
+automorphism, hence the same adjacency matrix, provided that nodes of a cell with equal traces can
+always be mapped to each other by an automorphism that keeps the values. This fails on some regular
+graphs (such as one made of two different strongly regular graphs with the same parameters). There,
+and if a graph exceeds its work limit, the node numbers break the tie.
 
-Twins (equal values, and the same neighbours or the same neighbours and themselves) can be swapped
-whatever else happens, so they are put in order of their numbers at once. That is what makes stars,
-complete graphs and the hydrogens of molecules cheap.
+Twins (nodes with equal values and the same neighbours, adjacent to each other or not) can always be
+swapped, so they are ordered by number at once. This makes stars, complete graphs and the hydrogens
+of molecules cheap.
 """
 
 import numpy as np
@@ -21,8 +20,8 @@ from numpy.typing import NDArray
 Colours = NDArray[np.int64]
 Hashes = NDArray[np.uint64]
 
-# Nodes and edges that refinement may visit before numbers decide (half a second), and to how many
-# of them the calls of a round come in time.
+# Nodes and edges that refinement may visit before node numbers break ties (half a second), and the
+# fixed cost of a round in the same unit.
 _WORK = 5_000_000
 _ROUND = 1_000
 
@@ -30,12 +29,12 @@ _ROUND = 1_000
 def canonical_order(
     values: NDArray[np.float32], sender: Colours, receiver: Colours
 ) -> NDArray[np.int64]:
-    """[n] the nodes in their order.
+    """[n] the nodes in canonical order.
 
     Args:
-        values: [n, *] what nodes have of their own.
-        sender: of each edge in both directions, in ascending order of receiver.
-        receiver: of each edge.
+        values: [n, *] the nodes' own values.
+        sender: sender of each edge, in both directions, in ascending order of receiver.
+        receiver: receiver of each edge.
     """
     graph = _Refinement(len(values), sender, receiver)
     colours = np.unique(values, axis=0, return_inverse=True)[1].reshape(-1).astype(np.int64)
@@ -47,7 +46,7 @@ def canonical_order(
             if graph.work >= _WORK:
                 break
         colours, _ = min(found, key=lambda each: each[1])
-    # Nodes that still tie are in the order of their numbers.
+    # Remaining ties are in the order of the node numbers.
     return np.argsort(colours, kind="stable")
 
 
@@ -62,11 +61,11 @@ class _Refinement:
     def refined(self, colours: Colours) -> tuple[Colours, tuple[int, ...]]:
         """The coarsest refinement where nodes of a colour have neighbours of the same colours.
 
-        Colours are 0, 1, ... in an order that the graph alone decides.
+        Colours are 0, 1, ... in an order that depends on the graph alone.
 
         Returns:
-            colours and their trace. Hashes stand for multisets of colours: two that collide could
-            leave nodes together, but not make the order depend on the nodes' numbers.
+            The colours and their trace. Hashes represent multisets of colours: a collision could
+            leave nodes in one cell, but not make the order depend on the node numbers.
         """
         trace = []
         count = 0
@@ -74,7 +73,7 @@ class _Refinement:
         while count <= colours.max():
             count = int(colours.max()) + 1
             hashes = self._sums(_mixed(colours.astype(np.uint64)))
-            # The colour comes first, so that cells are split and never merged.
+            # The old colour comes first, so cells are split and never merged.
             order = np.lexsort((hashes, colours))
             ranked, of_rank = colours[order], hashes[order]
             new = (np.diff(ranked) != 0) | (of_rank[1:] != of_rank[:-1])
@@ -85,12 +84,12 @@ class _Refinement:
         return colours, tuple(trace)
 
     def twins(self) -> Hashes:
-        """[n] equal for nodes with the same neighbours, or the same and each other."""
+        """[n] a value that twins share: nodes with the same neighbours, adjacent or not."""
         own = _mixed(np.arange(len(self._ptr) - 1, dtype=np.uint64))
         apart = self._sums(own)
         joined = apart + own
         _, at, times = np.unique(joined, return_inverse=True, return_counts=True)
-        # No node has twins of both kinds: these would be neighbours of one another and not.
+        # No node has twins of both kinds: they would be both adjacent and not adjacent.
         return np.where(times[at] > 1, joined, apart)
 
     def _sums(self, hashes: Hashes) -> Hashes:
@@ -101,7 +100,7 @@ class _Refinement:
 
 
 def _mixed(numbers: Hashes) -> Hashes:
-    """Numbers that look random, one for one: the finalizer of splitmix64."""
+    """A bijective hash: the finalizer of splitmix64."""
     mixed = numbers + np.uint64(0x9E3779B97F4A7C15)
     mixed = (mixed ^ (mixed >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     mixed = (mixed ^ (mixed >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
@@ -113,8 +112,8 @@ def _ranks(colours: Colours) -> Colours:
 
 
 def _apart_by_number(colours: Colours, twins: Hashes) -> Colours:
-    """Twins of one colour in the order of their numbers; other nodes as they are."""
-    order = np.lexsort((twins, colours))  # stable: numbers come third
+    """Order twins of one colour by number; other nodes keep their colours."""
+    order = np.lexsort((twins, colours))  # stable: the node number is the third key
     same = (np.diff(colours[order]) == 0) & (twins[order][1:] == twins[order][:-1])
     start = np.concatenate([[True], ~same])
     at = np.arange(len(colours))
@@ -125,14 +124,14 @@ def _apart_by_number(colours: Colours, twins: Hashes) -> Colours:
 
 
 def _smallest_cell(colours: Colours) -> Colours:
-    """The nodes of the first of the smallest colours that several nodes have."""
+    """The nodes of the smallest cell with several nodes; the first of these if there are more."""
     sizes = np.bincount(colours)
     chosen = np.argmin(np.where(sizes > 1, sizes, len(colours) + 1))
     return np.flatnonzero(colours == chosen)
 
 
 def _marked(colours: Colours, node: int) -> Colours:
-    """The node before the others of its colour."""
+    """Put the node before the others of its colour."""
     marked = 2 * colours + 1
     marked[node] -= 1
     return marked

@@ -2,21 +2,22 @@
 
 Wu, Wang, Hu, Hu 2024, DCGNN: Adaptive deep graph convolution for heterophily graphs, Information
 Sciences. THERE IS NO PUBLIC CODE, and this follows the paper's description rather than its
-equations: layers of message passing cannot tell apart circles, which heterophilic graphs have many
-of, so that one convolution gathers the local neighbourhoods of higher order, adaptively, instead of
-a stack of convolutions of the first order. What that leaves open is filled in the plainest way:
+equations: message-passing layers cannot distinguish circles, which heterophilic graphs have many
+of. One adaptive convolution over higher-order local neighbourhoods therefore replaces a stack of
+first-order convolutions. The simplest choice is made for what the description leaves open:
 
     H = ReLU(X W + b)
     M_0 = H,   M_k = D_k^(-1/2) A_k D_k^(-1/2) H
     Z = sum over k = 0..K of γ_k ReLU(M_k W_k + b_k)
 
-A_k joins the nodes whose shortest-path distance is exactly k; D_k has their numbers. Each distance
-has weights W_k, b_k of its own; the γ_k are learned, start at 1 / (K + 1), and may become negative.
-Z is summed over the nodes and goes through a two-layer MLP. Dropout is on H and in that MLP.
+A_k joins the nodes whose shortest-path distance is exactly k; D_k has the degrees of A_k. Each
+distance has its own weights W_k, b_k; the γ_k are learned, start at 1 / (K + 1), and may become
+negative. Z is summed over the nodes and fed to a two-layer MLP. Dropout applies to H and in that
+MLP.
 
-A short circle shows in that there are no nodes at a larger distance: two triangles and a hexagon,
-which no number of layers of message passing tells apart, differ at distance 2. (As the sums are
-normalized, how many nodes there are shows only where the numbers differ between nodes.)
+In a short circle, no nodes are at larger distances: two triangles and a hexagon, which no number of
+message-passing layers can distinguish, differ at distance 2. (The sums are normalized, so the
+number of nodes at a distance only matters if it differs between nodes.)
 """
 
 from dataclasses import dataclass
@@ -34,10 +35,10 @@ from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
 @dataclass(frozen=True)
 class DCGNNSettings(ModelSettings):
-    """`layers` is K, the largest distance; `width` that of H and of Z.
+    """`layers` is K, the largest distance; `width` is the width of H and Z.
 
     Raises:
-        InputError: a value is out of its range.
+        InputError: a value is out of range.
     """
 
     layers: int = 3
@@ -75,8 +76,8 @@ class DCGNN(nn.Module):
 
 
 def _numbers(settings: DCGNNSettings, load: Load) -> float:
-    # Of each order what it gathered and what became of it; of H the ReLU and the dropout; of each
-    # pair its ends and its weight.
+    # For each distance its sum and its output; for H the ReLU and the dropout; for each pair its
+    # ends and its weight.
     rows = load.nodes * settings.width * (2 * (settings.layers + 1) + 2)
     pairs = likely_pairs(load, settings.layers)
     return rows + 3 * pairs + load.graphs * settings.hidden * 3
@@ -98,13 +99,13 @@ MODEL = ModelSpec(
         "weight_decay": (0.0, 0.0005),
     },
     grid_source=(
-        "NOT the paper's own: neither its text nor code of the authors could be read for it. These "
-        "are values that the other methods for heterophily search, and distances up to 2, 3 or 4."
+        "NOT the paper's own grid: neither its text nor the authors' code was available. These are "
+        "values that the other methods for heterophily search, and distances up to 2, 3 or 4."
     ),
     note=(
-        "There is no public code: made from the paper's description (adaptive aggregation of the "
-        "local neighbourhoods of higher order instead of stacked layers), as one sum over the "
-        "nodes at each shortest-path distance with its own weights, and learned weights of the "
-        "distances. Sum pooling and a two-layer MLP on top."
+        "There is no public code. This follows the paper's description (adaptive aggregation of "
+        "higher-order local neighbourhoods instead of stacked layers): one sum over the nodes at "
+        "each shortest-path distance, with its own weights, and learned weights of the distances. "
+        "Sum pooling and a two-layer MLP on top."
     ),
 )

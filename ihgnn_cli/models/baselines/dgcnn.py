@@ -7,20 +7,20 @@ classification, AAAI.
     Z^(t+1) = tanh(D^-1 (A + I) Z^t W^t),  D the degrees of A + I  (equation 1)
     Z^1:h   = [Z^1, ..., Z^h], the last with one channel
 
-SortPooling orders a graph's nodes by the last channel, the largest first, breaks ties by the
-channel before it and so on, and takes k of them; zeros stand for nodes that a smaller graph does
-not have.
-What follows is that of their experiments: a 1-D convolution that takes one node at a time (16
-channels, so a linear map a node), max-pooling of 2 nodes, a 1-D convolution over 5 (32 channels), a
-dense layer and the logits, with ReLUs between.
+SortPooling sorts a graph's nodes by the last channel in descending order, breaks ties by the
+channel before it and so on, and takes the first k; smaller graphs are padded with zeros.
+The rest follows their experiments: a 1-D convolution over one node at a time (16 channels, so a
+linear map per node), max-pooling of 2 nodes, a 1-D convolution over 5 (32 channels), a dense layer
+and the logits, with ReLUs between.
 
-Different from the paper:
-- k is a setting. There it is chosen so that 60 % of the data set's graphs have more than k nodes
+Differences from the paper:
+- k is a setting. The paper chooses it so that 60 % of the data set's graphs have more than k nodes
   (their code says fewer, and 90 % for social networks); a model here knows only the largest graph.
-  The default of 30 is that of their code's module (muhanzhang/pytorch_DGCNN). k is not larger than
-  the largest graph, and at least 10, as there: the convolution over 5 pairs needs that many.
-- A channel is compared to six decimals. What differs less may be the rounding of sums that were
-  added up in another order, and the order of a graph's nodes must not decide.
+  The default of 30 is that of their code's module (muhanzhang/pytorch_DGCNN). k is at most the size
+  of the largest graph, and at least 10 as in that code: the convolution over 5 pairs needs that
+  many.
+- Channels are compared to six decimals. Smaller differences may come from rounding in sums over a
+  different order of nodes, and the node order must not affect the result.
 - torch-geometric's SortAggregation is not used: it pads to the largest graph and does not break
   ties.
 """
@@ -40,7 +40,7 @@ from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
 _CHANNELS = (16, 32)
 _AT_ONCE = 2
-"""Nodes of a max-pooling."""
+"""Nodes per max-pooling window."""
 _KERNEL = 5
 _LEAST_NODES = _AT_ONCE * _KERNEL
 _DECIMALS = 1e6
@@ -48,17 +48,17 @@ _DECIMALS = 1e6
 
 @dataclass(frozen=True)
 class DGCNNSettings(ModelSettings):
-    """`layers` of `width` channels, then one of one channel; `hidden` is the dense layer's."""
+    """`layers` layers of `width` channels, then one of one channel; `hidden` is the dense layer."""
 
     sort_nodes: int = 30
-    """k, the nodes that SortPooling takes of a graph: at most as many as the largest has."""
+    """k, the number of nodes that SortPooling takes per graph; at most the largest graph's size."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.require("sort_nodes", _LEAST_NODES)
 
     def taken(self, largest: int) -> int:
-        """How many nodes are taken where the largest graph has so many nodes."""
+        """Number of nodes taken, given the size of the largest graph."""
         return max(_LEAST_NODES, min(self.sort_nodes, largest))
 
 
@@ -99,7 +99,7 @@ def sort_pool(z: Tensor, graphs: Graphs, taken: int) -> Tensor:
     """[B, taken, channels] each graph's first rows of z [n, channels] in order, then zeros."""
     with torch.no_grad():
         keys = (z.flip(1) * _DECIMALS).round()
-        # Where each row stands among all rows, compared channel by channel.
+        # The rank of each row among all rows, compared channel by channel.
         place = torch.unique(keys, dim=0, return_inverse=True)[1]
         order = (graphs.graph * len(z) - place).argsort(stable=True)
     sizes = torch.tensor(graphs.sizes, device=z.device).unsqueeze(1)
@@ -112,7 +112,7 @@ def sort_pool(z: Tensor, graphs: Graphs, taken: int) -> Tensor:
 def _numbers(settings: DGCNNSettings, load: Load) -> float:
     channels = settings.layers * settings.width + 1
     taken = settings.taken(load.largest)
-    # Each layer's output; of each node taken its channels and what the convolutions make of it.
+    # Each layer's output; for each node taken, its channels and the outputs of the convolutions.
     of_graph = taken * (channels + 3 * _CHANNELS[0] + 1.5 * _CHANNELS[1])
     return (
         load.nodes * (channels + 4)
@@ -138,16 +138,16 @@ MODEL = ModelSpec(
         "sort_nodes": (10, 20, 50),
     },
     grid_source=(
-        "The paper's experiments choose the learning rate and the epochs only, and its text does "
+        "The paper searches only the learning rate and the number of epochs, and its text does "
         "not list the rates. The authors' first code (muhanzhang/DGCNN, run_all.sh, the paper's "
         "settings) takes one graph per step, with a rate of 0.00001 for DD and PROTEINS and 0.0001 "
         "for all others; their PyTorch code (run_DGCNN.sh) has the same rates with batches of 50. "
-        "A rate of 0.00001 with batches of 50 needs more epochs than the others. sort_nodes "
-        "stands for their k, which 60 % of a data set's graphs exceed: from 9 (IMDB-MULTI) over "
-        "15 to 23 (most) to 47 (COLLAB) and 205 (DD) nodes in the data sets here."
+        "A rate of 0.00001 with batches of 50 needs more epochs than the others. sort_nodes is "
+        "their k, which 60 % of a data set's graphs exceed; in the data sets here it ranges from 9 "
+        "(IMDB-MULTI), through 15 to 23 (most), to 47 (COLLAB) and 205 (DD)."
     ),
     note=(
-        "k of SortPooling is the setting sort_nodes, not a quantile of the data set's graph sizes; "
+        "SortPooling's k is the setting sort_nodes, not a quantile of the data set's graph sizes; "
         "values are compared to six decimals."
     ),
 )

@@ -1,35 +1,36 @@
-"""DiffPool, pooling by soft clusters that are learned.
+"""DiffPool: pooling by learned soft clusters.
 
 Ying, You, Morris, Ren, Hamilton and Leskovec 2018, Hierarchical graph representation learning with
 differentiable pooling, NeurIPS.
 
-    Z  = GNN_embed(A, X),  S = softmax(GNN_pool(A, X)), a row a node, a column a cluster
+    Z  = GNN_embed(A, X),  S = softmax(GNN_pool(A, X)), one row per node, one column per cluster
     X' = S^T Z,  A' = S^T A S                                     (equations 3 and 4)
 
-and again with X' and A', which is dense. Two penalties are added to the loss at each pooling: that
-of links, ||A - S S^T||_F, and that of entropy, the mean of the entropies of the rows of S.
+and again with X' and A', which is dense. Each pooling adds two penalties to the loss: the link
+penalty ||A - S S^T||_F, and the entropy penalty, the mean entropy of the rows of S.
 
-A GNN is some layers of GraphSAGE with means (section 4), h_v' = W_1 h_v + W_2 mean of h_u + b, each
-followed by l2 normalization of rows. All but the last are then followed by ReLU and batch
+A GNN has several layers of GraphSAGE with means (section 4), h_v' = W_1 h_v + W_2 mean of h_u + b,
+each followed by l2 normalization of rows. All but the last are then followed by ReLU and batch
 normalization, as in the authors' code. The outputs of all layers are concatenated. On a pooled
-graph the mean has the weights of A' and is A' h / max(1, A' 1), as in torch-geometric's
-DenseSAGEConv. The readout is from the authors' code (RexYing/diffpool): the largest value of each
-column of Z, before each pooling and after the last.
+graph the mean is weighted by A': A' h / max(1, A' 1), as in torch-geometric's DenseSAGEConv. The
+readout is from the authors' code (RexYing/diffpool): the maximum of each column of Z, before each
+pooling and after the last.
 
-The first pooling never makes an n by n matrix. Of one product S^T [Z, A S, S] all that is needed
-are blocks, with A S over edges, since
+The first pooling never builds an n by n matrix. Blocks of one product S^T [Z, A S, S], with A S
+computed over edges, are sufficient, since
 
     ||A - S S^T||_F^2 = sum of A_uv^2 - 2 trace(S^T A S) + ||S^T S||_F^2.
 
-Different from the paper:
-- Clusters are a share of the largest graph's nodes (25 % with two poolings, 10 % with one, as in
-  section 4; one by default, as in the code) but at most `most_clusters`, so that nothing is
-  quadratic in the largest graph. The default of 50 is what their code has for DD: a tenth of 500
-  nodes, larger graphs being left out.
-- The norm of the link penalty is divided by the nodes of the graph, which makes it the root of the
-  mean square of an entry and keeps it from drowning the loss. Both penalties are means over graphs.
-- S comes from a linear map of all layers of GNN_pool, as in the code; batch normalization is that
-  over nodes, by column, with running statistics (their code makes one anew in each step, by node).
+Differences from the paper:
+- The number of clusters is a share of the largest graph's nodes (25 % with two poolings, 10 % with
+  one, as in section 4; one by default, as in the code) but at most `most_clusters`, so that nothing
+  is quadratic in the largest graph. The default of 50 is their code's value for DD: a tenth of 500
+  nodes, with larger graphs left out.
+- The norm of the link penalty is divided by the graph's number of nodes. This makes it the root
+  mean square of an entry and keeps it from dominating the loss. Both penalties are means over
+  graphs.
+- S is a linear map of all layers of GNN_pool, as in the code. Batch normalization is over nodes,
+  per column, with running statistics (their code makes a new one in each step, per node).
 """
 
 from dataclasses import dataclass
@@ -45,25 +46,25 @@ from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
-_MOST_POOLS = 20  # beyond any use, and few enough that a file that is not trusted does no harm
+_MOST_POOLS = 20  # far above any real use, and low enough that an untrusted file does no harm
 
 
 @dataclass(frozen=True)
 class DiffPoolSettings(ModelSettings):
-    """`layers` and `width` are those of each GNN; `hidden` and `dropout` are the classifier's."""
+    """`layers` and `width` apply to each GNN; `hidden` and `dropout` apply to the classifier."""
 
     hidden: int = 50
     dropout: float = 0.0
     pools: int = 1
-    """How often the graph is pooled."""
+    """Number of poolings."""
     cluster_share: float = 0.1
-    """Clusters of the first pooling a node of the largest graph; of the next, a cluster."""
+    """Clusters per node of the largest graph; in later poolings, per previous cluster."""
     most_clusters: int = 50
-    """The most clusters that there are, however large the largest graph."""
+    """Maximum number of clusters, however large the largest graph."""
     link_weight: float = 1.0
-    """Of the link penalty in the loss."""
+    """Weight of the link penalty in the loss."""
     entropy_weight: float = 1.0
-    """Of the entropy penalty in the loss."""
+    """Weight of the entropy penalty in the loss."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -75,7 +76,7 @@ class DiffPoolSettings(ModelSettings):
             self.require(name, 0)
 
     def clusters(self, largest: int) -> tuple[int, ...]:
-        """Clusters of each pooling, where the largest graph has so many nodes."""
+        """Number of clusters of each pooling, given the size of the largest graph."""
         found = []
         for _ in range(self.pools):
             largest = max(1, min(self.most_clusters, int(largest * self.cluster_share)))
@@ -84,7 +85,7 @@ class DiffPoolSettings(ModelSettings):
 
 
 class _Graph:
-    """The step's graphs as they are: rows are nodes, A is in their edges."""
+    """The step's original graphs: rows are nodes, and A is given by their edges."""
 
     def __init__(self, graphs: Graphs) -> None:
         self._graphs, self._neighbors = graphs, neighbours(graphs)
@@ -92,18 +93,18 @@ class _Graph:
         device = graphs.x.device
         self.sizes = torch.tensor(graphs.sizes, device=device)
         self.squares = torch.tensor(graphs.edge_counts, device=device)
-        """Of each graph the sum of A_uv^2."""
+        """The sum of A_uv^2 for each graph."""
 
     def sum(self, h: Tensor) -> Tensor:
         """[rows, width] A·h."""
         return self._neighbors.sum(h)
 
     def mean(self, h: Tensor) -> Tensor:
-        """[rows, width] the means over neighbours."""
+        """[rows, width] the mean over each row's neighbours."""
         return self.sum(h) * self._share
 
     def largest(self, h: Tensor) -> Tensor:
-        """[B, width] the largest value of each column."""
+        """[B, width] the maximum of each column."""
         most: Tensor = scatter(h, self._graphs.graph, dim_size=len(self._graphs), reduce="max")
         return most
 
@@ -135,7 +136,7 @@ class _Pooled:
 
 
 class Sage(nn.Module):
-    """Layers of GraphSAGE, the last without ReLU and `Norm`; all their outputs concatenated."""
+    """GraphSAGE layers, the last without ReLU and `Norm`; the outputs of all are concatenated."""
 
     def __init__(self, before: int, settings: DiffPoolSettings) -> None:
         super().__init__()
@@ -143,7 +144,7 @@ class Sage(nn.Module):
         befores = [before] + [width] * (settings.layers - 1)
         self.layers = nn.ModuleList(nn.Linear(2 * each, width) for each in befores)
         self.norms = nn.ModuleList(Norm(width) for _ in befores[1:])
-        """Of all layers but the last."""
+        """One for each layer but the last."""
 
     def forward(self, h: Tensor, level: _Graph | _Pooled) -> Tensor:
         """[rows, layers * width]."""
@@ -157,7 +158,7 @@ class Sage(nn.Module):
 
 
 class Pool(nn.Module):
-    """X', A' and the penalties, from soft clusters that a GNN of their own finds."""
+    """X', A' and the penalties, from soft clusters computed by a separate GNN."""
 
     def __init__(self, before: int, clusters: int, settings: DiffPoolSettings) -> None:
         super().__init__()
@@ -168,14 +169,14 @@ class Pool(nn.Module):
     def forward(
         self, h: Tensor, z: Tensor, level: _Graph | _Pooled
     ) -> tuple[Tensor, Tensor, Tensor]:
-        """X' [B * C, width], A' [B, C, C] and the penalty, of rows h and their embeddings z."""
+        """X' [B * C, width], A' [B, C, C] and the penalty, from rows h and their embeddings z."""
         logs = self.last(self.sage(h, level)).log_softmax(dim=1)
         s = logs.exp()
         right = level.dense(torch.cat([z, level.sum(s), s], dim=1))
         products = level.dense(s).transpose(1, 2) @ right
         x, adjacency, gram = torch.split(products, [z.shape[1], s.shape[1], s.shape[1]], dim=2)
         trace = adjacency.diagonal(dim1=1, dim2=2).sum(1)
-        # Far from 0 where A has no diagonal, as S S^T has one; a pooled A may come close.
+        # Far from 0 if A has no diagonal, since S S^T has one; a pooled A may come close.
         squares = (level.squares - 2 * trace + gram.square().sum((1, 2))).clamp(min=1e-6)
         links = squares.sqrt() / level.sizes
         entropies = level.dense((-s * logs).sum(1, keepdim=True)).sum((1, 2)) / level.sizes
@@ -184,7 +185,7 @@ class Pool(nn.Module):
 
 
 class DiffPool(nn.Module):
-    """Embed, pool, embed and so on; the largest values of all levels are classified."""
+    """Embed, pool, embed and so on; the classifier sees the column maxima of all levels."""
 
     def __init__(self, settings: DiffPoolSettings, inputs: Inputs) -> None:
         super().__init__()
@@ -215,8 +216,8 @@ def _numbers(settings: DiffPoolSettings, load: Load) -> float:
     depth, width = settings.layers, settings.width
     rows, padded, numbers = float(load.nodes), float(load.graphs * load.largest), 4.0 * load.edges
     for clusters in settings.clusters(load.largest):
-        # Two GNNs, whose layers keep what they take (twice the width), the normalized rows and
-        # what batch normalization takes and gives; then S, and the product with it.
+        # Two GNNs, whose layers keep their input (twice the width), the normalized rows, and the
+        # input and output of batch normalization; then S, and the product with it.
         numbers += rows * (2 * depth * 7 * width + 4 * clusters)
         numbers += padded * (depth * width + 3 * clusters)
         rows = padded = load.graphs * clusters
@@ -243,15 +244,15 @@ MODEL = ModelSpec(
         "batch_size": (20,),
     },
     grid_source=(
-        "Section 4 has no grid: it names 2 poolings to 25 % of the nodes and 1 pooling to 10 %, "
-        "which compete here with each other and crosswise. The width of 20, the rate of "
-        "0.001 and batches of 20 are those of the authors' code, RexYing/diffpool; widths of 30 "
-        "and 64 are from others who have run it."
+        "Section 4 has no grid: it names 2 poolings to 25 % of the nodes and 1 pooling to 10 %. "
+        "Here all combinations of both are searched. The width of 20, the learning rate of 0.001 "
+        "and batches of 20 are from the authors' code, RexYing/diffpool; widths of 30 and 64 are "
+        "from others who have run it."
     ),
     note=(
         "GraphSAGE with means, no ReLU and no batch normalization after the last layer of a stack, "
-        "as in the authors' code; the first pooling goes over edges and clusters are at most "
-        "most_clusters, so that no matrix is quadratic in the largest graph. The link penalty is "
-        "divided by the number of nodes."
+        "as in the authors' code. The first pooling goes over edges, and there are at most "
+        "most_clusters clusters, so no matrix is quadratic in the largest graph. The link penalty "
+        "is divided by the number of nodes."
     ),
 )

@@ -6,14 +6,14 @@ Xu, Hu, Leskovec and Jegelka 2019, How powerful are graph neural networks?, ICLR
     h_v^(k) = ReLU(BN(MLP^(k)((1 + eps^(k)) h_v^(k-1) + sum of h_u^(k-1) over neighbours u of v)))
     logits  = sum over k = 0 .. K of dropout(W_k (sum of h_v^(k) over the graph's nodes) + b_k)
 
-The first is equation 4.1, the last their readout of all layers (equation 4.2) with one linear map a
-layer: a linear map of the concatenation is the sum of these. MLPs have two linear maps with batch
-normalization and ReLU between (section 7). That normalization and ReLU follow the MLP, too, and
-that dropout is at the scores of each layer is from the authors' code (weihua916/powerful-gnns).
+The second line is equation 4.1, the last their readout of all layers (equation 4.2) with one linear
+map per layer: a linear map of the concatenation is the sum of these. MLPs have two linear maps with
+batch normalization and ReLU between (section 7). Batch normalization and ReLU also follow the MLP,
+and dropout applies to the scores of each layer, as in the authors' code (weihua916/powerful-gnns).
 
-eps is 0 (GIN-0, which does better in their Table 1) or learned from 0 on (GIN-eps). K here counts
-rounds of message passing: their "5 layers including the input layer" are K = 4. Their learning rate
-is halved each 50 epochs; here the schedule is the caller's.
+eps is 0 (GIN-0, which does better in their Table 1) or learned, starting at 0 (GIN-eps). K counts
+rounds of message passing: their "5 layers including the input layer" are K = 4. They halve the
+learning rate every 50 epochs; here the caller chooses the schedule.
 """
 
 from dataclasses import dataclass
@@ -31,7 +31,7 @@ from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
 @dataclass(frozen=True)
 class GINSettings(ModelSettings):
-    """`layers` is K; `width` that of the MLPs; `dropout` is at the scores; `hidden` is not used."""
+    """`layers` is K; `width` is for the MLPs; `dropout` is for the scores; `hidden` is not used."""
 
     layers: int = 4
     learn_eps: bool = False
@@ -39,7 +39,7 @@ class GINSettings(ModelSettings):
 
 
 class GIN(nn.Module):
-    """Rounds of sum and MLP; the scores of all rounds added up."""
+    """Rounds of sum and MLP; the scores of all rounds are added."""
 
     eps: Tensor
 
@@ -74,8 +74,8 @@ class GIN(nn.Module):
 
 
 def _numbers(settings: GINSettings, load: Load) -> float:
-    # A round keeps the sums that its MLP takes, and before and after each of its two
-    # normalizations; of an edge its two ends, which take two numbers each.
+    # A round keeps its MLP's input, and the input and output of its two normalizations; an edge
+    # keeps its two ends, two numbers each.
     return settings.layers * 6 * settings.width * load.nodes + 4 * load.edges
 
 
@@ -96,10 +96,10 @@ MODEL = ModelSpec(
     grid_source=(
         "Section 7: 16 or 32 hidden units for molecules and proteins and 64 for social networks, "
         "batches of 32 or 128, dropout of 0 or 0.5, Adam at 0.01. All three widths compete here "
-        "whatever the data; the number of epochs, which they chose, too, is the caller's."
+        "for all data; the paper also searches the number of epochs, which the caller sets here."
     ),
     note=(
         "GIN-0 unless learn_eps is set; 4 rounds and the input, 2-layer MLPs. The learning rate is "
-        "not halved each 50 epochs as in its paper."
+        "not halved every 50 epochs as in the paper."
     ),
 )

@@ -1,13 +1,13 @@
 """GNNML: Balcilar et al. 2021, Breaking the limits of message passing graph neural networks, ICML.
 
-GNNML3 of that paper. With L = I - D^(-1/2) A D^(-1/2) = U diag(λ) Uᵀ, a graph has the supports
+This is GNNML3. With L = I - D^(-1/2) A D^(-1/2) = U diag(λ) Uᵀ, a graph has the supports
 
     C'_s = M ∘ U diag(exp(-b (λ - f_s)²)) Uᵀ   for `bands` frequencies f_s from min λ to max λ
     C'_S = I
 
-where ∘ is the product entry by entry and M has 1 where two nodes are at most `hops` apart. Each
-layer makes its own supports of them, entry by entry (c' are the S supports of one entry, ‖ puts
-side by side, maps without biases),
+where ∘ is the entrywise product and M is 1 where two nodes are at most `hops` apart. Each layer
+computes its own supports from these, entry by entry (c' are the S supports of one entry, ‖
+concatenates, and the maps have no biases),
 
     c = ReLU(W₄ (ReLU(W₁ c') ‖ tanh(W₂ c') ∘ tanh(W₃ c')))
 
@@ -16,27 +16,26 @@ and then
     H' = ReLU(Σ_s C_s H W_s + b) ‖ tanh(H V₁ + a₁) ∘ tanh(H V₂ + a₂)
 
 The authors' scripts (balcilar/gnn-matlang) build a different network around these layers for each
-data set, and none of them learns supports: all take C = C' (`learn_supports` off). `design` chooses
-between them:
+data set, and none learns supports: all use C = C' (`learn_supports` off). `design` selects one:
 
     mutag     batch normalization after each layer, mean over nodes, classifier with a hidden layer
     proteins  no product part in H', mean ‖ maximum over nodes, linear classifier
-    enzymes   no product part in H', sum ‖ maximum over nodes and their batch normalization, linear
+    enzymes   no product part in H', sum ‖ maximum over nodes with batch normalization, linear
               classifier
 
-Dropout is on the input of each layer, and in the hidden layer of the classifier.
+Dropout applies to the input of each layer and to the classifier's hidden layer.
 
-GNNML1 (`kind`), which is as strong as 1-WL, needs no spectrum and always has all three parts:
+GNNML1 (`kind`), which is as powerful as 1-WL, needs no spectrum and always has all three parts:
 
     H' = ReLU(H W + b) ‖ ReLU(A H W' + b') ‖ ReLU(H V₁ + a₁) ∘ ReLU(H V₂ + a₂)
 
-GNNML3 tells apart more than 1-WL and no more than 3-WL. Supports are functions of L: neither the
-signs of eigenvectors nor the choice of a basis where an eigenvalue is multiple make a difference.
+GNNML3 is more powerful than 1-WL and at most as powerful as 3-WL. Supports are functions of L, so
+neither the signs of eigenvectors nor the basis of a multiple eigenvalue's eigenspace matters.
 
-Other than in the authors' code: degrees are no features of nodes, since the IHGNN paper takes node
-labels only; `hops` are hops (that code squares a matrix for each). The decomposition is dense and
-done once a graph (DD's largest graph, of 5,748 nodes, takes a minute and some 2 GB); what is kept
-of it is as sparse as M.
+Differences from the authors' code: degrees are not node features, since the IHGNN paper uses node
+labels only; `hops` counts hops (that code squares a matrix for each). The decomposition is dense
+and done once per graph (DD's largest graph, with 5,748 nodes, takes a minute and about 2 GB); what
+is kept is as sparse as M.
 """
 
 from dataclasses import dataclass
@@ -55,7 +54,7 @@ from ihgnn_cli.models.graphs import Derived, Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
-# Numbers of eigenvectors that are looked up at a time when supports are made: 128 MB.
+# Eigenvector entries looked up at a time when supports are computed: 128 MB.
 _AT_ONCE = 2**24
 
 
@@ -63,13 +62,13 @@ class Kind(StrEnum):
     """The method of the paper."""
 
     GNNML1 = "gnnml1"
-    """As strong as 1-WL."""
+    """As powerful as 1-WL."""
     GNNML3 = "gnnml3"
-    """Stronger, by the spectrum."""
+    """More powerful than 1-WL; uses the spectrum."""
 
 
 class Design(StrEnum):
-    """The network around the layers, named after the authors' script that has it."""
+    """The network around the layers, named after the authors' script that uses it."""
 
     MUTAG = "mutag"
     """Batch normalization after each layer, mean over nodes, classifier with a hidden layer."""
@@ -81,12 +80,12 @@ class Design(StrEnum):
 
 @dataclass(frozen=True)
 class GNNMLSettings(ModelSettings):
-    """`width` is that of each part of a layer: one or two of GNNML3, three of GNNML1.
+    """`width` is the width of each part of a layer: GNNML3 has one or two parts, GNNML1 three.
 
-    `hidden` is that of the classifier of design mutag.
+    `hidden` is used by the classifier of design mutag only.
 
     Raises:
-        InputError: a value is out of its range.
+        InputError: a value is out of range.
     """
 
     layers: int = 3
@@ -95,13 +94,13 @@ class GNNMLSettings(ModelSettings):
     dropout: float = 0.0
     kind: Kind = Kind.GNNML3
     bands: int = 3
-    """Frequencies, each of which is a support."""
+    """Number of frequencies; each gives one support."""
     sharpness: float = 4.0
-    """b: the greater, the narrower the bands."""
+    """b; a larger value makes the bands narrower."""
     hops: int = 1
-    """How far apart two nodes may be that a support joins."""
+    """Maximum distance of two nodes that a support joins."""
     learn_supports: bool = False
-    """Whether layers make their own supports (the paper's text), or take those of the spectrum."""
+    """Whether layers learn their own supports (the paper's text) or use those of the spectrum."""
     design: Design = Design.MUTAG
 
     def __post_init__(self) -> None:
@@ -114,25 +113,25 @@ class GNNMLSettings(ModelSettings):
 
 @dataclass(frozen=True, eq=False)
 class Supports:
-    """The S supports of a batch's graphs, at the E pairs of nodes where M is 1."""
+    """The S supports of a batch's graphs, for the E pairs of nodes where M is 1."""
 
     sender: Tensor
     """[E], in ascending order of receiver."""
     received: Tensor
-    """[n] pairs of each receiver."""
+    """[n] number of pairs of each receiver."""
     values: Tensor
     """[E, S]."""
 
     @cached_property
     def bags(self) -> tuple[Tensor, Tensor]:
-        """A bag for each node, of all supports of all pairs that it receives: rows, bounds."""
+        """One bag per node, with all supports of all pairs that it receives: rows and bounds."""
         supports = self.values.shape[1]
         each = torch.arange(supports, device=self.sender.device)
         ptr = F.pad(self.received.cumsum(0), (1, 0))
         return (self.sender.unsqueeze(1) * supports + each).flatten(), ptr * supports
 
     def summed(self, rows: Tensor, values: Tensor) -> Tensor:
-        """[n, width] Σ_s C_s Y_s: of rows [n, S, width], Y, and values [E, S], those of the C."""
+        """[n, width] Σ_s C_s Y_s, from the rows Y [n, S, width] and the values [E, S] of the C."""
         index, ptr = self.bags
         found: Tensor = torch.embedding_bag(
             rows.flatten(0, 1),
@@ -146,7 +145,7 @@ class Supports:
 
 
 class GNNML(nn.Module):
-    """Layers on supports, a readout of their nodes, and a classifier."""
+    """Layers on supports, a readout over the nodes, and a classifier."""
 
     def __init__(self, settings: GNNMLSettings, inputs: Inputs) -> None:
         super().__init__()
@@ -194,7 +193,7 @@ class GNNML(nn.Module):
         return logits
 
     def _read(self, h: Tensor, graphs: Graphs) -> Tensor:
-        """[B, width or twice that] what the classifier sees of nodes h [n, width]."""
+        """[B, width or 2 width] the classifier's input, from nodes h [n, width]."""
         read = graphs.sum_nodes(h)
         if self.settings.design != Design.ENZYMES:
             sizes = torch.tensor(graphs.sizes, dtype=h.dtype, device=h.device)
@@ -223,7 +222,7 @@ class ML3Layer(nn.Module):
         self.right = nn.Linear(before, width) if product else None
 
     def forward(self, h: Tensor, supports: Supports) -> Tensor:
-        """[n, width or 2 width] of h [n, before]."""
+        """[n, width or 2 width] from h [n, before]."""
         values = supports.values if self.supports is None else self.supports(supports.values)
         rows = self.conv(h).view(len(h), values.shape[1], -1)
         summed = (supports.summed(rows, values) + self.bias).relu()
@@ -233,7 +232,7 @@ class ML3Layer(nn.Module):
 
 
 class SupportMLP(nn.Module):
-    """A layer's own supports, of an entry's c' [E, S]."""
+    """A layer's own supports, from each entry's c' [E, S]."""
 
     def __init__(self, supports: int) -> None:
         super().__init__()
@@ -262,7 +261,7 @@ class ML1Layer(nn.Module):
         self.right = nn.Linear(before, width)
 
     def forward(self, h: Tensor, supports: Supports) -> Tensor:
-        """[n, 3 width] of h [n, before]."""
+        """[n, 3 width] from h [n, before]."""
         summed = supports.summed(self.conv(h).unsqueeze(1), supports.values) + self.bias
         product = self.left(h).relu() * self.right(h).relu()
         return torch.cat([self.own(h).relu(), summed.relu(), product], dim=1)
@@ -275,7 +274,7 @@ def adjacency(graphs: Graphs) -> Supports:
 
 
 def spectral(graphs: Graphs, bands: int, sharpness: float, hops: int) -> Supports:
-    """The supports C' of the spectrum."""
+    """The supports C' from the spectrum."""
     found = graphs.derived(
         f"gnnml-{bands}-{sharpness}-{hops}",
         partial(graph_supports, bands=bands, sharpness=sharpness, hops=hops),
@@ -288,7 +287,7 @@ def spectral(graphs: Graphs, bands: int, sharpness: float, hops: int) -> Support
 def graph_supports(
     edges: Tensor, nodes: int, *, bands: int, sharpness: float, hops: int
 ) -> Derived:
-    """One graph's: senders [E], how many each receiver has, values [E, S]."""
+    """One graph's senders [E], number of senders per receiver, and values [E, S]."""
     adjacent = np.zeros((nodes, nodes))
     adjacent[edges[1].numpy(), edges[0].numpy()] = 1
     degree = adjacent.sum(1)
@@ -312,7 +311,7 @@ def graph_supports(
 
 
 def _within(adjacent: NDArray[np.float64], hops: int) -> NDArray[np.bool_]:
-    """[n, n] which nodes are at most so many hops apart."""
+    """[n, n] whether two nodes are at most `hops` apart."""
     reached = step = adjacent + np.eye(len(adjacent)) > 0
     for _ in range(hops - 1):
         reached = reached.astype(np.float32) @ step.astype(np.float32) > 0
@@ -326,9 +325,8 @@ def _numbers(settings: GNNMLSettings, load: Load) -> float:
         return settings.layers * load.nodes * width * 11 + 3 * load.edges
     supports = settings.bands + 1
     entries = _entries(settings, load) * supports
-    # Behind each entry what its MLP goes through, if there is one; and once for all layers its
-    # value, and in 64 bits its place. A node keeps both parts and these normalized, or the first
-    # part only.
+    # Each entry keeps its MLP's activations, if there is an MLP, and once for all layers its value
+    # and its 64-bit position. A node keeps both parts and these normalized, or only the first part.
     parts = 7.0 if settings.design == Design.MUTAG else 1.5
     of_node = width * (parts + 1.3 * (settings.dropout > 0) + supports * learned)
     kept = settings.layers * (entries * 12 * learned + load.nodes * of_node) + 3 * entries
@@ -336,14 +334,14 @@ def _numbers(settings: GNNMLSettings, load: Load) -> float:
 
 
 def _derived(settings: GNNMLSettings, load: Load) -> float:
-    # A pair's supports and, in 64 bits, its sender; how many pairs a node has.
+    # A pair's supports and its 64-bit sender; each node's number of pairs.
     if settings.kind == Kind.GNNML1:
         return 0.0
     return _entries(settings, load) * (settings.bands + 1 + 2) + 2 * load.nodes
 
 
 def _entries(settings: GNNMLSettings, load: Load) -> float:
-    """About how many pairs of nodes the supports join."""
+    """Estimated number of pairs of nodes that the supports join."""
     reached = load.edges * max(1.0, load.edges / load.nodes) ** (settings.hops - 1)
     return min(load.pairs, load.nodes + reached)
 
@@ -371,13 +369,13 @@ MODEL = ModelSpec(
         "The paper gives no grid for graph classification. These are the values of the authors' "
         "scripts for MUTAG (design mutag, 3 layers, width 24, no dropout), PROTEINS (proteins, 2, "
         "64, 0.1) and ENZYMES (enzymes, 4, 64, 0.1), all with learning rate 0.001 and without "
-        "learned supports; here they compete crosswise. Their batches of 16, 180 and 60 are left "
-        "out, since they follow the size of the data set."
+        "learned supports; all combinations are searched here. Their batches of 16, 180 and 60 are "
+        "left out, since they depend on the size of the data set."
     ),
     note=(
         "GNNML3 with supports of the normalized Laplacian, on A + I. Supports are not learned, as "
-        "in the authors' scripts; learn_supports has what the paper's text describes. The readout, "
-        "the normalization and the classifier are those of the authors' script for MUTAG, or for "
-        "PROTEINS or ENZYMES by design. GNNML1 with kind = gnnml1. Degrees are no features."
+        "in the authors' scripts; learn_supports follows the paper's text. The readout, the "
+        "normalization and the classifier are those of the authors' script for MUTAG, or for "
+        "PROTEINS or ENZYMES by design. GNNML1 with kind = gnnml1. Degrees are not features."
     ),
 )

@@ -5,17 +5,17 @@ ICLR.
 
     H_0 = MLP(X),   H_k = P H_(k-1),   Z = sum over k = 0..K of γ_k H_k
 
-P = D^(-1/2) (A + I) D^(-1/2) where D has the degrees of A + I; the γ_k are learned and may become
-negative, which makes a high-pass filter of the walk. The MLP has two layers with a ReLU between.
+P = D^(-1/2) (A + I) D^(-1/2) where D has the degrees of A + I. The γ_k are learned and may become
+negative, which makes the walk a high-pass filter. The MLP has two layers with a ReLU between.
 
-As in the authors' code dropout is on the features, on the hidden layer, and on H_0. Different from
-the paper: H_0 is as wide as the hidden layer, not as there are classes, as Z is summed over the
-nodes and goes through a two-layer MLP (so the IHGNN paper). All weights, the γ among them, have the
-same weight decay; the authors' code gives the γ none. The start "SGC", one γ at a step of choice,
-is there as PPR with alpha 0 (the last step) and 1 (no step) only.
+As in the authors' code, dropout applies to the features, the hidden layer and H_0. Differences from
+the paper: H_0 is as wide as the hidden layer instead of having one column per class, since Z is
+summed over the nodes and fed to a two-layer MLP, as in the IHGNN paper. All weights, including the
+γ, have the same weight decay; the authors' code gives the γ none. The initialization "SGC", one γ
+at a chosen step, is only available as PPR with alpha 0 (the last step) and 1 (no step).
 
-Summing Z over the nodes leaves a sum of MLP(x) over them, with weights that come of where a node
-stands: which labels are neighbours of which shows only as far as places differ.
+The sum of Z over the nodes is a sum of MLP(x) over them, weighted by each node's position in the
+graph. It shows which labels are neighbours only as far as the nodes' positions differ.
 """
 
 from dataclasses import dataclass
@@ -34,7 +34,7 @@ from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
 
 class GammaInit(StrEnum):
-    """Where the K + 1 weights of the steps start."""
+    """Initial values of the K + 1 step weights."""
 
     PPR = "ppr"
     """Personalized PageRank: α(1 - α)^k, and (1 - α)^K for the last."""
@@ -46,19 +46,19 @@ class GammaInit(StrEnum):
 
 @dataclass(frozen=True)
 class GPRGNNSettings(ModelSettings):
-    """`layers` is K, the steps of the walk; `width` that of the MLP and of what is passed on.
+    """`layers` is K, the steps of the walk; `width` is the width of the MLP and the H_k.
 
     Raises:
-        InputError: a value is out of its range.
+        InputError: a value is out of range.
     """
 
     layers: int = 10
     width: int = 64
     init: GammaInit = GammaInit.PPR
     alpha: float = 0.1
-    """α of `init`."""
+    """α for `init`."""
     walk_dropout: float = 0.5
-    """Dropout on what the walk starts from (the authors' `dprate`)."""
+    """Dropout rate on H_0 (the authors' `dprate`)."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -112,8 +112,8 @@ def start_of_gamma(settings: GPRGNNSettings) -> Tensor:
 
 
 def _numbers(settings: GPRGNNSettings, load: Load) -> float:
-    # Of each step what it passed on, for the gradient of its γ; of the MLP three masks of dropout
-    # and two inputs; of an edge its two ends and its weight.
+    # For each step its output, for the gradient of its γ; for the MLP three dropout masks and two
+    # inputs; for an edge its two ends and its weight.
     rows = load.nodes * settings.width
     return rows * (settings.layers + 1 + 4) + 6 * load.edges + load.graphs * settings.hidden * 3
 
@@ -135,11 +135,11 @@ MODEL = ModelSpec(
         "Section 5 of the paper, for node classification (not checked against its text; the "
         "authors' Reproduce_GPRGNN.sh takes its values from these): K = 10 and 64 hidden units; "
         "PPR with α 0.1, 0.2, 0.5 or 0.9; learning rate 0.002, 0.01 or 0.05; weight decay 0 or "
-        "0.0005. Left out: the starts at the first step only, at the last step only, and at "
+        "0.0005. Left out: initialization at the first step only, at the last step only, and at "
         "random. The dropout of 0.5 is the default of the authors' code."
     ),
     note=(
         "Sum pooling and a two-layer MLP on top; one weight decay for all weights. Linear between "
-        "the first MLP and the pooling, so that it sees where labels stand, not which of them meet."
+        "the first MLP and the pooling, so it sees where labels are, not which are neighbours."
     ),
 )

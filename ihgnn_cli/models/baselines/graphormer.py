@@ -7,19 +7,19 @@ Chengxuan Ying, Tianle Cai, Shengjie Luo, Shuxin Zheng, Guolin Ke, Di He, Yanmin
     A_uv = (h_u W_Q)(h_v W_K)^T / sqrt(d) + b[dist(u, v)]        spatial encoding (eq. 6)
 
 in each head and layer, with learned z (degrees above `max_degree` share the last entry) and b (one
-number a head and distance, the same in all layers; distances above `max_distance` share one, pairs
-without a path have their own). A virtual node [VNode] joins each graph; its distance to all nodes,
-and to itself, is a value of its own. Layers are those of `attention.EncoderLayer` (eq. 8 and 9),
-with dropout of the attention and in the MLP, as in the authors' runs. [VNode]'s last vector, after
-a LayerNorm, is the graph's.
+number per head and distance, the same in all layers; distances above `max_distance` share one,
+pairs without a path have their own). A virtual node [VNode] is added to each graph; its distance to
+all nodes, including itself, has a separate value. Layers are `attention.EncoderLayer` (eq. 8 and
+9), with dropout on the attention and in the MLP, as in the authors' runs. The graph's vector is
+[VNode]'s last vector after a LayerNorm.
 
-Weights start as in the authors' code: linear maps of the L layers are drawn from N(0, 0.02² / L),
-embeddings from N(0, 0.02²), and biases are 0. W is an embedding of node labels there, and so starts
-like one.
+Weights are initialized as in the authors' code: linear maps of the L layers are drawn from
+N(0, 0.02² / L), embeddings from N(0, 0.02²), and biases are 0. W is an embedding of node labels
+there, so it is initialized as one.
 
-Different from the paper: no edge encoding (eq. 7), since only node labels are used here; the head
+Differences from the paper: no edge encoding (eq. 7), since only node labels are used here; the head
 is the two-layer MLP that all baselines have, with torch's initialization; the sizes are smaller,
-for data sets of some hundred graphs. In-degree and out-degree are one, as the paper has it for
+for data sets of a few hundred graphs. In-degree and out-degree are the same, as in the paper for
 undirected graphs.
 """
 
@@ -36,13 +36,13 @@ from ihgnn_cli.models.graphs import Derived, Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
-# Distances are kept as bytes, with two more values above the largest.
+# Distances are stored as bytes, with two more values above the largest.
 _MOST_DISTANCE = 253
 
 
 @dataclass(frozen=True)
 class GraphormerSettings(ModelSettings):
-    """`layers` are transformer layers; `dropout` is of the attention, in the MLPs, in the head."""
+    """`layers` are transformer layers; `dropout` applies to attention, MLPs and head."""
 
     layers: int = 4
     width: int = 32
@@ -51,9 +51,9 @@ class GraphormerSettings(ModelSettings):
     heads: int = 4
     """Attention heads, which share the width."""
     max_degree: int = 64
-    """Nodes with more neighbours count as having so many."""
+    """Higher degrees count as this one."""
     max_distance: int = 20
-    """Nodes that are further apart count as being so far apart."""
+    """Larger distances count as this one."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -100,13 +100,13 @@ class Graphormer(nn.Module):
         *layers, last = self.layers
         for layer in layers:
             h = layer(h, bias)
-        # Nothing but [VNode] is read.
+        # Only [VNode] is read.
         h = last(h, bias, answers=1)
         logits: Tensor = self.classifier(self.norm(h[:, 0]))
         return logits
 
     def _bias(self, graphs: Graphs) -> Tensor:
-        """[B, heads, 1 + largest, 1 + largest], -inf towards padding."""
+        """[B, heads, 1 + largest, 1 + largest] attention bias, -inf for padding."""
         tokens = 1 + graphs.largest
         device = graphs.x.device
         shape = (len(graphs), tokens, tokens)
@@ -120,7 +120,7 @@ class Graphormer(nn.Module):
 
 
 def distances(graphs: Graphs, most: int) -> list[Derived]:
-    """[n, n] bytes of each graph: lengths of shortest paths up to `most`; `most` + 1: no path."""
+    """[n, n] bytes per graph: shortest-path lengths up to `most`, and `most` + 1 for no path."""
 
     def compute(edges: Tensor, nodes: int) -> Derived:
         sender, receiver = edges.numpy()
@@ -134,7 +134,7 @@ def distances(graphs: Graphs, most: int) -> list[Derived]:
 def _numbers(settings: GraphormerSettings, load: Load) -> float:
     tokens = load.graphs * (1 + load.largest)
     squares = load.graphs * (1 + load.largest) ** 2
-    # The last layer asks for one token's attention: its keys, values and the norms before them.
+    # The last layer computes one token only: it keeps keys, values and the norms before them.
     of_layer = 10 * settings.width * tokens + 3 * settings.heads * squares
     return settings.layers * of_layer + squares
 
@@ -151,14 +151,14 @@ MODEL = ModelSpec(
     grid={"layers": (6, 12), "width": (80,), "heads": (8,), "lr": (2e-4, 3e-4)},
     grid_source=(
         "The paper searches only the parameters of FLAG, its data augmentation, which is left out "
-        "here. These are sizes that it trains: 12 layers of width 80 with 8 heads at 2e-4 "
+        "here. These are the sizes it trains: 12 layers of width 80 with 8 heads at 2e-4 "
         "(Graphormer-SLIM, as in the authors' script for ZINC); the 6 layers and 3e-4 of "
         "Graphormer-Small could not be checked against the text. Widths 512 and 768, for millions "
         "of molecules, are left out."
     ),
     note=(
         "Centrality encoding, spatial encoding, [VNode]; without edge encoding, since only node "
-        "labels are used. Weights start as in the authors' code. Constant learning rate "
+        "labels are used. Weights are initialized as in the authors' code. Constant learning rate "
         "without warm-up, no FLAG."
     ),
     by_size=True,

@@ -1,4 +1,4 @@
-"""H2GCN: a node apart from its neighbours, neighbours apart from theirs, and all rounds kept.
+"""H2GCN: separates a node, its neighbours and their neighbours, and concatenates all rounds.
 
 Zhu, Yan, Zhao, Heimann, Akoglu, Koutra 2020, Beyond homophily in graph neural networks: current
 limitations and effective designs, NeurIPS.
@@ -7,13 +7,13 @@ limitations and effective designs, NeurIPS.
     R_k = [P_1 R_(k-1), P_2 R_(k-1)],   P_d = D_d^(-1/2) A_d D_d^(-1/2)
     Z = dropout([R_0, R_1, ..., R_K])
 
-A_d joins the nodes whose shortest-path distance is exactly d, so that A_1 = A without self-loops
-and A_2 has neither a node itself nor its neighbours; D_d has the degrees of A_d. σ is a ReLU or
-nothing. [ , ] concatenates: R_k is 2^k as wide as R_0, and Z is 2^(K+1) - 1 times as wide.
+A_d joins the nodes whose shortest-path distance is exactly d, so A_1 = A without self-loops, and
+A_2 excludes a node itself and its neighbours; D_d has the degrees of A_d. σ is a ReLU or the
+identity. [ , ] concatenates: R_k is 2^k times as wide as R_0, and Z is 2^(K+1) - 1 times as wide.
 
-Different from the paper: instead of a softmax of Z W_c for each node, Z is summed over the nodes
-and goes through a two-layer MLP (so the IHGNN paper). Nothing between R_0 and that sum but dropout
-is nonlinear: which labels are neighbours of which shows only as far as the places of nodes differ.
+Differences from the paper: instead of a softmax of Z W_c for each node, Z is summed over the nodes
+and fed to a two-layer MLP, as in the IHGNN paper. Between R_0 and that sum, only dropout is
+nonlinear, so the sum shows which labels are neighbours only as far as the nodes' positions differ.
 """
 
 from dataclasses import dataclass
@@ -29,22 +29,22 @@ from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
 _DISTANCE = 2
-# Z is 2^(K+1) - 1 times as wide as R_0: at ten rounds of width 64, 131,008 numbers a node.
+# Z is 2^(K+1) - 1 times as wide as R_0: at ten rounds of width 64, 131,008 numbers per node.
 _MOST_ROUNDS = 10
 
 
 @dataclass(frozen=True)
 class H2GCNSettings(ModelSettings):
-    """`layers` is K, the rounds; `width` that of R_0, which doubles with each round.
+    """`layers` is K, the rounds; `width` is the width of R_0, which doubles with each round.
 
     Raises:
-        InputError: a value is out of its range.
+        InputError: a value is out of range.
     """
 
     layers: int = 2
     width: int = 64
     relu: bool = True
-    """σ is a ReLU, not the identity."""
+    """Whether σ is a ReLU or the identity."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -52,7 +52,7 @@ class H2GCNSettings(ModelSettings):
 
     @property
     def final_width(self) -> int:
-        """Of all rounds together."""
+        """Width of all rounds together."""
         return self.width * ((1 << self.layers + 1) - 1)
 
 
@@ -80,8 +80,8 @@ class H2GCN(nn.Module):
 
 
 def _numbers(settings: H2GCNSettings, load: Load) -> float:
-    # All rounds together, whose width doubles each time, and the mask of their dropout are most of
-    # it; then σ, the graphs' sums, and of each pair its two ends and its weight.
+    # Mostly all rounds together, whose width doubles each time, and their dropout mask; then σ, the
+    # graphs' sums, and for each pair its two ends and its weight.
     rows = load.nodes * (2 * settings.final_width + settings.width)
     graphs = load.graphs * (settings.final_width + 3 * settings.hidden)
     return rows + graphs + 3 * likely_pairs(load, _DISTANCE)
@@ -111,6 +111,6 @@ MODEL = ModelSpec(
     ),
     note=(
         "H2GCN-K with K = `layers`. Sum pooling and a two-layer MLP on top. Linear between the "
-        "first layer and the pooling, so that it sees where labels stand, not which of them meet."
+        "first layer and the pooling, so it sees where labels are, not which are neighbours."
     ),
 )

@@ -1,8 +1,8 @@
-"""Sums over the nodes at each distance: what several methods for heterophily are made of.
+"""Sums over the nodes at each distance, used by several methods for heterophily.
 
-"j is at distance k of i" holds both ways, so that the gradient of such a sum is a sum of the same
-kind: both are one pass over the pairs that holds no row for each pair (torch's `embedding_bag`).
-On graphs with many edges that is some thirty times as fast as gathering and adding up rows.
+Distance is symmetric, so the gradient of such a sum is a sum of the same kind. Both take one pass
+over the pairs and store no row per pair (torch's `embedding_bag`). On graphs with many edges that
+is about thirty times as fast as gathering and adding rows.
 """
 
 from dataclasses import dataclass
@@ -27,26 +27,26 @@ class Hops:
     slot: Tensor
     """[P] int32: sender · K + distance - 1."""
     starts: Tensor
-    """[n · K] int32: where the pairs of a receiver and a distance begin."""
+    """[n · K] int32: where the pairs of each receiver and distance begin."""
     counts: Tensor
-    """[n, K] nodes at each distance, as float."""
+    """[n, K] number of nodes at each distance, as float."""
     weight: Tensor
-    """[P] of a pair: (counts of one · counts of the other)^(-1/2), each at the pair's distance."""
+    """[P] weight of each pair: (counts_i · counts_j)^(-1/2), at the pair's distance."""
 
     def sums(self, h: Tensor) -> Tensor:
-        """[n, K, width] for each node the sum of h [n, width] over the nodes at each distance."""
+        """[n, K, width] the sum of h [n, width] over the nodes at each distance of each node."""
         return self.weighted(h, None)
 
     def sum(self, h: Tensor) -> Tensor:
-        """[n, width] the same where all pairs are at one distance: A·h of the edges."""
+        """[n, width] the same if all pairs are at distance 1: A·h."""
         return self.weighted(h, None).squeeze(1)
 
     def normalized(self, h: Tensor) -> Tensor:
-        """[n, K, width] of h [n, width]: D_k^(-1/2) A_k D_k^(-1/2) h for each distance k."""
+        """[n, K, width] from h [n, width]: D_k^(-1/2) A_k D_k^(-1/2) h for each distance k."""
         return self.weighted(h, self.weight)
 
     def weighted(self, h: Tensor, weight: Tensor | None) -> Tensor:
-        """[n, K, width] the sums with a weight [P] of each pair, the same in both directions."""
+        """[n, K, width] the sums with a weight [P] per pair, the same in both directions."""
         nodes, distances = self.counts.shape
         out: Tensor = _Sums.apply(  # type: ignore[no-untyped-call]
             h, self.sender, self.slot, self.starts, weight, distances
@@ -70,7 +70,7 @@ def neighbours(graphs: Graphs) -> Hops:
 
 
 def within(graphs: Graphs, distance: int) -> Hops:
-    """All pairs of different nodes up to a shortest-path distance, found once a graph."""
+    """All pairs of different nodes up to a shortest-path distance, computed once per graph."""
     found = graphs.derived(
         f"hops-{distance}", lambda edge_index, nodes: pairs_within(edge_index, nodes, distance)
     )
@@ -90,14 +90,14 @@ def within(graphs: Graphs, distance: int) -> Hops:
 
 
 def pairs_within(edge_index: Tensor, nodes: int, distance: int) -> Derived:
-    """The pairs of one graph's nodes that are at a distance from 1 to `distance`.
+    """The pairs of one graph's nodes at distances from 1 to `distance`.
 
-    Memory is in proportion to these pairs: the nodes at distance k + 1 are the neighbours of those
-    at distance k that were not seen before, as a product of sparse matrices.
+    Memory is proportional to the number of pairs: the nodes at distance k + 1 are the new
+    neighbours of those at distance k, computed as a product of sparse matrices.
 
     Returns:
-        sender [P], distance - 1 [P], counts [nodes, distance] and normalized weight [P], the pairs
-        in order of receiver, then of distance, then of sender.
+        Sender [P], distance - 1 [P], counts [nodes, distance] and normalized weight [P], with the
+        pairs in order of receiver, then distance, then sender.
     """
     sender, receiver = edge_index.numpy()
     ones = np.ones(len(sender), dtype=np.int32)
@@ -124,14 +124,14 @@ def pairs_within(edge_index: Tensor, nodes: int, distance: int) -> Derived:
 
 
 def likely_pairs(load: Load, distance: int) -> float:
-    """About how many pairs of nodes are within a distance: as in a tree of the mean degree."""
+    """Estimated number of pairs within a distance, as in a tree with the mean degree."""
     degree = load.edges / max(load.nodes, 1)
     reached = sum(degree * max(degree - 1, 1) ** at for at in range(distance))
     return min(load.nodes * reached, load.pairs)
 
 
 def kept_of_pairs(load: Load, distance: int) -> float:
-    """About how many numbers `within` keeps of a graph: three of a pair, and the counts."""
+    """Estimated numbers that `within` keeps per graph: three per pair, and the counts."""
     return 3 * likely_pairs(load, distance) + load.nodes * distance
 
 
@@ -155,7 +155,7 @@ class _Sums(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx: Any, grad: Tensor) -> tuple[Tensor | None, ...]:
-        # What j receives from i at a distance, i receives from j at the same one.
+        # What j receives from i at a distance, i receives from j at the same distance.
         slot, starts, weight = ctx.saved_tensors
         back = F.embedding_bag(
             slot, grad.contiguous(), starts, mode="sum", per_sample_weights=weight

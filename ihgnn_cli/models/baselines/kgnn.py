@@ -5,28 +5,28 @@ nodes,
 
     h'(u) = ELU(W₁ h(u) + W₂ · mean of h(v) over neighbours v + b)
 
-then one on all sets of two nodes and one on all connected sets of three, by the same equation:
-neighbours of a set are the sets with one node exchanged for a node adjacent to it (`sets`). A set
-s of k nodes starts from the last h of its nodes and its isomorphism type,
+then one on all sets of two nodes and one on all connected sets of three, by the same equation. The
+neighbours of a set are the sets with one node replaced by a node adjacent to it (`sets`). A set s
+of k nodes starts from the last h of its nodes and its isomorphism type,
 
     f(s) = mean over u in s of (h(u) ‖ (1 + d) x(u) ‖ one-hot of d),  d: neighbours of u within s
 
-and the means over all nodes, all pairs and all triples, side by side, go through an MLP of three
-layers with dropout behind its first.
+and the concatenated means over all nodes, all pairs and all triples are fed to an MLP of three
+layers with dropout after the first.
 
 "Local" has two meanings in the authors' code (chrsmrrs/k-gnn). Its `malkin` neighbours are those
-described above: the new node is adjacent to the node that it replaces. Its `local` neighbours share
-all nodes but one, too, but the new node may be adjacent to any node of the set. Here neighbours are
-`malkin` for pairs and for triples, as in the authors' script for PROTEINS. Their script for MUTAG
-has `malkin` pairs, `local` connected triples, and a sum over nodes instead of a mean.
+described above: the new node is adjacent to the node that it replaces. Its `local` neighbours also
+share all nodes but one, but the new node may be adjacent to any node of the set. Here neighbours
+are `malkin` for pairs and triples, as in the authors' script for PROTEINS. Their script for MUTAG
+uses `malkin` pairs, `local` connected triples, and a sum over nodes instead of a mean.
 
-As in that code, and other than in the paper's equation: means over neighbours instead of
-sums (a triple of a complete graph of 21 nodes has 54 neighbours), triples that are connected only,
-and triples that start from nodes, not from pairs. Other than in that code: all connected triples,
-not only those a < b < c with edges a-b and b-c, which depend on the order of nodes; and the
-isomorphism type is not one column for each (as many as labels to the power of three) but the last
-two parts of f(s), which determine it: of the sum of (1 + d) x(u) and the degrees one reads which
-labels the set has, and which of them is in the middle of a path.
+As in that code, and unlike the paper's equation: means over neighbours instead of sums (a triple of
+a complete graph of 21 nodes has 54 neighbours), connected triples only, and triples that start from
+nodes, not from pairs. Unlike that code: all connected triples are used, not only those a < b < c
+with edges a-b and b-c, which depend on the order of nodes; and the isomorphism type does not have
+one column per type (the number of labels to the power of three). Instead, the last two parts of
+f(s) determine it: the sum of (1 + d) x(u) and the degrees show which labels the set has and which
+of them is in the middle of a path.
 """
 
 from dataclasses import dataclass
@@ -44,19 +44,19 @@ from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
 @dataclass(frozen=True)
 class KGNNSettings(ModelSettings):
-    """`layers` are those on nodes; `hidden` is that of the MLP's first layer, its second has half.
+    """`layers` counts layers on nodes; the MLP's layers have `hidden` and `hidden` / 2 units.
 
     Raises:
-        InputError: a value is out of its range.
+        InputError: a value is out of range.
     """
 
     layers: int = 3
     width: int = 32
     hidden: int = 64
     order: int = 3
-    """The largest sets: 2 (1-2-GNN) or 3 (1-2-3-GNN)."""
+    """Size of the largest sets: 2 (1-2-GNN) or 3 (1-2-3-GNN)."""
     set_layers: int = 2
-    """Layers on sets of each size."""
+    """Number of layers on sets of each size."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -66,7 +66,7 @@ class KGNNSettings(ModelSettings):
 
 
 class KGNN(nn.Module):
-    """A GNN on nodes, on top of it those on sets, and an MLP of what all of them say."""
+    """A GNN on nodes, GNNs on sets on top of it, and an MLP on the means of all of them."""
 
     def __init__(self, settings: KGNNSettings, inputs: Inputs) -> None:
         super().__init__()
@@ -101,15 +101,15 @@ class KGNN(nn.Module):
 class SetGNN(nn.Module):
     """Layers on sets of k nodes.
 
-    A set's first features are means over its nodes, and the first layer's maps are linear: they
-    are taken of the nodes, of which there are few, and not of the sets.
+    A set's first features are means over its nodes, and the first layer's maps are linear, so they
+    are applied to the few nodes instead of the many sets.
     """
 
     def __init__(self, k: int, settings: KGNNSettings, inputs: Inputs) -> None:
         super().__init__()
         self.k = k
         width = settings.width
-        # Each twice: for the set itself and for its neighbours.
+        # Each has two outputs: for the set itself and for its neighbours.
         self.state = nn.Linear(width, 2 * width, bias=False)
         self.label = nn.Linear(inputs.features, 2 * width, bias=False)
         self.degree = nn.Linear(2, 2 * width, bias=False)
@@ -119,7 +119,7 @@ class SetGNN(nn.Module):
         )
 
     def forward(self, h: Tensor, graphs: Graphs) -> Tensor:
-        """[B, width] the mean of the last layer over a graph's sets."""
+        """[B, width] the mean of the last layer over each graph's sets."""
         sets = sets_of(graphs, self.k)
         own, other = self._start(h, graphs.x, sets)
         f = F.elu_(own + sets.neighbor_mean(other))
@@ -128,9 +128,9 @@ class SetGNN(nn.Module):
         return sets.graph_mean(f)
 
     def _start(self, h: Tensor, x: Tensor, sets: Sets) -> tuple[Tensor, Tensor]:
-        """Twice [sets, width]: the first layer's maps for a set itself and for its neighbours."""
+        """Two of [sets, width]: the first layer's maps for a set itself and for its neighbours."""
         state, label, degree = self.state(h), self.label(x), self.degree.weight.t()
-        # A connected set of three has nodes of degree 1 and 2, a pair of 0 and 1.
+        # A connected triple has nodes of degree 1 and 2, a pair has nodes of degree 0 and 1.
         least = self.k - 2
         table = torch.stack(
             [state + (1 + least + more) * label + degree[more] for more in (0, 1)], dim=1
@@ -141,7 +141,7 @@ class SetGNN(nn.Module):
 
 
 def _sets(settings: KGNNSettings, load: Load) -> float:
-    """About the pairs and connected triples that there are."""
+    """Estimated numbers of pairs and connected triples."""
     sets = (load.pairs - load.nodes) / 2
     if settings.order == 3:
         # Paths of two edges; where all nodes are adjacent, three of them are one triangle. From
@@ -153,13 +153,13 @@ def _sets(settings: KGNNSettings, load: Load) -> float:
 
 
 def _derived(settings: KGNNSettings, load: Load) -> float:
-    # Members, their rows, and two to three entries a member in the lists of groups.
+    # Members, their rows, and two to three entries per member in the lists of groups.
     return _sets(settings, load) * 8 * settings.order
 
 
 def _numbers(settings: KGNNSettings, load: Load) -> float:
     sets = _sets(settings, load)
-    # A layer's output and, behind the first, the means over neighbours; the lists.
+    # A layer's output and, after the first, the means over neighbours; the lists.
     of_set = settings.width * (2 * settings.set_layers - 1) + 4 * settings.order
     of_node = 4 * settings.width * settings.layers
     return sets * of_set + load.nodes * of_node
@@ -179,16 +179,16 @@ MODEL = ModelSpec(
     make=KGNN,
     grid={"order": (2, 3), "lr": (0.01, 0.001), "width": (32, 64)},
     grid_source=(
-        "The paper searches none: its experiments have 3 layers on nodes, 2 on sets, width 64, "
+        "The paper has no search: its experiments use 3 layers on nodes, 2 on sets, width 64, "
         "dropout 0.5 and learning rate 0.01 with decay (cited from memory), and it reports the "
-        "orders separately. The authors' code has these layers, that dropout, learning rate 0.001, "
-        "and widths 32 and 64."
+        "orders separately. The authors' code has the same layers and dropout, learning rate "
+        "0.001, and widths 32 and 64."
     ),
     note=(
-        "The 1-2-3-GNN on sets, local: neighbouring sets differ in two nodes that are adjacent, "
-        "which the authors' code calls malkin and has for PROTEINS. Its script for MUTAG has this "
-        "for pairs only: of triples, the new node may be adjacent to any node of the set (local). "
-        "Means over neighbours and over sets, and connected triples, as in that code; all "
+        "The local 1-2-3-GNN on sets: neighbouring sets differ in two nodes that are adjacent, "
+        "which the authors' code calls malkin and uses for PROTEINS. Its script for MUTAG uses "
+        "this for pairs only; in triples the new node may be adjacent to any node of the set "
+        "(local). Means over neighbours and over sets, and connected triples, as in that code; all "
         "connected triples, whatever the order of nodes."
     ),
 )

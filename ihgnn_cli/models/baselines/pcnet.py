@@ -2,9 +2,9 @@
 
 Li, Pan, Kang 2024, PC-Conv: Unifying homophily and heterophily with two-fold filtering, AAAI.
 
-A filter (I - L)^k gathers what is near and alike (homophily); e^(tL), the graph's heat equation
-with its sign turned, sharpens differences over long distances (heterophily). Their product has a
-closed form as a series, as sum over n of C_n(k, t) w^n / n! = e^(-tw) (1 + w)^k:
+A filter (I - L)^k averages over near and similar nodes (homophily); e^(tL), the graph's heat
+equation with reversed sign, sharpens differences over long distances (heterophily). Their product
+is a closed-form series, since sum over n of C_n(k, t) w^n / n! = e^(-tw) (1 + w)^k:
 
     e^(tL) (I - L)^k = sum over n = 0, 1, ... of  C_n(k, t) / n! · (-L)^n
 
@@ -15,15 +15,16 @@ weights θ of K such filters:
     H = MLP(X),   Z = θ_0 H + sum over k = 1..K of θ_k · sum over n = 0..N-1 of C_n(k, t)/n! · W^n H
     W = D^(-c) (A + I) D^(-c) - β I,   where D has the degrees of A + I
 
-This is the filter of the authors' code, whose W is -L for β = 1 and c = 1/2; there β, c, t, K and N
-are searched for (as b, c, a, conv_layer and n_poly). The powers of W are shared by all k, so that
-a pass takes N - 1 steps over the edges.
+This is the filter of the authors' code, whose W is -L for β = 1 and c = 1/2. The code searches β,
+c, t, K and N (as b, c, a, conv_layer and n_poly). All k share the powers of W, so a pass takes
+N - 1 steps over the edges.
 
-Different from the code: the MLP has a ReLU between its two layers for all data (there for the large
-graph only); one rate of dropout on the features and the hidden layer; one learning rate and weight
-decay for all weights (there three of each). H is as wide as the hidden layer, not as there are
-classes, as Z is summed over the nodes and goes through a two-layer MLP (so the IHGNN paper). Z is
-linear in H: which labels are neighbours of which shows only as far as the places of nodes differ.
+Differences from the code: the MLP always has a ReLU between its two layers (there only for the
+large graph); features and hidden layer share one dropout rate; all weights share one learning rate
+and weight decay (there three of each). H is as wide as the hidden layer instead of having one
+column per class, since Z is summed over the nodes and fed to a two-layer MLP, as in the IHGNN
+paper. Z is linear in H, so the sum shows which labels are neighbours only as far as the nodes'
+positions differ.
 """
 
 import math
@@ -40,31 +41,31 @@ from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
-_MOST_TERMS = 100  # beyond any use, and few enough that a file that is not trusted does no harm
+_MOST_TERMS = 100  # far above any real use, and low enough that an untrusted file does no harm
 
 
 @dataclass(frozen=True)
 class PCNetSettings(ModelSettings):
-    """`layers` is K, the filters; `width` that of the MLP and of what is filtered.
+    """`layers` is K, the number of filters; `width` is the width of the MLP and of H.
 
     Raises:
-        InputError: a value is out of its range.
+        InputError: a value is out of range.
     """
 
     layers: int = 4
     width: int = 64
     terms: int = 5
-    """N, the terms of each filter's series: a node sees others up to N - 1 steps away."""
+    """N, the number of terms per filter: a node sees others up to N - 1 steps away."""
     t: float = 1.0
-    """How long heat flows back; 0 leaves the low-pass filters alone."""
+    """t, the time of the reversed heat flow; 0 leaves only the low-pass filters."""
     beta: float = 1.0
-    """β, what is taken from the diagonal."""
+    """β, subtracted from the diagonal."""
     power: float = 0.5
     """c, the exponent of the degrees."""
     theta: float = 0.5
-    """Where all K + 1 weights of the filters start."""
+    """Initial value of all K + 1 filter weights."""
     walk_dropout: float = 0.5
-    """Dropout on what is filtered."""
+    """Dropout rate on H."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -130,8 +131,8 @@ def charlier(k: int, t: float, terms: int) -> list[float]:
 
 
 def _numbers(settings: PCNetSettings, load: Load) -> float:
-    # Of each term what its step passed on, for the gradient of the θ; of the MLP three masks of
-    # dropout and two inputs; of an edge its ends and its weight.
+    # For each term its step's output, for the gradient of the θ; for the MLP three dropout masks
+    # and two inputs; for an edge its ends and its weight.
     rows = load.nodes * settings.width
     return rows * (settings.terms + 4) + 6 * load.edges + load.graphs * settings.hidden * 3
 
@@ -156,12 +157,12 @@ MODEL = ModelSpec(
         "The Optuna search of the authors' code (training.py), for node classification with 64 "
         "hidden units: K 4, 5 or 6; N 4, 5, 6 or 10; t 0 to 2, β 1 to 4 and c 0 to 0.8 in small "
         "steps; θ from 0.5 to 2; three learning rates of 0.005 to 0.1, three weight decays of 0 to "
-        "5e-3 and three dropouts of 0 to 0.9. Here a few values of K, t, β (most that they found "
-        "best are below 2) and one learning rate; the rest stays at its default."
+        "5e-3 and three dropouts of 0 to 0.9. Here a few values of K, t, β (most of their best "
+        "values are below 2) and one learning rate; the rest keeps its default."
     ),
     note=(
-        "After the authors' code, with a ReLU in the MLP for all data. Sum pooling and a two-layer "
-        "MLP on top. Linear between the first MLP and the pooling, so that it sees where labels "
-        "stand, not which of them meet."
+        "Follows the authors' code, with a ReLU in the MLP for all data. Sum pooling and a "
+        "two-layer MLP on top. Linear between the first MLP and the pooling, so it sees where "
+        "labels are, not which are neighbours."
     ),
 )

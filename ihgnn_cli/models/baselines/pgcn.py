@@ -1,4 +1,4 @@
-"""PGCN, one convolution with a polynomial of the adjacency.
+"""PGCN: one convolution with a polynomial of the adjacency matrix.
 
 Pasa, Navarin and Sperduti 2022, Polynomial-based graph convolutional neural networks for graph
 classification, Machine Learning 111.
@@ -8,25 +8,25 @@ classification, Machine Learning 111.
     H   = BN([H_0, ..., H_k])
 
 T is the adjacency A or the symmetric normalized Laplacian I - D^(-1/2) A D^(-1/2). H is the PGC
-layer: a product of R with a matrix whose blocks below the diagonal are 0, so that each power has
-weights of its own and each distance a representation of its own. There is no activation: all that
-is not linear is in the readout, which takes the means, sums and largest values of H over a graph's
-nodes side by side.
+layer: a product of R with a matrix whose blocks below the diagonal are 0, so each power has its own
+weights and each distance its own representation. There is no activation: only the readout is
+nonlinear. It concatenates the mean, sum and maximum of H over a graph's nodes.
 
-The single layer, powers of the adjacency and mean, sum and maximum are the paper's. From the
-authors' code (lpasa/PGCN) are
-- the Laplacian, which is the other of its two models, and the one for social networks: powers of
-  the adjacency grow with the degrees, those of the Laplacian are at most 2^k times as large as X;
-- what comes before: X is BN(W_1 x_v + W_2 sum of x_u over neighbours + b) of a node's features x,
-  which makes it one hop more than the text's; `project` off leaves it out;
-- batch normalization of H and of what is read;
-- the two classifiers, of the width of H: a funnel of two hidden layers (2 m (k + 1) and m (k + 1)
-  units, m = `width`), or a restricted one of one (m (k + 1) / 2 units, dropout before it, too).
+The single layer, the powers of the adjacency, and mean, sum and maximum are the paper's. These come
+from the authors' code (lpasa/PGCN):
+- the Laplacian, in the second of its two models, for social networks: powers of the adjacency grow
+  with the degrees, those of the Laplacian are at most 2^k times as large as X;
+- the projection: X is BN(W_1 x_v + W_2 sum of x_u over neighbours + b) of a node's features x,
+  which adds one hop to the text's model; `project` turns it off;
+- batch normalization of H and of the readout;
+- the two classifiers, based on the width of H: a funnel with two hidden layers (2 m (k + 1) and
+  m (k + 1) units, m = `width`), or a restricted one with one (m (k + 1) / 2 units, and dropout
+  before it).
 There k counts the powers from X on: their k = 3 .. 6 with the adjacency are `layers` = 2 .. 5 here,
 and their k = 3, 5, 7, 9 with the Laplacian are 2, 4, 6, 8.
 
-The code multiplies with dense powers of A; here T is applied to T^(i-1) X over the edges, which is
-the same.
+The code multiplies by dense powers of A; here T is applied to T^(i-1) X over the edges, which gives
+the same result.
 """
 
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class Operator(StrEnum):
 
 
 class Readout(StrEnum):
-    """The classifier on top of what is read."""
+    """The classifier on top of the readout."""
 
     FUNNEL = "funnel"
     RESTRICTED = "restricted-funnel"
@@ -65,12 +65,12 @@ class Readout(StrEnum):
 
 @dataclass(frozen=True)
 class PGCNSettings(ModelSettings):
-    """`layers` is k, the highest power; `width` is m, units a power; `hidden` is not used."""
+    """`layers` is k, the highest power; `width` is m, units per power; `hidden` is not used."""
 
     operator: Operator = Operator.ADJACENCY
     readout: Readout = Readout.FUNNEL
     project: bool = True
-    """Whether X is a projection of the features over one hop (the code) or these themselves."""
+    """Whether X is a projection of the features over one hop (the code) or the features."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -81,7 +81,7 @@ class PGCNSettings(ModelSettings):
 
 
 class PGCN(nn.Module):
-    """Powers of T side by side, a triangle of weights, three ways of reading."""
+    """Concatenated powers of T, a triangular weight matrix, and three readouts."""
 
     def __init__(self, settings: PGCNSettings, inputs: Inputs) -> None:
         super().__init__()
@@ -175,10 +175,10 @@ MODEL = ModelSpec(
         "to 6 for molecules and proteins, the Laplacian with k of 3, 5, 7 or 9 for COLLAB and both "
         "IMDB (k - 1 is layers here). The grid does not depend on the data, so both operators "
         "compete; for social networks, --set operator=laplacian in crossval gives theirs. Their "
-        "grids have hundreds of combinations; taken here are values that most scripts share. Left "
+        "grids have hundreds of combinations; this one has values that most scripts share. Left "
         "out are k of 4 and 6, widths other than 50 (7 to 100), rates of 0.001 (all but DD and "
         "both IMDB) and 0.00005 or 0.00001 (DD, IMDB), weight decays other than 0.0005 (0.005, "
-        "0.00005), dropout other than 0.5 (0 to 0.6) and batches of 16. All of it is read off the "
+        "0.00005), dropout other than 0.5 (0 to 0.6) and batches of 16. All values are from the "
         "code, not the text."
     ),
     note=(

@@ -1,4 +1,4 @@
-"""What several baselines are made of."""
+"""Building blocks that several baselines share."""
 
 from itertools import pairwise
 
@@ -9,12 +9,12 @@ from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 
 DECOMPOSITION = 16
-"""Numbers of 4 bytes, for each entry of a matrix, while its eigenvectors are found: the matrix, the
-vectors, the solver's and those in between, all in double precision (measured: 15 to 24)."""
+"""Numbers of 4 bytes per matrix entry during an eigendecomposition: the matrix, the vectors, the
+solver's workspace and temporaries, all in double precision (measured: 15 to 24)."""
 
 
 class Norm(nn.BatchNorm1d):
-    """Batch normalization that takes one row, too: with the running statistics."""
+    """Batch normalization that also accepts one row, by using the running statistics."""
 
     def forward(self, x: Tensor) -> Tensor:
         """[rows, width]."""
@@ -26,7 +26,7 @@ class Norm(nn.BatchNorm1d):
 
 
 def mlp(*widths: int, norm: bool = False) -> nn.Sequential:
-    """Linear maps from width to width with a ReLU between, behind a `Norm` where asked for."""
+    """Linear maps from width to width with a ReLU between, optionally after a `Norm`."""
     pieces: list[nn.Module] = []
     for before, after in pairwise(widths):
         if pieces:
@@ -36,7 +36,7 @@ def mlp(*widths: int, norm: bool = False) -> nn.Sequential:
 
 
 class Classifier(nn.Module):
-    """Linear, ReLU, dropout, Linear: logits of graph vectors."""
+    """Linear, ReLU, dropout, Linear: logits from graph vectors."""
 
     def __init__(self, width: int, settings: ModelSettings, inputs: Inputs) -> None:
         super().__init__()
@@ -45,20 +45,20 @@ class Classifier(nn.Module):
         self.dropout = settings.dropout
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """[B, classes] of [B, width]."""
+        """[B, classes] from [B, width]."""
         hidden = F.dropout(self.first(vectors).relu(), self.dropout, self.training)
         logits: Tensor = self.second(hidden)
         return logits
 
 
 class SumClassifier(nn.Module):
-    """Sum pooling and a two-layer MLP: how the paper makes methods for nodes ones for graphs."""
+    """Sum pooling and a two-layer MLP: how the paper adapts node methods to graphs."""
 
     def __init__(self, width: int, settings: ModelSettings, inputs: Inputs) -> None:
         super().__init__()
         self.classifier = Classifier(width, settings, inputs)
 
     def forward(self, h: Tensor, graphs: Graphs) -> Tensor:
-        """[B, classes] of the nodes' h [n, width]."""
+        """[B, classes] from the nodes' h [n, width]."""
         logits: Tensor = self.classifier(graphs.sum_nodes(h))
         return logits

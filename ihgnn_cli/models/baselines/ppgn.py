@@ -5,18 +5,18 @@ identity, and each node feature as a diagonal matrix. A block maps it to
 
     X' = m3(X ‖ m1(X) · m2(X) / √n)
 
-where m1 and m2 are MLPs that take the channels of each position on its own (a ReLU behind each of
-their maps), · is the product of matrices in each channel, ‖ puts channels side by side, and m3 is
-one linear map. Each block is read out as the maximum over the diagonal beside the maximum over all
-other positions. Either a linear map of each block's readout gives logits, which are summed (the
-paper's second suffix), or the last block's readout goes to a classifier (its first).
+where m1 and m2 are MLPs on the channels of each position (with a ReLU after each map), · is the
+matrix product in each channel, ‖ concatenates channels, and m3 is one linear map. The readout of a
+block is the maximum over the diagonal and the maximum over all other positions, concatenated.
+Either a linear map of each block's readout gives logits, which are summed (the paper's second
+suffix), or the last block's readout is fed to a classifier (its first).
 
-Such a network tells apart what the folklore 2-WL test (as strong as 3-WL) does, and no more.
+Such a network is exactly as powerful as the folklore 2-WL test (and thus as 3-WL).
 
-Other than in the paper: the identity is a channel, since nodes of unknown label have none other to
-tell them from pairs; A is not normalized by degrees as in the authors' code, the products are
-divided by √n instead, which keeps blocks of large graphs in scale and loses nothing (no layer
-normalizes). The default width is 16 and not the authors' 400, with which an epoch of MUTAG takes
+Differences from the paper: the identity is a channel, since nothing else distinguishes nodes of
+unknown label from pairs. A is not normalized by degrees as in the authors' code; products are
+divided by √n instead, which keeps large graphs in scale and loses no information (no layer
+normalizes). The default width is 16 instead of the authors' 400, with which an epoch of MUTAG takes
 half a minute on one core; the grid has their widths.
 """
 
@@ -32,13 +32,13 @@ from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
-# Pairs of nodes, padding among them, that go through the blocks together: few enough for the cache
-# and for graphs of similar size. A step of MUTAG takes 0.7 of the time that it takes as one part.
+# Pairs of nodes, with padding, that go through the blocks together: few enough for the cache and
+# for graphs of similar size. A step of MUTAG takes 0.7 times as long as in one part.
 _PAIRS_AT_ONCE = 2**13
 
 
 class Suffix(StrEnum):
-    """What makes logits of the blocks."""
+    """How the logits are computed from the blocks."""
 
     EACH = "each"
     """A linear map of each block, summed: the paper's suffix (ii)."""
@@ -48,19 +48,19 @@ class Suffix(StrEnum):
 
 @dataclass(frozen=True)
 class PPGNSettings(ModelSettings):
-    """`layers` are the blocks; `hidden` counts with `suffix` last only.
+    """`layers` is the number of blocks; `hidden` is used with `suffix` last only.
 
-    Dropout is on what is read out of the blocks, or in the classifier; the paper has none.
+    Dropout applies to the blocks' readouts or in the classifier; the paper has none.
 
     Raises:
-        InputError: a value is out of its range.
+        InputError: a value is out of range.
     """
 
     layers: int = 3
     width: int = 16
     dropout: float = 0.0
     depth: int = 2
-    """Maps of the MLPs m1 and m2."""
+    """Number of linear maps in each of the MLPs m1 and m2."""
     suffix: Suffix = Suffix.EACH
 
     def __post_init__(self) -> None:
@@ -70,7 +70,7 @@ class PPGNSettings(ModelSettings):
 
 
 class PPGN(nn.Module):
-    """Blocks of products of matrices, and their readout."""
+    """Blocks of matrix products, and their readout."""
 
     def __init__(self, settings: PPGNSettings, inputs: Inputs) -> None:
         super().__init__()
@@ -80,7 +80,7 @@ class PPGN(nn.Module):
         )
         read = 2 * settings.width
         each = settings.suffix == Suffix.EACH
-        # One for each of the last blocks.
+        # One for each of the blocks that are read out.
         self.readers = nn.ModuleList(
             [_score(read, settings, inputs) for _ in self.blocks]
             if each
@@ -95,12 +95,12 @@ class PPGN(nn.Module):
         x = input_tensor(graphs)
         mask = graphs.mask
         sizes = mask.sum(1, keepdim=True)
-        # Values of positions without nodes are arbitrary. They could reach others at two places
-        # only: as terms of a product, which this mask cuts, and in the readout, which has its own.
+        # Values at padded positions are arbitrary. They could reach others in two places only: as
+        # terms of a product, which this mask removes, and in the readout, which has its own mask.
         terms = (mask / sizes.sqrt()).unsqueeze(1)
         real = mask.unsqueeze(1) & mask.unsqueeze(2)
         node = torch.eye(graphs.largest, dtype=torch.bool, device=x.device)
-        # Added to what is read out: it does not cost the backward pass anything.
+        # Added before the readout, so it costs the backward pass nothing.
         no_node = torch.zeros_like(mask, dtype=x.dtype).masked_fill_(~mask, -torch.inf)
         no_pair = torch.zeros_like(x[0]).masked_fill_(~real | node, -torch.inf)
         alone = sizes.t() == 1
@@ -116,9 +116,9 @@ class PPGN(nn.Module):
 class Block(nn.Module):
     """X' = m3(X ‖ m1(X) · m2(X) / √n), channels first: [channels, B, n, n].
 
-    Maps of channels are one product of matrices for all positions of all graphs. Those of X (the
-    first maps of m1 and m2, and the part of m3 that sees X) are taken together, and so are the
-    others of m1 and m2.
+    A map of channels is one matrix product for all positions of all graphs. The maps of X (the
+    first of m1 and m2, and the part of m3 that sees X) are computed together, and so are the other
+    maps of m1 and m2.
     """
 
     def __init__(self, before: int, width: int, depth: int) -> None:
@@ -128,7 +128,7 @@ class Block(nn.Module):
         self.deeper = nn.ParameterList(torch.empty(2, width, width) for _ in range(depth - 1))
         self.deeper_bias = nn.ParameterList(torch.zeros(2, width, 1) for _ in range(depth - 1))
         self.of_product = nn.Parameter(torch.empty(width, width))
-        # Glorot's, and biases that start at 0, as in the authors' code.
+        # Glorot initialization and zero biases, as in the authors' code.
         squares = [each for pair in self.deeper for each in pair.data]
         for each in (*self.of_x.data[: 2 * width].chunk(2), *squares):
             nn.init.xavier_uniform_(each)
@@ -136,7 +136,7 @@ class Block(nn.Module):
         self.of_x.data[2 * width :], self.of_product.data[:] = both[:, :before], both[:, before:]
 
     def forward(self, x: Tensor, terms: Tensor) -> Tensor:
-        """[width, B, n, n] of x [before, B, n, n], and terms [B, 1, n]: 1/√n, 0 for padding."""
+        """[width, B, n, n] from x [before, B, n, n] and terms [B, 1, n]: 1/√n, 0 for padding."""
         width = len(self.of_product)
         mapped = (self.of_x @ x.flatten(1)).add_(self.of_x_bias)
         both, direct = torch.split(mapped, [2 * width, width])
@@ -163,13 +163,13 @@ def _score(read: int, settings: PPGNSettings, inputs: Inputs) -> nn.Sequential:
 
 
 def _read(x: Tensor, no_node: Tensor, no_pair: Tensor, alone: Tensor) -> Tensor:
-    """[B, 2 width] the maximum of nodes, and that of pairs of nodes: 0 where there are none.
+    """[B, 2 width] the maximum over nodes, and over pairs of nodes (0 if there are none).
 
     Args:
         x: [width, B, n, n].
-        no_node: [B, n] 0 where there are nodes, else -∞.
-        no_pair: [B, n, n] 0 where there are pairs of two nodes, else -∞.
-        alone: [1, B] whether a graph has one node only.
+        no_node: [B, n] 0 for nodes, -∞ for padding.
+        no_pair: [B, n, n] 0 for pairs of two nodes, -∞ elsewhere.
+        alone: [1, B] whether a graph has only one node.
     """
     nodes = (x.diagonal(dim1=2, dim2=3) + no_node).max(-1).values
     others = (x + no_pair).flatten(2).max(-1).values
@@ -200,8 +200,8 @@ MODEL = ModelSpec(
     },
     grid_source=(
         "The paper's experiments: learning rate 0.00005, 0.0001, 0.0005 or 0.001, and the "
-        "architectures (width 400, depth 2, suffix ii), (400, 2, i), (256, 3, ii), which compete "
-        "crosswise here. Cited from memory; the authors' code confirms the first architecture, "
+        "architectures (width 400, depth 2, suffix ii), (400, 2, i), (256, 3, ii); here all their "
+        "combinations. Cited from memory; the authors' code confirms the first architecture, "
         "batches of 5, and all these rates but 0.0005. The decay of the learning rate (0.5 to 1 "
         "every 20 epochs) is left out. This grid is made for a GPU: on one CPU core an epoch of "
         "MUTAG takes half a minute. --set width=16 in crossval replaces its widths."

@@ -1,17 +1,17 @@
-"""Sets of two or three nodes of a graph, and sums over the sets beside each.
+"""Sets of two or three nodes of a graph, and sums over each set's neighbours.
 
 Two sets are neighbours if they differ in one node and the two nodes that differ are adjacent: the
 local neighbourhood of Morris et al. 2019, which their code calls `malkin` (`kgnn` has the details).
-Sets that share all nodes but one are a group (a pair of
-nodes is in 2 groups, a triple in 3), and neighbours are always in one group. In a group whose
-nodes are nearly all adjacent it is cheaper to sum all of it, once for all its sets, and to take
-away what is no neighbour. With F the sets' rows, the sum over neighbours is
+Sets that share all nodes but one form a group (a pair is in 2 groups, a triple in 3), and
+neighbours always share a group. If nearly all nodes in a group are adjacent, it is cheaper to sum
+the whole group once and subtract the sets that are not neighbours. With F the sets' rows, the sum
+over neighbours is
 
     S F = Mᵀ M F - own F + R F
 
-M sums the groups that are dense, `own` counts those of a set, and R has 1 for neighbours in other
-groups, -1 for sets of a dense group that are none. In a complete graph R is empty: of 21 nodes,
-the 54 neighbours of a triple cost 7 rows. S is its own transpose.
+M sums the dense groups, `own` counts the dense groups of a set, and R has 1 for neighbours in other
+groups and -1 for sets of a dense group that are not neighbours. In a complete graph R is empty:
+with 21 nodes, the 54 neighbours of a triple cost 7 rows. S is its own transpose.
 """
 
 from collections.abc import Callable, Sequence
@@ -36,12 +36,12 @@ class Lists:
     index: Tensor
     """[entries] columns, row by row."""
     ptr: Tensor
-    """[rows + 1] where each row's begin."""
+    """[rows + 1] where each row begins."""
     weight: Tensor | None = None
-    """[entries], where they are not all 1."""
+    """[entries]; `None` if all are 1."""
 
     def sums(self, values: Tensor) -> Tensor:
-        """[rows, width] of values [columns, width]."""
+        """[rows, width] from values [columns, width]."""
         if not len(self.index):
             return values.new_zeros(len(self.ptr) - 1, values.shape[1])
         found: Tensor = torch.embedding_bag(
@@ -71,26 +71,26 @@ class Sets:
     rest: Lists
     """R."""
     own: Tensor
-    """[sets, 1] dense groups of each set."""
+    """[sets, 1] number of dense groups of each set."""
     degree: Tensor
-    """[sets, 1] neighbours of each set, at least 1."""
+    """[sets, 1] number of neighbours of each set, at least 1."""
     of_graph: Lists
     """Graph × set."""
     graph: Tensor
     """[sets] the graph of each set."""
     per_graph: Tensor
-    """[B, 1] sets of each graph, at least 1."""
+    """[B, 1] number of sets of each graph, at least 1."""
 
     def gathered(self, table: Tensor) -> Tensor:
-        """[sets, width] for each set the sum of its members' rows of a table [2n, width]."""
+        """[sets, width] the sum of each set's members' rows in a table [2n, width]."""
         return _mapped(table, self.members.sums, self.of_member.sums)
 
     def neighbor_mean(self, values: Tensor) -> Tensor:
-        """[sets, width] the mean over the neighbours of each set; 0 where there are none."""
+        """[sets, width] the mean over the neighbours of each set; 0 if there are none."""
         return _mapped(values, self._neighbor_sums, self._neighbor_sums) / self.degree
 
     def graph_mean(self, values: Tensor) -> Tensor:
-        """[B, width] the mean over the sets of each graph; 0 where there are none."""
+        """[B, width] the mean over the sets of each graph; 0 if there are none."""
         sums = _mapped(values, self.of_graph.sums, lambda grad: grad[self.graph])
         return sums / self.per_graph
 
@@ -102,12 +102,12 @@ class Sets:
 
 
 def sets_of(graphs: Graphs, k: int) -> Sets:
-    """All pairs of nodes (k = 2), or all triples that are connected (k = 3)."""
+    """All pairs of nodes (k = 2) or all connected triples (k = 3)."""
     found = graphs.derived(f"sets-{k}", lambda edges, nodes: graph_sets(edges, nodes, k))
     members, by_member, grouped, of_set, rest, sign, lengths = map(list, zip(*found, strict=True))
     device = graphs.x.device
     sets = [len(each) for each in members]
-    # The lengths of rows of a graph's lists, one behind the other: see `graph_sets`.
+    # The row lengths of a graph's lists, concatenated: see `graph_sets`.
     cuts = [
         each.split([2 * n, len(each) - 2 * n - 3 * s, s, s, s])
         for each, n, s in zip(lengths, graphs.sizes, sets, strict=True)
@@ -208,7 +208,7 @@ def graph_sets(edges: Tensor, nodes: int, k: int) -> Derived:
 
 
 def _triples(adjacent: NDArray[np.bool_], edges: Tensor) -> Ints:
-    """[triples, 3] the connected ones, each in ascending order."""
+    """[triples, 3] the connected triples, each in ascending order."""
     sender, center = edges.numpy()
     degree = np.bincount(center, minlength=len(adjacent))
     start = np.cumsum(degree) - degree
@@ -221,7 +221,7 @@ def _triples(adjacent: NDArray[np.bool_], edges: Tensor) -> Ints:
 
 
 def _ranges(starts: Ints, lengths: Ints) -> Ints:
-    """start, start + 1, ... for each start, so many as its length says."""
+    """start, start + 1, ... for each start, `length` numbers each."""
     ends = np.cumsum(lengths)
     total = int(ends[-1]) if len(ends) else 0
     found: Ints = np.arange(total) + np.repeat(starts - ends + lengths, lengths)
@@ -252,7 +252,7 @@ def _lists(
 
 
 class _LinearMap(torch.autograd.Function):
-    """A linear map whose transpose is known: nothing has to be kept or sorted for its gradient."""
+    """A linear map with a known transpose, so its gradient needs no stored or sorted data."""
 
     @staticmethod
     def forward(ctx: Any, values: Tensor, there: _Map, back: _Map) -> Tensor:

@@ -1,4 +1,4 @@
-"""TokenGT: a plain transformer over nodes and edges, which are told apart by identifiers.
+"""TokenGT: a plain transformer over nodes and edges, which have identifiers.
 
 Jinwoo Kim, Tien Dat Nguyen, Seonwoo Min, Sungjun Cho, Moontae Lee, Honglak Lee, Seunghoon Hong
 (2022), Pure Transformers are Powerful Graph Learners, NeurIPS.
@@ -7,26 +7,26 @@ Jinwoo Kim, Tien Dat Nguyen, Seonwoo Min, Sungjun Cho, Moontae Lee, Honglak Lee,
     edge {u, v}:   mean of U (P_u | P_v) and U (P_v | P_u), + t_edge       (section 2)
 
 P_v are orthonormal node identifiers: row v of the `identifiers` eigenvectors of the normalized
-Laplacian I - D^(-1/2) A D^(-1/2) with the least eigenvalues, zeros where the graph has fewer nodes.
+Laplacian I - D^(-1/2) A D^(-1/2) with the least eigenvalues, zeros if the graph has fewer nodes.
 t are learned type identifiers. The tokens and a learned [graph] token go through the layers of
-`attention.EncoderLayer`; the last vector of [graph], after a LayerNorm, is the graph's.
+`attention.EncoderLayer`; the graph's vector is the last vector of [graph] after a LayerNorm.
 
-Weights start as in the authors' code: all linear maps and all learned tokens are drawn from
+Weights are initialized as in the authors' code: all linear maps and learned tokens are drawn from
 N(0, 0.02²), and biases are 0. (That code first draws the maps to tokens from N(0, 0.02² / L) and
 then draws them again with the rest of the encoder.) The head has torch's initialization.
 
-Signs of eigenvectors are arbitrary: in training each is flipped at random at every step. So are
-bases of eigenspaces of several dimensions, which the paper leaves to the solver. Here the signs
-and bases are a function of the graph: the nodes are put into a canonical order (`canonical`, which
-says when it is one), and an eigenspace's first vector is the one that points to the first node
-with a large part in it. In evaluation, the answer therefore does not depend on how the nodes are
-numbered; where the order is not canonical, it is one of several equally good ones.
+Signs of eigenvectors are arbitrary, so training flips each at random at every step. Bases of
+eigenspaces of several dimensions are arbitrary too; the paper leaves them to the solver. Here signs
+and bases are a function of the graph: the nodes are put into a canonical order (see `canonical` for
+its limits), and an eigenspace's first vector is the one that points to the first node with a large
+component in it. In evaluation, the prediction therefore does not depend on the node numbering; if
+the order is not canonical, it is one of several equally good ones.
 
-Different from the paper: an undirected edge is one token, not one for each direction
-(`both_directions` has those, in four times the time where edges are many); eigenvectors are not
-dropped at random, there is no second special token, no stochastic depth and no dropout of the
-attention (which would need memory for all pairs of tokens); the head is the two-layer MLP that all
-baselines have. Edge features are not used.
+Differences from the paper: an undirected edge is one token, not one per direction
+(`both_directions` uses two, which takes four times as long with many edges); eigenvectors are not
+dropped at random; there is no second special token, no stochastic depth and no attention dropout
+(which would need memory for all pairs of tokens); the head is the two-layer MLP that all baselines
+have. Edge features are not used.
 """
 
 from collections.abc import Iterator
@@ -46,18 +46,18 @@ from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
 Matrix = NDArray[np.float64]
 
-# Pairs of tokens, padding among them, that attend to each other at a time.
+# Pairs of tokens, with padding, that attend to each other at a time.
 _PAIRS_AT_ONCE = 2**19
-# Eigenvalues are from 0 to 2; those of one eigenspace differ by rounding only.
+# Eigenvalues are between 0 and 2; those of one eigenspace differ only by rounding.
 _SAME_EIGENVALUE = 1e-6
-# The share of the largest projection that a node has to have: not a fraction of small numbers,
-# which projections often are, so that rounding would decide.
+# The share of the largest projection that a node must have. It is not a ratio of small integers, as
+# projections often are; otherwise rounding would decide.
 _LARGE_SHARE = 0.3718
 
 
 @dataclass(frozen=True)
 class TokenGTSettings(ModelSettings):
-    """`layers` are transformer layers; `dropout` is in their MLPs and in the head."""
+    """`layers` are transformer layers; `dropout` applies to their MLPs and the head."""
 
     layers: int = 3
     width: int = 32
@@ -66,9 +66,9 @@ class TokenGTSettings(ModelSettings):
     heads: int = 2
     """Attention heads, which share the width."""
     identifiers: int = 16
-    """d_p, the width of node identifiers: so many eigenvectors."""
+    """d_p, the width of node identifiers: the number of eigenvectors."""
     both_directions: bool = False
-    """Whether an edge is two tokens, one for each direction."""
+    """Whether an edge is two tokens, one per direction."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -117,13 +117,13 @@ class TokenGT(nn.Module):
         yield start, len(graphs)
 
     def _lengths(self, graphs: Graphs) -> list[int]:
-        """Tokens of each graph, [graph] among them."""
+        """Number of tokens of each graph, including [graph]."""
         per_edge = 1 if self.settings.both_directions else 2
         pairs = zip(graphs.sizes, graphs.edge_counts, strict=True)
         return [1 + nodes + edges // per_edge for nodes, edges in pairs]
 
     def _vectors(self, graphs: Graphs) -> Tensor:
-        """[B, width] what becomes of each [graph] token."""
+        """[B, width] the final vector of each [graph] token."""
         lengths = self._lengths(graphs)
         longest = max(lengths)
         device = graphs.x.device
@@ -144,12 +144,12 @@ class TokenGT(nn.Module):
         *layers, last = self.layers
         for layer in layers:
             h = layer(h, there)
-        # Nothing but [graph] is read.
+        # Only [graph] is read.
         vectors: Tensor = self.norm(last(h, there, answers=1)[:, 0])
         return vectors
 
     def _tokens(self, graphs: Graphs) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """Nodes [n, width], edges [e, width], each edge's graph and number within it."""
+        """Nodes [n, width], edges [e, width], and each edge's graph and index within it."""
         found = torch.cat([each for (each,) in identifiers(graphs, self.settings.identifiers)])
         if self.training:
             shape = (len(graphs), found.shape[1])
@@ -174,7 +174,7 @@ class TokenGT(nn.Module):
 
 
 def identifiers(graphs: Graphs, width: int) -> list[Derived]:
-    """[n, width] of each graph: `laplacian_rows` with the nodes in canonical order."""
+    """[n, width] for each graph: `laplacian_rows` with the nodes in canonical order."""
     name = f"laplacian-{width}"
 
     def compute(edges: Tensor, nodes: int, values: Tensor) -> Derived:
@@ -224,7 +224,7 @@ def laplacian_rows(adjacency: Matrix, width: int) -> Matrix:
 
 def _numbers(settings: TokenGTSettings, load: Load) -> float:
     edges = load.edges if settings.both_directions else load.edges / 2
-    # Padded to the longest of a run; how much that is beyond the nodes, nobody knows before.
+    # Padded to the longest of a run; the amount of padding is not known in advance.
     tokens = load.graphs * (1 + load.largest) + 1.5 * edges
     return max(
         settings.width * tokens * (10 * settings.layers + 2), DECOMPOSITION * load.largest**2
@@ -242,16 +242,16 @@ MODEL = ModelSpec(
     make=TokenGT,
     grid={"layers": (3, 6), "width": (32, 64), "identifiers": (16,), "lr": (2e-4, 1e-3)},
     grid_source=(
-        "The paper searches nothing for graphs: it trains 12 layers of width 768 on 3.4 million "
+        "The paper has no search for graphs: it trains 12 layers of width 768 on 3.4 million "
         "molecules, with 16 eigenvectors, learning rate 2e-4 and dropout 0.1 (the authors' "
         "public code). The eigenvectors, the dropout and the lower learning rate are theirs; "
-        "layers, widths and the higher rate are sizes for data sets of some hundred graphs."
+        "layers, widths and the higher rate suit data sets of a few hundred graphs."
     ),
     note=(
         "Laplacian eigenvectors as node identifiers, signs flipped at random in training; one "
-        "token an undirected edge. Weights start as in the authors' code. Signs and bases come "
-        "from a canonical order of the nodes, so that answers do not depend on their numbers; "
-        "where that order cannot be found (some regular graphs, or too much work), they do."
+        "token per undirected edge. Weights are initialized as in the authors' code. Signs and "
+        "bases come from a canonical order of the nodes, so predictions do not depend on the node "
+        "numbering, unless that order cannot be found (some regular graphs, or too much work)."
     ),
     by_size=True,
 )

@@ -1,4 +1,4 @@
-"""What becomes of the K + 1 layers: the learned sum of the paper, or its ablation.
+"""Aggregation of the K + 1 layers: the paper's learned sum, or its ablation.
 
 H = sum over k = 0..K of theta_k · H^(k)                      (the paper's single-layer perceptron)
 """
@@ -12,13 +12,13 @@ from ihgnn_cli.models.settings import ThetaInit
 from ihgnn_cli.models.stacked.mlp import Generators, Tape, gradient_of, uniform
 
 Share = tuple[Tensor, Tensor]
-"""Two factors of the gradient to a layer; the first is of its shape."""
+"""Two factors of the gradient to a layer; the first has the layer's shape."""
 
 
 class AdaptiveSum(nn.Module):
     """H = sum of theta_k · H^(k), with K + 1 learned scalars.
 
-    theta = 0 is no start: the layers would get no gradient, and behind a ReLU theta none either.
+    theta must not start at 0: the layers would get no gradient, and after a ReLU theta neither.
     """
 
     def __init__(self, generators: Generators, layers: int, init: ThetaInit) -> None:

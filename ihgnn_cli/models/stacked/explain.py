@@ -1,4 +1,4 @@
-"""What each node of a graph adds to the prediction of IHGNN."""
+"""The contribution of each node to IHGNN's prediction for a graph."""
 
 import torch
 from torch import Tensor
@@ -10,14 +10,15 @@ from ihgnn_cli.models.stacked.readout import SortConcat
 
 @torch.no_grad()
 def without_each_node(model: StackedIHGNN, batch: Batch) -> tuple[list[int | None], Tensor]:
-    """Leave out the row of one node after the other in the readout.
+    """Leave out one node's row at a time in the readout.
 
     The other nodes keep their sorted positions. `batch` is one graph, the same for every member,
     with one row per node.
 
     Returns:
-        The sorted position of each node for the first member, `None` where the nodes are summed or
-        beyond m; and the logits [S, 1 + n, classes] with all nodes, and without each.
+        The sorted position of each node for the first member, `None` if the nodes are summed or
+        the position is beyond m; and the logits [S, 1 + n, classes] with all nodes, then without
+        each node.
     """
     h, last_layer = model.embed(batch)
     members, nodes, _ = h.shape
@@ -39,14 +40,14 @@ def without_each_node(model: StackedIHGNN, batch: Batch) -> tuple[list[int | Non
 
 
 def _read_sorted(readout: SortConcat, h: Tensor, rank: Tensor) -> Tensor:
-    """[S, 1 + n, hidden] the readout with all nodes, and with each left out, without the bias."""
+    """[S, 1 + n, hidden] the readout with all nodes, then without each; the bias is not added."""
     members, _, width = h.shape
     matrix = readout.weight.view(members, -1, width, readout.weight.shape[-1])
     last = matrix.shape[1] - 1
     rows = h.relu() if readout.relu else h
     added = torch.stack(
         [
-            # What each node adds to the hidden layer: its row times its rank's part of the matrix.
+            # Each node adds its row times its rank's block of the matrix to the hidden layer.
             torch.bmm(own.unsqueeze(1), of_rank[at.clamp(max=last)]).squeeze(1)
             for own, of_rank, at in zip(rows, matrix, rank, strict=True)
         ]

@@ -1,7 +1,7 @@
-"""The gathers and sums of the model, over index lists that a batch carries.
+"""The model's gathers and sums, over index lists that the batch provides.
 
-They cost what the rows and edges cost, and need no memory beyond their result. S members, R rows
-a member, d columns.
+Time is linear in rows and edges; memory is the result only. There are S members, R rows per
+member and d columns.
 """
 
 from collections.abc import Iterator
@@ -14,20 +14,20 @@ from ihgnn_cli.data.batching.blocks import Block
 
 
 def neighbor_sum(h: Tensor, batch: Batch) -> Tensor:
-    """A·H [S, R, d]: for each row the sum of H over a node's neighbours."""
+    """A·H [S, R, d]: for each row, the sum of H over its node's neighbours."""
     rows = h.reshape(-1, h.shape[-1])
     return _bag_sums(rows, batch.neighbors, batch.neighbor_ptr, batch.edge_weight).view(h.shape)
 
 
 def neighbor_sum_back(gradient: Tensor, batch: Batch) -> Tensor:
-    """The gradient to H [S, R, d] of A·H: edges have two directions, so a sum of the same kind."""
+    """The gradient of A·H to H [S, R, d]: the same kind of sum, because A is symmetric."""
     rows = gradient.reshape(-1, gradient.shape[-1])
     weight = batch.edge_weight_back
     return _bag_sums(rows, batch.neighbors, batch.neighbor_ptr, weight).view(gradient.shape)
 
 
 def label_lookup(table: Tensor, batch: Batch, out: Tensor) -> Tensor:
-    """`out` [S, R, d], filled with the row of `table` [S, L + 1, d] for each row's label."""
+    """`out` [S, R, d], filled with each label's row of `table` [S, L + 1, d]."""
     torch.index_select(
         table.view(-1, table.shape[-1]), 0, batch.label, out=out.view(-1, out.shape[-1])
     )
@@ -59,7 +59,7 @@ def graph_sum_back(gradient: Tensor, batch: Batch) -> Tensor:
 
 def sorted_slots(key: Tensor, layout: ReadoutLayout) -> Tensor:
     """[n] the place of each node in the readout when each graph's nodes ascend in `key` [S, R]."""
-    # One sort by graph and then by key: a float's bits, turned so that they compare as integers.
+    # One sort by graph, then by key: the float's bits, changed so that they compare as integers.
     bits = (key.float().reshape(-1).index_select(0, layout.row) + 0.0).view(torch.int32)
     bits = bits ^ ((bits >> 31) & 0x7FFFFFFF)
     order = (layout.major + bits).argsort(stable=True)
@@ -71,7 +71,7 @@ def sorted_slots(key: Tensor, layout: ReadoutLayout) -> Tensor:
 
 
 def placed(h: Tensor, slot: Tensor, layout: ReadoutLayout) -> Tensor:
-    """[slots + 1, d] the nodes in their places, other places 0; nodes beyond m in the last."""
+    """[slots + 1, d] the nodes in their places, 0 elsewhere; nodes beyond m go last."""
     places = h.new_zeros(h.shape[0] * layout.slots + 1, h.shape[-1])
     rows = h.reshape(-1, h.shape[-1]).index_select(0, layout.node_row)
     return places.index_copy_(0, slot, rows)
@@ -83,7 +83,7 @@ def placed_back(gradient: Tensor, slot: Tensor, layout: ReadoutLayout) -> Tensor
 
 
 def by_block(places: Tensor, layout: ReadoutLayout, members: int) -> Iterator[tuple[Block, Tensor]]:
-    """Each block of ranks with its part of the places: [S, graphs, ranks * d]."""
+    """Each block of ranks with its slice of the places: [S, graphs, ranks * d]."""
     start = 0
     for block in layout.blocks:
         end = start + members * block.slots
@@ -92,7 +92,7 @@ def by_block(places: Tensor, layout: ReadoutLayout, members: int) -> Iterator[tu
 
 
 def _bag_sums(rows: Tensor, members: Tensor, ptr: Tensor, weight: Tensor | None = None) -> Tensor:
-    """[len(ptr) - 1, d] sums of the rows in each bag: members[ptr[i]:ptr[i + 1]]."""
+    """[len(ptr) - 1, d] sum of the rows in each bag: members[ptr[i]:ptr[i + 1]]."""
     # torch.nn.functional.embedding_bag without its checks: mode 0 is the sum.
     sums: Tensor = torch.embedding_bag(rows, members, ptr, False, 0, False, weight, True)[0]
     return sums

@@ -3,9 +3,9 @@
     H^(0) = MLP0(X)
     H^(k) = MLPk(H^(k-1) || A·H^(k-1) || (H^(k-1) + A·H^(k-1)))        k = 1..K
 
-with X the one-hot labels (and attributes) of the nodes, A the adjacency matrix without self-loops,
-|| the concatenation of columns. The blocks keep a node apart from its neighbours (separation, for
-heterophily) and also show both together (integration, for homophily).
+X holds the nodes' one-hot labels (and attributes), A is the adjacency matrix without self-loops,
+and || concatenates columns. The first two blocks separate a node from its neighbours (for
+heterophily); the third integrates both (for homophily).
 """
 
 import torch
@@ -35,16 +35,16 @@ class InputLayer(nn.Module):
     def __init__(self, generators: Generators, inputs: Inputs, width: int) -> None:
         super().__init__()
         self.attributes = inputs.attributes
-        # The columns of X: attributes, then labels, as in torch-geometric.
+        # X has the attribute columns first, then the labels, as in torch-geometric.
         self.weight = linear_weight(generators, inputs.attributes + inputs.labels, width)
         self.tail = NormedTail(generators, width)
 
     def forward(self, batch: Batch, tape: Tape | None, out: Tensor) -> Tensor:
         """`out` [S, R, width], filled."""
-        # One-hot times a matrix is a row of it; the last row is that of the zero vector.
+        # A one-hot vector times a matrix is one of its rows; the last row is for the zero vector.
         of_label = nn.functional.pad(self.weight[:, self.attributes :], (0, 0, 0, 1))
         if batch.attributes is None:
-            # Equal labels have equal rows: the MLP runs on the vocabulary, not on the nodes.
+            # Equal labels give equal rows, so the MLP runs once per label, not once per node.
             table = self.tail(of_label, batch.label_share, tape, torch.empty_like(of_label))
             return label_lookup(table, batch, out)
         x = label_lookup(of_label, batch, torch.empty_like(out))
@@ -53,7 +53,7 @@ class InputLayer(nn.Module):
         return rows
 
     def backward(self, gradient: Tensor, batch: Batch, tape: Tape) -> None:
-        """Nothing stands before this layer: only the parameters receive gradients."""
+        """Set the parameters' gradients; this is the first layer, so nothing else needs one."""
         to_weight = gradient_of(self.weight)
         if batch.attributes is None:
             to_label = self.tail.backward(label_lookup_back(gradient, batch), tape)
@@ -65,7 +65,7 @@ class InputLayer(nn.Module):
 
 
 class IHGNNLayer(nn.Module):
-    """H^(k) from H^(k-1); the variant says which blocks the MLP sees."""
+    """H^(k) from H^(k-1); the variant selects the blocks that the MLP sees."""
 
     def __init__(self, generators: Generators, width: int, variant: Variant) -> None:
         super().__init__()
@@ -76,7 +76,7 @@ class IHGNNLayer(nn.Module):
         self.tail = NormedTail(generators, width)
 
     def forward(self, h: Tensor, batch: Batch, tape: Tape | None, out: Tensor) -> Tensor:
-        """`out` [S, R, width], filled, from h of that shape."""
+        """`out` [S, R, width], filled, from h of the same shape."""
         around = neighbor_sum(h, batch)
         matrices = self.folded()
         if tape is not None:
@@ -94,9 +94,9 @@ class IHGNNLayer(nn.Module):
         return neighbor_sum_back(to_around, batch).baddbmm_(to_x, transposed(own))
 
     def folded(self) -> tuple[Tensor, Tensor]:
-        """[S, width, width] the matrices of H and A·H whose products add up to the same.
+        """[S, width, width] the two matrices for H and A·H that are equivalent to the three blocks.
 
-        [H, AH, H + AH]·W = H·(W1 + W3) + AH·(W2 + W3), a third less to multiply.
+        [H, AH, H + AH]·W = H·(W1 + W3) + AH·(W2 + W3), which saves a third of the multiplications.
         """
         if not self.separate:
             return self.weight, self.weight
@@ -104,7 +104,7 @@ class IHGNNLayer(nn.Module):
         return (first + third[0], second + third[0]) if third else (first, second)
 
     def _learn(self, h: Tensor, around: Tensor, to_x: Tensor) -> None:
-        """The gradients to W1, W2 and W3: that to W3 is the sum of the others."""
+        """Set the gradients of W1, W2 and W3; that of W3 is the sum of the other two."""
         to_weight = gradient_of(self.weight)
         if not self.separate:
             torch.bmm(transposed(h), to_x, out=to_weight).baddbmm_(transposed(around), to_x)

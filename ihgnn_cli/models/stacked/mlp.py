@@ -1,13 +1,13 @@
-"""The MLP inside the layers: Linear, BatchNorm, ReLU, Linear; with a leading member axis.
+"""The MLP inside the layers: Linear, BatchNorm, ReLU, Linear, with a leading member axis.
 
-Every piece of the model has a `forward` that leaves on a tape what its `backward` takes from it;
-`backward` turns the gradient of the loss to its output into that to its input, and writes those of
-its parameters over what `grad` held. At this size of model it is the start of operations that
-takes the time, and an epoch written out starts less than half of those of the readable model with
-automatic differentiation (MUTAG: 5,300 against 12,500). `benchmarks/gradients.py` measures steps of
-32 graphs of MUTAG with one thread. On a busy machine with two cores, autograd of the same forward
-pass with the same kernels took 1.3 times as long as the written gradients for one model and 1.6
-times for a stack of ten, the readable model 1.5 and 3.9 times.
+The `forward` of every module pushes on a tape what its `backward` pops. `backward` turns the
+gradient to its output into the gradient to its input, and overwrites the `grad` of its parameters.
+For models this small, launching operations takes most of the time. With hand-written gradients an
+epoch launches less than half as many as the readable model with autograd (MUTAG: 5,300 against
+12,500). `benchmarks/gradients.py` measures steps of 32 MUTAG graphs with one thread. On a busy
+machine with two cores, autograd on the same forward pass and kernels took 1.3 times as long as the
+hand-written gradients for one model and 1.6 times for a stack of ten; the readable model took 1.5
+and 3.9 times as long.
 """
 
 import math
@@ -24,23 +24,23 @@ MOMENTUM = 0.1
 """Both as in torch.nn.BatchNorm1d."""
 
 Generators = Sequence[torch.Generator]
-"""One a member, so that a member starts as it would alone."""
+"""One per member, so that each starts as it would alone."""
 Tape = list[Any]
 """What `forward` keeps for `backward`: last in, first out."""
 
 
 def linear_weight(generators: Generators, rows: int, columns: int) -> nn.Parameter:
-    """[S, rows, columns] as torch.nn.Linear(rows, columns) starts, transposed."""
+    """[S, rows, columns] initialized as torch.nn.Linear(rows, columns), transposed."""
     return uniform(generators, (rows, columns), 1 / math.sqrt(max(1, rows)))
 
 
 def linear_bias(generators: Generators, rows: int, columns: int) -> nn.Parameter:
-    """[S, 1, columns] the bias that goes with it."""
+    """[S, 1, columns] the bias of the same linear map."""
     return uniform(generators, (1, columns), 1 / math.sqrt(max(1, rows)))
 
 
 def uniform(generators: Generators, shape: tuple[int, ...], bound: float) -> nn.Parameter:
-    """[S, *shape] drawn between -bound and bound, each member's part by its own generator."""
+    """[S, *shape] uniform between -bound and bound, drawn by each member's own generator."""
     drawn = [torch.rand(shape, generator=each) for each in generators]
     return nn.Parameter((torch.stack(drawn) * 2 - 1) * bound)
 
@@ -63,18 +63,18 @@ def transposed(matrix: Tensor) -> Tensor:
 
 
 def gradient_of(parameter: Tensor) -> Tensor:
-    """Where the gradient of a parameter is written: the same place at every step."""
+    """The tensor that receives a parameter's gradient; the same one at every step."""
     if parameter.grad is None:
         parameter.grad = torch.zeros_like(parameter)
     return parameter.grad
 
 
 class NormedTail(nn.Module):
-    """BatchNorm, ReLU, Linear: what follows an MLP's first product.
+    """BatchNorm, ReLU, Linear: the rest of an MLP after its first product.
 
-    That product has no bias: the normalization would take it away again. Row i counts in mean and
-    variance as `share` [S, 1, rows] of the member's nodes: a row may stand for many equal nodes,
-    and padding has share 0.
+    That product has no bias, since the normalization would remove it. `share` [S, 1, rows] is each
+    row's weight in the mean and variance: its share of the member's nodes. A row may stand for
+    many equal nodes, and padding has share 0.
     """
 
     mean: Tensor
@@ -89,10 +89,10 @@ class NormedTail(nn.Module):
         self.bias = linear_bias(generators, width, width)
         self.register_buffer("mean", torch.zeros(members, 1, width))
         self.register_buffer("variance", torch.ones(members, 1, width))
-        self.seen = self.mean, self.variance  # of the last batch in training
+        self.seen = self.mean, self.variance  # statistics of the last training batch
 
     def forward(self, x: Tensor, share: Tensor, tape: Tape | None, out: Tensor) -> Tensor:
-        """`out` [S, rows, width], filled, for x of that shape, which may be overwritten."""
+        """`out` [S, rows, width], filled, from x of the same shape, which may be overwritten."""
         if tape is None:
             slope = self.scale * torch.rsqrt(self.variance + EPS)
             y = torch.addcmul(self.shift - self.mean * slope, x, slope).relu_()
@@ -117,16 +117,16 @@ class NormedTail(nn.Module):
         to_shift = torch.sum(to_y, 1, keepdim=True, out=gradient_of(self.shift))
         to_scale = gradient_of(self.scale)
         torch.mul((to_y * centered).sum(1, keepdim=True), inverse, out=to_scale)
-        # What each row does to the others through mean and variance, by its share of the nodes.
+        # Each row also affects the others through mean and variance, by its share of the nodes.
         common = torch.addcmul(to_shift, centered, to_scale * inverse)
         to_x: Tensor = to_y.addcmul_(common, transposed(share), value=-1)
         return to_x.mul_(slope)
 
 
 def remember(tails: Sequence[NormedTail], batch: Batch) -> None:
-    """Move the running statistics towards those last seen, with the unbiased variance, as torch.
+    """Update the running statistics from the last batch, with the unbiased variance, as torch does.
 
-    A member without nodes in the batch stands still.
+    A member without nodes in the batch keeps its statistics.
     """
     running = [tail.mean for tail in tails] + [tail.variance for tail in tails]
     seen = [tail.seen[0] for tail in tails] + [tail.seen[1] * batch.unbiased for tail in tails]

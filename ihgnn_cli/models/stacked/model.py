@@ -29,12 +29,12 @@ from ihgnn_cli.models.stacked.readout import SortConcat, SumNodes
 class StackedIHGNN(nn.Module):
     """A stack of S models of the same shape; every parameter has a leading member axis.
 
-    Gradients are written out piece by piece and not recorded: `backward` sets them.
+    Gradients are hand-written, not recorded by autograd: `backward` sets them.
 
     Args:
-        settings: the shape, shared by the members.
-        inputs: what the data looks like.
-        generators: one a member, for its initial parameters.
+        settings: shared by all members.
+        inputs: sizes of the data.
+        generators: one per member, for its initial parameters.
     """
 
     def __init__(
@@ -57,7 +57,7 @@ class StackedIHGNN(nn.Module):
             self.readout = SumNodes(generators, width, settings)
         else:
             self.readout = SortConcat(generators, width, inputs.max_nodes, settings)
-        # The rest of the classifier: its first matrix is the readout's, its hidden layer this.
+        # The rest of the classifier; its first matrix is in the readout.
         fan_in = self.readout.weight.shape[1]
         self.hidden_bias = linear_bias(generators, fan_in, settings.hidden)
         self.weight = linear_weight(generators, settings.hidden, inputs.classes)
@@ -66,7 +66,7 @@ class StackedIHGNN(nn.Module):
             start_glorot(self, generators)
 
     def embed(self, batch: Batch, tape: Tape | None = None) -> tuple[Tensor, Tensor]:
-        """[S, R, ·] the aggregated node embeddings H, and those of the last layer."""
+        """[S, R, ·] the aggregated node embeddings H, and those of the last layer, H^(K)."""
         found = self.weight.new_empty(len(self._blocks) + 1, *batch.size.shape, self._width)
         h, *others = found.unbind()
         self.input(batch, tape, h)
@@ -76,7 +76,7 @@ class StackedIHGNN(nn.Module):
 
     @property
     def dropped_units(self) -> int:
-        """The hidden units of the classifier."""
+        """Number of hidden units of the classifier."""
         return self.weight.shape[1]
 
     @torch.no_grad()
@@ -88,10 +88,10 @@ class StackedIHGNN(nn.Module):
     def train_step(
         self, batch: Batch, factor: Tensor, seeds: Sequence[int], gradient: LossGradient
     ) -> Tensor:
-        """[S, B, classes] the logits of a batch in training; leaves the gradients.
+        """[S, B, classes] the logits of a batch in training; sets the gradients.
 
-        `factor` [S, B, hidden] is what dropout multiplies the hidden units by; nothing else is
-        random. `gradient` gives that of the loss to the logits.
+        Dropout multiplies the hidden units by `factor` [S, B, hidden]; nothing else is random.
+        `gradient` maps logits to the gradient of the loss with respect to them.
         """
         del seeds
         tape: Tape = []
@@ -101,7 +101,7 @@ class StackedIHGNN(nn.Module):
 
     @torch.no_grad()
     def forward_train(self, batch: Batch, factor: Tensor, tape: Tape) -> Tensor:
-        """[S, B, classes] the logits of a batch in training; moves the running statistics."""
+        """[S, B, classes] the logits of a batch in training; updates the running statistics."""
         h, last_layer = self.embed(batch, tape)
         remember([self.input.tail, *(layer.tail for layer in self._blocks)], batch)
         active = self.readout(h, last_layer, self.hidden_bias, batch, tape).relu_()
@@ -111,7 +111,7 @@ class StackedIHGNN(nn.Module):
 
     @torch.no_grad()
     def backward(self, to_logits: Tensor, batch: Batch, factor: Tensor, tape: Tape) -> None:
-        """Set the gradients of all parameters from that to the logits."""
+        """Set the gradients of all parameters from the gradient to the logits."""
         active, hidden = tape.pop()
         torch.bmm(transposed(hidden), to_logits, out=gradient_of(self.weight))
         torch.sum(to_logits, 1, keepdim=True, out=gradient_of(self.bias))

@@ -1,10 +1,10 @@
-"""Parameters of one member of a stack, under the names of the readable model."""
+"""Maps one member's parameters in a stack to the names of the readable model."""
 
 from collections.abc import Mapping
 
 from torch import Tensor
 
-# Names in a stack and in its checkpoints, and in `models.ihgnn.IHGNN`.
+# Names in a stack and its checkpoints, mapped to those in `models.ihgnn.IHGNN`.
 _IN_MLP = {
     "weight": "first.weight",
     "tail.scale": "norm.weight",
@@ -26,8 +26,8 @@ _OUTSIDE = {
 def readable_weights(stack: Mapping[str, Tensor], member: int) -> dict[str, Tensor]:
     """The weights (or the gradients) of one member, by the readable model's names.
 
-    A stack stores a linear map as [S, inputs, outputs], torch.nn.Linear as [outputs, inputs]; a
-    vector is [S, 1, columns] in a stack.
+    A stack stores a linear map as [S, inputs, outputs], torch.nn.Linear as [outputs, inputs]. A
+    stack stores a vector as [S, 1, columns].
     """
     found = {}
     for name, value in stack.items():

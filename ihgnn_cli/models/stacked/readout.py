@@ -1,8 +1,8 @@
-"""From nodes to a graph: sort and concatenate (the paper), or sum (its ablation).
+"""Readout from nodes to a graph: sort and concatenate (the paper), or sum (its ablation).
 
 The nodes of a graph are sorted by the last column of H, a continuous version of the 1-WL label,
-padded with zero rows up to m = the nodes of the largest graph, and concatenated to one vector of
-m · width entries, of which the classifier makes its hidden layer.
+padded with zero rows up to m, the size of the largest graph, and concatenated to one vector of
+m · width entries. The classifier computes its hidden layer from this vector.
 """
 
 import torch
@@ -22,10 +22,10 @@ from ihgnn_cli.models.stacked.mlp import Generators, Tape, gradient_of, linear_w
 
 
 class SortConcat(nn.Module):
-    """Sorted nodes, concatenated, times the classifier's first matrix.
+    """The sorted and concatenated nodes, times the classifier's first matrix.
 
-    The product is taken block by block of ranks, and in each block only for the graphs that reach
-    it: the zero rows up to m are never built, and memory grows with the nodes.
+    The product is computed by blocks of ranks, and in each block only for the graphs that reach
+    it. The zero rows up to m are never built, so memory grows with the number of nodes.
     """
 
     def __init__(
@@ -39,11 +39,11 @@ class SortConcat(nn.Module):
         self._reached = 0
 
     def slots(self, h: Tensor, last_layer: Tensor, batch: Batch) -> Tensor:
-        """[n] the place in the readout of each node of the batch."""
+        """[n] the place of each node of the batch in the readout."""
         return sorted_slots(self.sort_key(h, last_layer), batch.layout)
 
     def sort_key(self, h: Tensor, last_layer: Tensor) -> Tensor:
-        """[S, R] what the nodes of each row are sorted by, ascending."""
+        """[S, R] the key that the nodes are sorted by, ascending."""
         key = (h if self.key == SortKey.AGGREGATED else last_layer)[..., -1]
         return -key if self.descending else key
 
@@ -65,7 +65,7 @@ class SortConcat(nn.Module):
         return out
 
     def backward(self, gradient: Tensor, batch: Batch, tape: Tape) -> Tensor:
-        """The gradient to h; the order of the nodes has none."""
+        """The gradient to h; the sort order contributes none."""
         slot, places = tape.pop()
         members, width = len(gradient), places.shape[-1]
         to_weight = self._clear_gradient(batch.layout.blocks[-1].high * width)
@@ -88,8 +88,8 @@ class SortConcat(nn.Module):
     def _clear_gradient(self, reached: int) -> Tensor:
         """The gradient of the matrix, 0 beyond the ranks of this batch.
 
-        The matrix can be the largest thing in memory: only what the step before had filled is
-        cleared.
+        The matrix can be the largest tensor in memory, so only the part that the previous step
+        filled is cleared.
         """
         gradient = gradient_of(self.weight)
         if self._reached > reached:
@@ -99,7 +99,7 @@ class SortConcat(nn.Module):
 
 
 class SumNodes(nn.Module):
-    """The sum of a graph's nodes, times the classifier's first matrix: w/o-Concat."""
+    """The sum of a graph's nodes, times the classifier's first matrix (ablation w/o-Concat)."""
 
     def __init__(self, generators: Generators, width: int, settings: IHGNNSettings) -> None:
         super().__init__()
