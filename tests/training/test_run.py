@@ -195,7 +195,7 @@ def test_patience_stops_a_run_that_gets_no_better(tmp_path: Path) -> None:
 def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
     trained(tmp_path / "run")
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-    with pytest.raises(InputError, match="holds a run already"):
+    with pytest.raises(InputError, match="already holds a run"):
         run.start(prepared(), tmp_path / "run")
     assert before == {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     (tmp_path / "mine").mkdir()
@@ -203,7 +203,7 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not empty"):
         run.start(prepared(), tmp_path / "mine")
     (tmp_path / "file").write_text("text")
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         run.start(prepared(), tmp_path / "file")
 
 
