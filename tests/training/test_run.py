@@ -164,7 +164,7 @@ def test_settings_cannot_change_in_the_middle_of_a_run(tmp_path: Path) -> None:
     trained(tmp_path / "run")
     path = tmp_path / "run" / "config.toml"
     path.write_text(path.read_text().replace("lr = 0.001", "lr = 0.5"))
-    with pytest.raises(InputError, match="were changed after the run had begun"):
+    with pytest.raises(InputError, match="were changed after the run had started"):
         resumed(tmp_path / "run", epochs=9)
 
 
@@ -230,7 +230,7 @@ def test_a_damaged_state_can_be_given_up(tmp_path: Path) -> None:
     trained(tmp_path / "run")
     last = tmp_path / "run" / "last.pt"
     last.write_bytes(last.read_bytes()[:500])
-    with pytest.raises(InputError, match="Remove it, and --resume begins again"):
+    with pytest.raises(InputError, match="Remove it, and --resume starts again"):
         resumed(tmp_path / "run", epochs=5)
     last.unlink()
     resumed(tmp_path / "run", epochs=5)
