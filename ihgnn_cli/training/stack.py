@@ -216,7 +216,7 @@ class Stack:
         return member.train[order], kept / (1 - dropout)
 
     def _seed(self, member: Member, step: int) -> int:
-        """The seed of a model that draws its own dropout; 0 if dropout is drawn here."""
+        """Seed for a model's own random draws; 0 if all draws are made here."""
         if self.model.dropped_units:
             return 0
         return generator(member.seed, f"step {step} of epoch", self.epoch).initial_seed()
