@@ -52,7 +52,7 @@ def rules(records: Sequence[Record], grid: Sequence[Configuration], folds: int) 
     usable = [each for each in grid if all(_trained(runs[fold][each]) for fold in runs)]
     nested = _rule(
         "nested",
-        "One configuration per fold by its validation accuracy; the trainings of the selection",
+        "A configuration for each fold by its validation; the trainings of the selection",
         [_at(runs[fold][chosen[fold]], _best) for fold in sorted(runs)],
     )
     if not usable:  # nothing is common to all folds

@@ -119,7 +119,7 @@ def test_rules_say_whether_they_look_at_test_and_the_paper_by_what_it_does(
 ) -> None:
     result["rules"][1]["note"] = NOTE
     text = shown(capsys, result)
-    assert " no  " in row(text, "One configuration per fold")
+    assert " no  " in row(text, "A configuration for each fold")
     assert " no*  " in row(text, "One configuration for all folds")
     assert " YES  " in row(text, "The authors' script")
     assert " in their script  89.9 ± 6.0" in row(text, "The paper's table")

@@ -31,7 +31,7 @@ def test_a_finished_cross_validation_becomes_a_cell() -> None:
 
 
 def test_what_is_no_result_is_refused() -> None:
-    with pytest.raises(InputError, match="no result of crossval for gin"):
+    with pytest.raises(InputError, match="not a valid crossval result for gin"):
         cell_of({"dataset": "MUTAG"}, "gin")
 
 
