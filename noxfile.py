@@ -1,4 +1,4 @@
-"""What CI runs; `nox` alone runs the tests. `nox -r` reuses the environments."""
+"""Sessions that CI runs. `nox` alone runs the tests; `nox -r` reuses the environments."""
 
 import re
 
@@ -9,14 +9,14 @@ nox.options.default_venv_backend = "virtualenv"
 nox.needs_version = ">=2025.2.9"  # dependency groups
 
 PROJECT = nox.project.load_toml("pyproject.toml")
-# Measured: 98 %. The floor is a little below, so that a refactoring need not count lines.
+# Measured: 98 %. The floor leaves a margin for refactoring.
 COVERAGE_FLOOR = 95
-# Most of the time goes into starting commands: two at a time, the tests of a file together.
+# Starting commands takes most of the time: run two processes, with all tests of a file in one.
 SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")
 
 
 def install(session: nox.Session, *groups: str) -> None:
-    """Install the project as a user gets it, and what the session needs beside it."""
+    """Install the project as a user would, plus the session's dependency groups."""
     session.install(".", *nox.project.dependency_groups(PROJECT, *groups))
 
 
@@ -29,14 +29,14 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def e2e(session: nox.Session) -> None:
-    """Run everything, with the tests that take minutes or gigabytes (COLLAB, DD)."""
+    """Run all tests, including those that take minutes or gigabytes (COLLAB, DD)."""
     install(session, "test")
     session.run("pytest", *session.posargs)
 
 
 @nox.session
 def lint(session: nox.Session) -> None:
-    """Check format and rules."""
+    """Check formatting and lint rules."""
     session.install(*nox.project.dependency_groups(PROJECT, "lint"))
     session.run("ruff", "format", "--check", "--diff", ".")
     session.run("ruff", "check", ".")
@@ -44,7 +44,7 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Check types strictly, the command line included."""
+    """Run strict type checks, including the command line."""
     install(session, "types")
     session.run("mypy")
 
@@ -59,7 +59,7 @@ def docs(session: nox.Session) -> None:
 
 @nox.session
 def coverage(session: nox.Session) -> None:
-    """Run the tests with a floor under the coverage."""
+    """Run the tests with a minimum coverage."""
     install(session, "test")
     session.run(
         "pytest",
@@ -75,10 +75,10 @@ def coverage(session: nox.Session) -> None:
 
 @nox.session
 def newest(session: nox.Session) -> None:
-    """Run the tests against the newest dependencies, beyond the tested range as well."""
+    """Run the tests against the newest dependencies, even beyond the tested range."""
     names = {re.match(r"[\w.-]+", each).group() for each in PROJECT["project"]["dependencies"]}
     install(session, "test")
-    # One onnxruntime is installed by marker; the other would overwrite it.
+    # Markers select one of two onnxruntime packages; installing the other would overwrite it.
     installed = session.run("pip", "list", "--format=freeze", silent=True)
     present = sorted(name for name in names if f"\n{name}==".lower() in f"\n{installed}".lower())
     session.install("--upgrade", *present)
@@ -87,7 +87,7 @@ def newest(session: nox.Session) -> None:
 
 @nox.session
 def oldest_onnxruntime(session: nox.Session) -> None:
-    """Run exported files in environments of their own: the oldest onnxruntime, and no torch."""
+    """Run exported files without torch, and with the oldest onnxruntime."""
     install(session, "test")
     files = ("tests/deploy/test_oldest_onnxruntime.py", "tests/test_examples.py")
     session.run("pytest", "-m", "long", *files, *session.posargs)
@@ -95,7 +95,7 @@ def oldest_onnxruntime(session: nox.Session) -> None:
 
 @nox.session
 def openvino(session: nox.Session) -> None:
-    """Run exported files in OpenVINO, whose sort does not keep the order of ties."""
+    """Run exported files in OpenVINO, whose sort is not stable."""
     install(session, "test")
     session.install("openvino>=2025.0")
     session.run("pytest", "tests/deploy/test_openvino.py", *session.posargs)
@@ -103,7 +103,7 @@ def openvino(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Run the benchmarks; data sets that are not at hand are skipped."""
+    """Run the benchmarks; skips data sets that are not available."""
     install(session, "test")
     scripts = (
         "startup",

@@ -1,7 +1,7 @@
-"""What the benchmarks share: options, facts about the machine, tables, claims.
+"""Shared code of the benchmarks: options, machine facts, tables, claims.
 
-Nothing heavy is imported here: on Linux a child process starts with the peak memory of the process
-that started it, so the script that measures has to stay small.
+This module imports nothing heavy. On Linux a child process starts with the peak memory of its
+parent, so the measuring script must stay small.
 """
 
 import argparse
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 DATA_VARIABLE = "IHGNN_DATA"
-# Memory by bytes of text, a little above the 17 that TUDataset takes for COLLAB.
+# Bytes of memory per byte of text, a little above the 17 that TUDataset needs for COLLAB.
 PRIMED = 20
 _DISTRIBUTIONS = ("numpy", "torch", "torch-geometric", "ihgnn-cli")
 
@@ -31,11 +31,11 @@ class Timing:
 
     @property
     def median(self) -> float:
-        """The figure that ratios are taken from."""
+        """The value that ratios use."""
         return statistics.median(self.seconds)
 
     def cells(self) -> tuple[str, str]:
-        """The median and the range, for a table; the range tells how disturbed the runs were."""
+        """The median and the range, for a table; the range shows how noisy the runs were."""
         return duration(
             self.median
         ), f"{duration(min(self.seconds))} – {duration(max(self.seconds))}"
@@ -43,7 +43,7 @@ class Timing:
 
 @dataclass(frozen=True)
 class Claim:
-    """A ratio that is said to be at least `target`."""
+    """A ratio that should be at least `target`."""
 
     text: str
     target: float
@@ -51,7 +51,7 @@ class Claim:
 
     @property
     def met(self) -> bool:
-        """Whether this run bears the claim out."""
+        """Whether this run confirms the claim."""
         return self.measured >= self.target
 
     def line(self) -> str:
@@ -63,7 +63,7 @@ class Claim:
 
 
 def parser(description: str, runs: int) -> argparse.ArgumentParser:
-    """The options that all benchmarks have, so that `nox -s bench -- --json` serves them all."""
+    """The options of all benchmarks, so that `nox -s bench -- --json` works for each."""
     options = argparse.ArgumentParser(description=description)
     options.add_argument("--json", action="store_true", help="print one JSON document")
     options.add_argument(
@@ -84,7 +84,7 @@ def positive(text: str) -> int:
 
 
 def add_dataset(options: argparse.ArgumentParser) -> None:
-    """The option for benchmarks on real data."""
+    """Add the option for benchmarks on real data."""
     options.add_argument(
         "--dataset",
         default="COLLAB",
@@ -93,7 +93,7 @@ def add_dataset(options: argparse.ArgumentParser) -> None:
 
 
 def find_zip(benchmark: str, options: argparse.Namespace) -> Path | None:
-    """The data set's zip in the data folder; if it is not at hand, says so."""
+    """The data set's zip in the data folder; reports a skip if it is missing."""
     folder = os.environ.get(DATA_VARIABLE)
     if folder:
         path = Path(folder).expanduser().absolute() / f"{options.dataset}.zip"
@@ -107,7 +107,7 @@ def find_zip(benchmark: str, options: argparse.Namespace) -> Path | None:
 
 
 def skip(benchmark: str, reason: str, *, as_json: bool) -> None:
-    """Say that nothing was measured; a benchmark without its data is no failure."""
+    """Report that nothing was measured; missing data is not a failure."""
     if as_json:
         print(json.dumps({"benchmark": benchmark, "skipped": reason}))
     else:
@@ -134,7 +134,7 @@ def peak_memory() -> int:
 
 
 def warm(*files: Path) -> None:
-    """Bring files into the page cache, in blocks: this process has to stay small."""
+    """Read files into the page cache, in blocks to keep this process small."""
     for file in files:
         with file.open("rb") as stream:
             while stream.read(1 << 20):
@@ -142,10 +142,10 @@ def warm(*files: Path) -> None:
 
 
 def prime(raw_bytes: int) -> None:
-    """Touch and free memory in another process, as much before each part.
+    """Touch and free the same amount of memory in another process before each part.
 
-    On a virtual machine, memory that another process has just freed is much cheaper to get than
-    memory that the host has taken back: without this, whoever follows TUDataset looks faster.
+    On a virtual machine, memory that another process has just freed is much cheaper to allocate
+    than memory that the host has reclaimed. Without this, the part after TUDataset looks faster.
     """
     physical = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     size = min(PRIMED * raw_bytes, physical // 2)
@@ -176,7 +176,7 @@ def report(
 
 
 def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """Columns in plain text: the first to the left, numbers to the right."""
+    """A plain-text table: first column aligned left, the others right."""
     lines = [header, *rows]
     widths = [max(len(line[at]) for line in lines) for at in range(len(header))]
     return "\n".join(
@@ -189,7 +189,7 @@ def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Seconds, or milliseconds below one."""
+    """Seconds, or milliseconds below one second."""
     return f"{seconds:.2f} s" if seconds >= 1 else f"{seconds * 1000:.3g} ms"
 
 

@@ -1,6 +1,7 @@
-"""The model as one writes it in torch for padded graphs.
+"""A straightforward torch version of the model for padded graphs.
 
-Linear, BatchNorm and ReLU as modules, as in `ihgnn_cli.IHGNN`; one-hot labels; padding up to m.
+Linear, BatchNorm and ReLU are modules, as in `ihgnn_cli.IHGNN`; labels are one-hot; graphs are
+padded to m.
 """
 
 import torch
@@ -10,7 +11,7 @@ from ihgnn_cli.models.ihgnn import IHGNN
 
 
 class PaddedPlain(IHGNN):
-    """The full model; graphs padded to m, labels -1 where there is no node or no known label."""
+    """The full model; graphs are padded to m, with label -1 for padding and unknown labels."""
 
     def forward(self, node_labels: Tensor, adjacency: Tensor) -> tuple[Tensor, Tensor, Tensor]:
         """Logits, probabilities and the hidden layer."""

@@ -1,7 +1,7 @@
-"""What the benchmarks train: the same model by a plain torch-geometric loop and as a stack of ours.
+"""The model that the benchmarks train, in a plain torch-geometric loop and as an ihgnn stack.
 
-The loop is the one that one writes: a DataLoader, `to_dense_batch`, torch.optim.Adam. An epoch, on
-both sides, is one pass over a fold's graphs for training and one over those for validation.
+The loop is the usual one: a DataLoader, `to_dense_batch`, torch.optim.Adam. On both sides an epoch
+is one pass over a fold's training graphs and one over its validation graphs.
 """
 
 import os
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from _measure import DATA_VARIABLE
 
-if TYPE_CHECKING:  # heavy, and the scripts stay small until they train
+if TYPE_CHECKING:  # heavy; the scripts must stay small until they train
     from ihgnn_cli.data.dataset import GraphDataset
     from ihgnn_cli.data.splits import Split
     from ihgnn_cli.models.settings import IHGNNSettings, Inputs
@@ -40,7 +40,7 @@ def at_hand(name: str) -> bool:
 
 
 def load_task(name: str) -> Task:
-    """The task on a data set that is at hand."""
+    """The task on a local data set."""
     from ihgnn_cli.data import load_dataset
 
     return task_on(load_dataset(name, offline=True))
@@ -61,7 +61,7 @@ def task_on(dataset: "GraphDataset") -> Task:
 
 
 def stack(task: Task, members: int = 1) -> "Stack":
-    """So many models of ours, one after the other on each fold."""
+    """A stack of this many models, assigned to the folds in turn."""
     import torch
 
     from ihgnn_cli.data.batching import GraphStore
@@ -83,7 +83,7 @@ def stack(task: Task, members: int = 1) -> "Stack":
 
 
 def plain(task: Task, fold: int = 0) -> Callable[[], Any]:
-    """An epoch of the plain loop on a fold, as a function."""
+    """A function that runs one epoch of the plain loop on a fold."""
     import torch
     from torch.nn.functional import cross_entropy
     from torch_geometric.loader import DataLoader

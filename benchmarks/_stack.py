@@ -1,4 +1,4 @@
-"""What a stack of models costs on one thread: operations, growth with the data, and by phase."""
+"""The cost of a stack of models on one thread: operations, growth with the data, and phases."""
 
 import time
 from collections import Counter
@@ -10,7 +10,7 @@ from _plain import Task, load_task, stack, task_on
 from _together import use_threads
 
 MEMBERS = 10
-"""One a fold."""
+"""One per fold."""
 PROFILED = 15
 """Members of the stack whose phases are timed."""
 WARM_UP = 2
@@ -34,7 +34,7 @@ def operations_of_an_epoch(task: Task) -> float:
 
 
 def operations(call: Callable[[], object]) -> int:
-    """Floating-point operations in the matrix products of a call: 2 a multiplication."""
+    """Floating-point operations in the matrix products of a call: 2 per multiplication."""
     import torch
     from torch.utils.flop_counter import FlopCounterMode
 
@@ -42,14 +42,14 @@ def operations(call: Callable[[], object]) -> int:
         members, rows, inner = left
         return int(2 * members * rows * inner * right[-1])
 
-    # torch knows the products that make a tensor, not those that are added to one in its place.
+    # torch counts products that create a tensor, but not those added in place.
     with FlopCounterMode(display=False, custom_mapping={torch.ops.aten.baddbmm_: added}) as counter:
         call()
     return int(counter.get_total_flops())
 
 
 def growth(name: str, epochs: int) -> list[dict[str, float]]:
-    """Seconds of a model-epoch on a data set's graphs repeated; the sizes take turns."""
+    """Seconds per model-epoch on repeated copies of a data set; the sizes take turns."""
     from homophily import SCALES, repeated
 
     use_threads(1)
@@ -74,7 +74,7 @@ def growth(name: str, epochs: int) -> list[dict[str, float]]:
 
 
 class Clock:
-    """Seconds by phase; inside a phase, another one stops it for as long as it runs itself."""
+    """Seconds by phase; a nested phase pauses the outer one."""
 
     def __init__(self) -> None:
         self.seconds: Counter[str] = Counter()
@@ -82,14 +82,14 @@ class Clock:
         self._since = time.perf_counter()
 
     def switch(self, phase: str) -> str:
-        """Go over to a phase; returns the one before. What validates is validation and no other."""
+        """Switch to a phase; returns the previous one."""
         now, before = time.perf_counter(), self._phase
         self.seconds[before] += now - self._since
         self._phase, self._since = phase, now
         return before
 
     def timed(self, phase: str, call: Callable[..., Any]) -> Callable[..., Any]:
-        """The same function, on this clock."""
+        """The same function, timed; all work inside validation counts as validation."""
 
         def wrapped(*arguments: Any) -> Any:
             if self._phase == VALIDATION:
@@ -103,7 +103,7 @@ class Clock:
         return wrapped
 
     def timed_items(self, phase: str, call: Callable[..., Iterator[Any]]) -> Callable[..., Any]:
-        """Likewise a generator, whose time passes item by item."""
+        """The same for a generator, timed item by item."""
 
         def wrapped(*arguments: Any) -> Iterator[Any]:
             following = self.timed(phase, call(*arguments).__next__)
@@ -118,11 +118,11 @@ class Clock:
 
 
 def profile(name: str, epochs: int) -> tuple[dict[str, float], float]:
-    """The share of each phase in an epoch of a stack, and the seconds of a model-epoch."""
+    """The share of each phase in an epoch of a stack, and the seconds per model-epoch."""
     use_threads(1)
     watched: Any = stack(load_task(name), PROFILED)
     for _ in range(WARM_UP):
-        watched.train_epoch()  # makes the batches of validation, too
+        watched.train_epoch()  # also creates the validation batches
     clock = Clock()
     model = watched.model
     watched.store.batches = clock.timed_items(BATCHES, watched.store.batches)

@@ -1,4 +1,4 @@
-"""Several processes that do the same at the same time, each on a core of its own."""
+"""Runs the same work in several processes at once, each on its own core."""
 
 import multiprocessing
 import os
@@ -11,19 +11,19 @@ from typing import Any
 PROCESSES = 2
 
 Maker = Callable[[], Callable[[], Any]]
-"""Makes, in its process, the function that is timed there."""
+"""Creates, inside the process, the function to time."""
 Rate = Callable[[int], float]
 
 
 def take_cores() -> list[set[int]]:
-    """One core for each process; on a larger machine the command, too, gets only these.
+    """One core per process; on a larger machine the command also gets only these.
 
-    Empty sets, and no pinning, where the system has none.
+    Returns empty sets if the system does not support pinning.
     """
     if not hasattr(os, "sched_setaffinity"):
         return [set() for _ in range(PROCESSES)]
     mine = sorted(os.sched_getaffinity(0))[:PROCESSES]
-    os.sched_setaffinity(0, mine)  # inherited by all that is started from here
+    os.sched_setaffinity(0, mine)  # inherited by child processes
     return [{mine[number % len(mine)]} for number in range(PROCESSES)]
 
 
@@ -33,10 +33,10 @@ def at_once(
     cores: Sequence[set[int]],
     threads: int = 1,
 ) -> Iterator[Rate]:
-    """Processes side by side, one for each maker of a function, on the cores of each.
+    """Start one process per maker, each on its own cores.
 
-    Gives a function that has all processes call theirs so many times, at the same time, and
-    returns the sum of their calls a second.
+    Yields a function that makes all processes call theirs the given number of times at once, and
+    returns the sum of their calls per second.
     """
     context = multiprocessing.get_context("spawn")
     started = []
@@ -46,7 +46,7 @@ def at_once(
             target=serve, args=(theirs, maker, of_process, threads), daemon=True
         )
         process.start()
-        theirs.close()  # so that an end of the process is an end of the file here
+        theirs.close()  # so that the end of the process closes the pipe
         started.append((process, ours))
 
     def rate(calls: int) -> float:
@@ -70,7 +70,7 @@ def serve(
     cores: set[int],
     threads: int,
 ) -> None:
-    """Answer each number of calls with their seconds, until nobody asks any more."""
+    """For each number of calls received, send back the seconds they took."""
     if cores:
         os.sched_setaffinity(0, cores)
     use_threads(threads)
@@ -91,4 +91,4 @@ def use_threads(count: int) -> None:
     import torch
 
     torch.set_num_threads(count)
-    torch.set_flush_denormal(True)  # as in `ihgnn`; it serves all sides
+    torch.set_flush_denormal(True)  # as in `ihgnn`; the same for all sides

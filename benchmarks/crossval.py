@@ -1,10 +1,10 @@
-"""`ihgnn crossval` against plain torch-geometric loops: model-epochs a second on two cores.
+"""`ihgnn crossval` against plain torch-geometric loops: model-epochs per second on two cores.
 
-A model-epoch is one pass over the training graphs of a fold and one over its validation graphs, by
-one model. The loops are timed after warm-up, so only the command pays for anything else: its rate
-counts from when its workers are ready, and a second one its whole process. All take turns, so that
-whatever disturbs the machine disturbs all. Then: which share of the machine's peak of matrix
-multiplication this is, and how the cost grows with the data.
+A model-epoch is one pass of one model over the training graphs of a fold and one over its
+validation graphs. The loops are timed after warm-up, so only the command pays for other work. Its
+rate is measured from when its workers are ready, and a second rate covers its whole process. All
+sides take turns, so that noise on the machine affects all of them. The benchmark also reports the
+share of the machine's peak matrix multiplication rate, and how the cost grows with the data.
 """
 
 import json
@@ -27,22 +27,22 @@ from _stack import MEMBERS, PROFILED, growth, operations_of_an_epoch, profile
 from _together import PROCESSES, at_once, take_cores
 
 WARM_UP = 3
-# Epochs a round: of each plain loop, and of each of the command's 40 models.
+# Epochs per round: for each plain loop, and for each of the command's 40 models.
 EPOCHS = {
     "MUTAG": (120, 150),
     "BZR_MD": (60, 60),
     "IMDB-BINARY": (25, 30),
     "PROTEINS": (10, 8),
 }
-# How many times as fast as one loop with two threads, and as two loops with one.
+# Target speedups over one loop with two threads, and over two loops with one thread.
 TARGETS = {"MUTAG": (7, 3), "BZR_MD": (8, 4), "IMDB-BINARY": (8, 4), "PROTEINS": (5, 3)}
 LRS = "0.01,0.001,0.0001"
 PEAK_SIZES = (1024, 1536, 2048)
-PEAK_OPERATIONS = 2e11  # in a process, a size and a turn
+PEAK_OPERATIONS = 2e11  # per process, size and turn
 GROWN = "MUTAG"
-GROWTH_EPOCHS = 6  # a run
+GROWTH_EPOCHS = 6  # per run
 GROWTH_TARGET = 0.8
-PROFILE_EPOCHS = 5  # a run
+PROFILE_EPOCHS = 5  # per run
 ONE, TWO = "one loop, 2 threads", "two loops, 1 thread"
 SPEEDS = ("", ONE, TWO, "ihgnn crossval", "with its start", "of one", "of two")
 
@@ -53,30 +53,30 @@ class Command:
 
     model_epochs: int
     per_second: float
-    """From when the workers are ready."""
+    """Measured from when the workers are ready."""
     per_second_whole: float
-    """Start-up, reading and writing included."""
+    """Including start-up, reading and writing."""
     workers: int
 
 
 @dataclass(frozen=True)
 class Rates:
-    """Model-epochs a second on a data set, round by round."""
+    """Model-epochs per second on a data set, for each round."""
 
     one: tuple[float, ...]
     """One plain loop with as many threads as cores."""
     several: tuple[float, ...]
-    """A plain loop with one thread on each core, together."""
+    """Plain loops with one thread on each core, summed."""
     commands: tuple[Command, ...]
 
     @property
     def ours(self) -> float:
-        """The figure of the claims."""
+        """The rate that the claims use."""
         return median(each.per_second for each in self.commands)
 
     @property
     def ratios(self) -> tuple[float, float]:
-        """Ours over that of one loop, and over that of several."""
+        """Our rate divided by that of one loop, and by that of several."""
         return self.ours / median(self.one), self.ours / median(self.several)
 
 
@@ -129,7 +129,7 @@ def claims(rates: dict[str, Rates], grown: Sequence[dict[str, float]]) -> list[C
 
 
 def compare(name: str, cores: Sequence[set[int]], runs: int) -> Rates:
-    """Both kinds of plain loops and the command, in turns."""
+    """Time both kinds of plain loops and the command, in turns."""
     plain_epochs, epochs = EPOCHS[name]
     everywhere: set[int] = set().union(*cores)
     one: list[float] = []
@@ -153,7 +153,7 @@ def plain_loop(name: str, fold: int) -> Callable[[], Any]:
 
 
 def crossval(name: str, epochs: int) -> Command:
-    """Run the command as it is installed."""
+    """Run the installed command."""
     with tempfile.TemporaryDirectory() as folder:
         out = str(Path(folder, "x"))
         start = time.perf_counter()
@@ -180,7 +180,7 @@ def crossval_command(name: str, epochs: int, out: str) -> list[str]:
 
 
 def command_of(document: dict[str, Any], seconds: float) -> Command:
-    """The rates of a run of the command that took so long from start to end."""
+    """The rates of a run of the command; `seconds` is its total wall time."""
     model_epochs = document["model_epochs"]
     return Command(
         model_epochs,
@@ -191,7 +191,7 @@ def command_of(document: dict[str, Any], seconds: float) -> Command:
 
 
 def peak_operations(cores: Sequence[set[int]], runs: int) -> float:
-    """Operations a second of large matrix products, one thread a core: the best of all turns."""
+    """Operations per second in large matrix products, one thread per core: the best turn."""
     with ExitStack() as open_processes:
         rates = {
             size: open_processes.enter_context(

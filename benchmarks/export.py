@@ -1,10 +1,10 @@
 """Exported models in onnxruntime against torch, batch by batch, one thread each.
 
-Torch runs the model as one writes it for padded graphs (`_padded_plain.py`), and beside it the very
-module that the padded export is made from, with all that is fixed after training worked out
-beforehand. Graphs are padded to m for these and for the padded export; the sparse export takes them
-as nodes and edges. All get their inputs ready made, and take turns on the same batches. The weights
-are those before training, which cost the same.
+Torch runs a straightforward model for padded graphs (`_padded_plain.py`), and also the module that
+the padded export is made from, in which everything fixed after training is precomputed. Graphs are
+padded to m for these two and for the padded export; the sparse export takes nodes and edges. All
+sides get prepared inputs and take turns on the same batches. The weights are untrained, which costs
+the same.
 """
 
 import tempfile
@@ -17,7 +17,7 @@ from _measure import Claim, Timing, parser, report, skip, table
 from _plain import LAYERS, at_hand, load_task
 
 BATCHES = (1, 32, 256)
-# Different batches by size, and rounds through them: enough for a steady median.
+# Number of different batches by size, and rounds over them: enough for a stable median.
 DRAWN = {1: 24, 32: 6, 256: 3}
 ROUNDS = {"MUTAG": 30, "IMDB-BINARY": 8, "PROTEINS": 4}
 WARM_UP = 1
@@ -56,7 +56,7 @@ def main() -> None:
 
 
 def claims(times: Mapping[str, Times]) -> list[Claim]:
-    """How much faster than torch, where that is promised."""
+    """The speedups over torch that have a target."""
     return [
         Claim(
             f"{side} on {name}, batches of {size}",
@@ -71,7 +71,7 @@ def claims(times: Mapping[str, Times]) -> list[Claim]:
 
 
 def compare(name: str, rounds: int) -> Times:
-    """Seconds a batch, in turns."""
+    """Seconds per batch; the sides take turns."""
     with tempfile.TemporaryDirectory() as folder:
         sides = prepare(name, Path(folder))
     found: Times = {}
@@ -89,7 +89,7 @@ def compare(name: str, rounds: int) -> Times:
 
 
 def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[[], Any]]]:
-    """Export an untrained model; the sides, as functions of a batch size and a batch's number."""
+    """Export an untrained model; returns a function from batch size and number to the sides."""
     from functools import cache
 
     import numpy as np

@@ -2,8 +2,8 @@
 
 Three sides compute the same gradients of the same loss on the same batches of MUTAG: the stack with
 its written gradients; the same stacked forward pass with the same kernels, recorded by autograd;
-and the readable model (`ihgnn_cli.IHGNN`), one member after the other. Sides take turns, with one
-thread; the numbers are medians, and ratios to the written gradients.
+and the readable model (`ihgnn_cli.IHGNN`), one member after the other. The sides take turns on one
+thread. The output shows medians, and ratios to the written gradients.
 
     python benchmarks/gradients.py [--runs N] [--json]
 """
@@ -33,7 +33,7 @@ WRITTEN, RECORDED, READABLE = "written gradients", "autograd, same kernels", "re
 
 
 def recorded_logits(model: Any, batch: Any, factor: Tensor) -> Tensor:
-    """The forward pass of `StackedIHGNN` in training, as autograd can record it."""
+    """The training forward pass of `StackedIHGNN`, in a form that autograd can record."""
 
     def tail(own: Any, x: Tensor, share: Tensor) -> Tensor:
         centered = x - torch.bmm(share, x)
@@ -64,7 +64,7 @@ def recorded_logits(model: Any, batch: Any, factor: Tensor) -> Tensor:
 
 
 def sides(members: int) -> dict[str, Callable[[], object]]:
-    """A step of each side, all on the same graphs; makes sure that the gradients agree."""
+    """A training step for each side, on the same graphs; checks that the gradients agree."""
     task = load_task("MUTAG")
     trained = stack(task, members)
     model: Any = trained.model
@@ -111,7 +111,7 @@ def sides(members: int) -> dict[str, Callable[[], object]]:
 
 
 def measured(members: int, rounds: int) -> dict[str, float]:
-    """Median seconds of a step, by side."""
+    """Median seconds per step, by side."""
     seconds: dict[str, list[float]] = {}
     made = sides(members)
     for _ in range(rounds):

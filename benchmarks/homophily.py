@@ -1,6 +1,6 @@
 """Node homophily of every graph, against a loop over networkx graphs and torch-geometric.
 
-All three get the same labels and edges, in the form they like best, made before their time starts.
+All three get the same labels and edges, converted to their preferred form before timing starts.
 """
 
 import os
@@ -75,14 +75,14 @@ def main() -> None:
 
 
 def load(archive: Path) -> GraphDataset:
-    """The data set, with a cache that goes away: the user's own stays as it is."""
+    """The data set, read with a temporary cache; the user's cache is not touched."""
     with tempfile.TemporaryDirectory() as cache:
         os.environ["IHGNN_CACHE"] = cache
         return load_dataset(str(archive), offline=True)
 
 
 def compare(dataset: GraphDataset, runs: int) -> tuple[dict[str, Timing], dict[str, float]]:
-    """Wall times of the three, and how far the others' values are from ours."""
+    """Wall times of the three, and the largest differences from our values."""
     edge_index = torch.from_numpy(dataset.edge_index())
     label = torch.from_numpy(dataset.node_label.astype(np.int64))
     batch = torch.from_numpy(dataset.node_graph)
@@ -112,7 +112,7 @@ def timed(call: Callable[[], object]) -> float:
 
 
 def networkx_values(dataset: GraphDataset) -> tuple[NDArray[np.float64], float]:
-    """The homophily of each graph by a loop, and the seconds in the loops alone."""
+    """The homophily of each graph by a loop, and the seconds spent in the loops alone."""
     values = np.empty(len(dataset))
     spent = 0.0
     for position in range(len(dataset)):
@@ -150,7 +150,7 @@ def networkx_homophily(graph: "nx.Graph[int]") -> float:
 
 
 def scaling(dataset: GraphDataset, runs: int) -> list[dict[str, float]]:
-    """Our time on the data set's graphs repeated."""
+    """Our time on repeated copies of the data set."""
     found = []
     for scale in SCALES:
         larger = repeated(dataset, scale)
@@ -165,7 +165,7 @@ def scaling(dataset: GraphDataset, runs: int) -> list[dict[str, float]]:
 
 
 def repeated(dataset: GraphDataset, times: int) -> GraphDataset:
-    """A data set so many times as large: its graphs, and all of them again."""
+    """The data set repeated `times` times."""
     return dataset.select(np.tile(np.arange(len(dataset)), times))
 
 
@@ -205,7 +205,7 @@ def as_text(figures: dict[str, Any], runs: int) -> str:
 
 
 def agreement(figures: dict[str, Any], name: str) -> str:
-    """The largest difference from ours, and a word if it is too large."""
+    """The largest difference from ours, marked if it is too large."""
     if name == OURS:
         return ""
     word = "" if figures["agrees"][name] else " DISAGREES"

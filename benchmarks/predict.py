@@ -1,7 +1,7 @@
-"""How fast `ihgnn predict` goes through a stream, and what memory it takes, from first to last.
+"""Speed and peak memory of `ihgnn predict` on a stream of graphs.
 
-A model of MUTAG, as one epoch leaves it, is exported; graphs of MUTAG go through a pipe, over and
-over, once a few of them and once many.
+The benchmark exports a model trained on MUTAG for one epoch. It then sends MUTAG graphs repeatedly
+through a pipe, first a short stream, then a long one.
 """
 
 import os
@@ -53,7 +53,7 @@ def main() -> None:
 
 
 def prepare(ihgnn: str, folder: Path) -> tuple[Path, list[bytes]]:
-    """An exported model, and the lines of MUTAG; in a process of its own, as it needs much."""
+    """An exported model and the lines of MUTAG; made in other processes to save memory."""
     done([ihgnn, "train", "--epochs", "1", "--quiet", "--out", folder / "run"])
     done([ihgnn, "export", folder / "run" / "ckpt.pt", folder / "model.onnx"])
     code = (
@@ -66,12 +66,12 @@ def prepare(ihgnn: str, folder: Path) -> tuple[Path, list[bytes]]:
 
 
 def done(command: list[str | Path]) -> None:
-    """Run a command whose output is of no interest."""
+    """Run a command and discard its output."""
     subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
 
 
 def stream(ihgnn: str, model: Path, lines: list[bytes], count: int) -> dict[str, float]:
-    """Seconds by the clock and of the processor, and the peak memory in bytes."""
+    """Wall time and processor time in seconds, and peak memory in bytes."""
     start = time.perf_counter()
     process = subprocess.Popen(
         [ihgnn, "predict", model, "-", "--json"],

@@ -1,7 +1,7 @@
 """Reading a data set in TU format, against torch-geometric's TUDataset in the same run.
 
-Every part is a fresh process that has imported the same modules, times its own work without the
-imports, and reports the peak memory of the whole process, imports included. The parts take turns.
+Every part is a fresh process that imports the same modules. It times its own work without the
+imports, and reports the peak memory of the whole process, including imports. The parts take turns.
 """
 
 import argparse
@@ -51,7 +51,7 @@ ihgnn's first parse also writes its cache. A cached load hashes the source and c
 
 @dataclass(frozen=True)
 class Part:
-    """What a process reports of its work."""
+    """The measurements that a process reports."""
 
     seconds: float
     peak: int
@@ -90,7 +90,7 @@ def main() -> None:
 
 
 def work(who: str, path: str, name: str) -> Part:
-    """Read once, in this process; both sides have the same modules loaded."""
+    """Read once, in this process; both sides load the same modules."""
     from torch_geometric.datasets import TUDataset
 
     from ihgnn_cli.data.sources import load_dataset
@@ -104,7 +104,7 @@ def work(who: str, path: str, name: str) -> Part:
 
 
 def measure(archive: Path, name: str, runs: int) -> dict[str, list[Part]]:
-    """All parts in turn, `runs` times, each time from nothing but the raw files."""
+    """Run all parts in turn, `runs` times, each time from the raw files alone."""
     order = (TU_FIRST, FOLDER_FIRST, ZIP_FIRST, FOLDER_AGAIN, ZIP_AGAIN, TU_AGAIN)
     parts: dict[str, list[Part]] = {each: [] for each in order}
     with tempfile.TemporaryDirectory() as temporary:
@@ -122,15 +122,15 @@ def measure(archive: Path, name: str, runs: int) -> dict[str, list[Part]]:
                 path = archive if part in {ZIP_FIRST, ZIP_AGAIN} else folder
                 path = root if who == "TUDataset" else path
                 parts[part].append(in_process(who, path, name, cache))
-            # The folder and the zip differ in their hash. Anything else, and a part read a cache
-            # that it should not have had, or had none that it should have read.
+            # The folder and the zip have different hashes. Any other number of entries means that
+            # a part read a cache it should not have, or missed one it should have read.
             if len(list(cache.iterdir())) != 2:
                 raise RuntimeError("The cache does not hold the folder and the zip, once each.")
     return parts
 
 
 def in_process(who: str, path: Path, name: str, cache: Path) -> Part:
-    """One part in a process of its own."""
+    """Run one part in its own process."""
     command = [sys.executable, __file__, "--part", who, str(path), name]
     environment = {**os.environ, "IHGNN_CACHE": str(cache)}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, check=False)
@@ -140,7 +140,7 @@ def in_process(who: str, path: Path, name: str, cache: Path) -> Part:
 
 
 def extract(archive: Path, folder: Path) -> None:
-    """The text files, as TUDataset expects them."""
+    """Extract the text files where TUDataset expects them."""
     folder.mkdir(parents=True)
     with zipfile.ZipFile(archive) as opened:
         for member in opened.namelist():
@@ -166,7 +166,7 @@ def summary(parts: list[Part], reference: list[Part]) -> dict[str, Any]:
 
 
 def claims(figures: dict[str, Any]) -> list[Claim]:
-    """What is said of COLLAB, checked on whatever was measured."""
+    """The claims about COLLAB, checked on the measured data set."""
     first = figures[FOLDER_FIRST]
     return [
         Claim("first parse of the folder, faster", 5, first["times_faster"]),
@@ -177,7 +177,7 @@ def claims(figures: dict[str, Any]) -> list[Claim]:
 
 
 def as_text(figures: dict[str, Any]) -> str:
-    """The figures in columns; ratios against TUDataset's first parse."""
+    """The figures as a table; ratios are relative to TUDataset's first parse."""
     parts, seen = figures["parts"], figures["graphs_and_directed_edges"]
     rows = [
         (

@@ -1,6 +1,6 @@
-"""How long the command line takes to answer, against the import of torch alone.
+"""Response time of the command line, compared with importing torch alone.
 
-Every run is a fresh process; the commands take turns, so that a disturbance meets all of them.
+Every run is a fresh process; the commands take turns, so that noise affects all of them.
 """
 
 import os
@@ -50,7 +50,7 @@ def main() -> None:
 
 
 def find_command() -> str | None:
-    """The console script of this Python's environment, else the one on the path."""
+    """The console script in this Python's environment, else the one on the path."""
     beside = str(Path(sys.executable).parent)
     return shutil.which("ihgnn", path=beside) or shutil.which("ihgnn")
 

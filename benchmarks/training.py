@@ -1,7 +1,7 @@
-"""Epochs of training against a plain torch-geometric loop of the same model, and peak memory.
+"""Training epochs against a plain torch-geometric loop of the same model, and peak memory.
 
-Both sides take turns epoch by epoch, so that whatever disturbs the machine disturbs both. What they
-train is in `_plain.py`.
+The two sides alternate epoch by epoch, so that noise on the machine affects both. `_plain.py`
+defines what they train.
 """
 
 import subprocess
@@ -22,7 +22,7 @@ from _measure import (
 from _plain import BATCH_SIZE, LAYERS, at_hand, load_task, plain, stack
 
 WARM_UP = 3
-# Epochs each by data set: enough for a steady median, few enough to wait for.
+# Epochs per side by data set: enough for a stable median, few enough to wait for.
 EPOCHS = {"MUTAG": 60, "IMDB-BINARY": 20, "PROTEINS": 12}
 TARGETS = {"MUTAG": 1.6, "IMDB-BINARY": 2.5, "PROTEINS": 3.0}
 MEMORY = ("DD", "COLLAB")
@@ -38,7 +38,7 @@ def main() -> None:
         one_epoch(given.memory_of)
         return
     here = {name: at_hand(name) for name in (*EPOCHS, *MEMORY)}
-    # Memory first: a child process starts with the peak of its parent, which is small as yet.
+    # Memory first: a child process starts with the peak of its parent, which is still small.
     peaks = {name: memory(name) for name in MEMORY if here[name]}
     times = {
         name: compare(name, epochs * given.runs, given.threads)
@@ -73,11 +73,11 @@ def main() -> None:
 
 
 def compare(name: str, epochs: int, threads: int) -> tuple[Timing, Timing]:
-    """Seconds an epoch, ours and the plain loop's, in turns."""
+    """Seconds per epoch for ours and for the plain loop, in turns."""
     import torch
 
     torch.set_num_threads(threads)
-    torch.set_flush_denormal(True)  # as in `ihgnn train`; it serves both sides
+    torch.set_flush_denormal(True)  # as in `ihgnn train`; the same for both sides
     task = load_task(name)
     sides = stack(task).train_epoch, plain(task)
     seconds: list[list[float]] = [[] for _ in sides]

@@ -1,9 +1,9 @@
 """`ihgnn tune` against Optuna's plain sequential `optimize` of the same trials.
 
-The command searches with TPE and no pruner; then a study that is told the same settings trains
-them one after the other in one process, with ihgnn's own training loop (a stack of one) and its
-trials in SQLite, as a script of a few lines would. Times are of the searches: from before the
-workers start to the last trial; the final training of the best settings counts on neither side.
+The command searches with TPE and no pruner. Then a study with the same settings trains them one
+after the other in one process, with ihgnn's own training loop (a stack of one) and its trials in
+SQLite, as a short script would. Times cover the search only, from before the workers start to the
+last trial; the final training of the best settings is not counted on either side.
 """
 
 import argparse
@@ -20,7 +20,7 @@ from typing import Any
 from _measure import duration, parser, report, skip, table
 from _plain import at_hand
 
-# Epochs of each of the trials: enough that starting up does not count.
+# Epochs per trial: enough to make the start-up time negligible.
 EPOCHS = {"MUTAG": 60, "IMDB-BINARY": 12}
 TRIALS = 50
 
@@ -34,7 +34,7 @@ class Times:
 
     @property
     def ratio(self) -> float:
-        """How many times as fast the command was."""
+        """The command's speedup."""
         return self.sequential / self.ours
 
 
@@ -61,7 +61,7 @@ def main() -> None:
 
 
 def compare(name: str, trials: int) -> Times:
-    """Search, and train the same trials one after the other."""
+    """Run the search, then train the same trials one after the other."""
     with tempfile.TemporaryDirectory() as folder:
         out = Path(folder) / "search"
         asked = ("--trials", str(trials), "--epochs", str(EPOCHS[name]), "--pruner", "none")
@@ -83,7 +83,7 @@ def compare(name: str, trials: int) -> Times:
 
 
 def sequential(name: str, epochs: str, folder: str) -> dict[str, Any]:
-    """Train the trials of a finished search by Optuna's `optimize`."""
+    """Train the trials of a finished search with Optuna's `optimize`."""
     import csv
 
     import optuna
@@ -133,7 +133,7 @@ def sequential(name: str, epochs: str, folder: str) -> dict[str, Any]:
                 "layers": int(row["layers"]),
             }
         )
-    with computing(0):  # one thread is the faster for data of this size
+    with computing(0):  # one thread is faster for data of this size
         study.optimize(objective, n_trials=len(rows))
     return {"seconds": time.perf_counter() - began, "trials": len(rows)}
 

@@ -187,7 +187,7 @@ def test_it_is_exported_and_answers_the_same(molecules: Molecules, tmp_path: Pat
     ("settings", "said"),
     [
         ({"patience": 3}, "patience needs graphs to validate: set validation_fraction"),
-        ({"validation_fraction": 1.0}, "validation_fraction is from 0 up to 1"),
+        ({"validation_fraction": 1.0}, "validation_fraction must be at least 0 and below 1"),
         ({"validation_fraction": 0.999}, "leaves none of 188 graphs to train on"),
         ({"epochs": 0}, "epochs must be at least 1"),
         ({"variant": "half"}, "variant is one of"),

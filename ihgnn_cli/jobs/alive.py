@@ -1,4 +1,4 @@
-"""Whether the process that a file or a database names still lives."""
+"""Checks whether a process named in a file or a database is still alive."""
 
 import os
 import platform
@@ -10,16 +10,15 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Who:
-    """A process, as it introduces itself to others."""
+    """The identity of a process, across machines."""
 
     machine: str
     pid: int
     started: int | None
-    """Ticks from the start of the machine, where that is known; a later process of the same number
-    has another."""
+    """Start time in ticks since boot, if known; tells apart processes that reuse a pid."""
 
     def lives(self) -> bool | None:
-        """Whether it is there; `None` where that cannot be seen from here."""
+        """Whether the process is alive; `None` if that cannot be determined from here."""
         if self.machine != _machine():
             return None
         process = _process(self.pid)
@@ -29,22 +28,22 @@ class Who:
 
 
 def this_process() -> Who:
-    """The one that asks."""
+    """The identity of the current process."""
     pid = os.getpid()
     process = _process(pid)
     return Who(_machine(), pid, process.started if process else None)
 
 
 def who_from_plain(plain: dict[str, Any]) -> Who:
-    """A process from its fields.
+    """A process identity from plain fields.
 
     Raises:
-        ValueError, KeyError, TypeError: these are none.
+        ValueError, KeyError, TypeError: the fields are not valid.
     """
     match plain["machine"], plain["pid"], plain["started"]:
         case str(machine), int(pid), (int() | None) as started if 0 < pid < 2**31:
             return Who(machine, pid, started)
-    raise ValueError("no process")
+    raise ValueError("not a process")
 
 
 @dataclass(frozen=True)
@@ -56,9 +55,9 @@ class _Process:
 
 
 def _machine() -> str:
-    """What tells the processes of this machine, since it started, from all others.
+    """Identifies this machine since its last boot.
 
-    Containers may have the same host name, and each counts its processes from 1.
+    The host name is not enough: containers may share it, and each numbers its processes from 1.
     """
     boot = space = ""
     with suppress(OSError):
@@ -69,19 +68,19 @@ def _machine() -> str:
 
 
 def _process(pid: int) -> _Process | None:
-    """The process, where /proc shows it."""
+    """The process, if /proc lists it."""
     try:
         text = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
     except OSError:
         return None
-    # Its second field, the name in brackets, may hold anything; the third is the state.
+    # The second field, the name in brackets, may contain anything; the third is the state.
     fields = text.rpartition(")")[2].split()
     return _Process(running=fields[0] not in "ZXx", started=int(fields[19]))
 
 
 def _surely_gone(pid: int) -> bool:
-    """Whether there is no such process, of this or any user."""
-    if os.name == "nt":  # the signal 0 would end it there
+    """Whether no user has a process with this pid."""
+    if os.name == "nt":  # signal 0 would kill the process
         return False
     try:
         os.kill(pid, 0)

@@ -1,9 +1,9 @@
-"""Who works on what: processes that share a folder never take the same piece of work.
+"""Claims: processes that share a folder never take the same piece of work.
 
-Each process that works on something has a file in the folder that says so. The file of a process
-that died is worth nothing. On its own machine that is seen at once; elsewhere the file counts for
-as long as it is touched every few seconds. Nothing here knows what the work is: a piece is done
-when its results are there, and the caller can tell.
+Each working process has a file in the folder that names its piece of work. The file of a dead
+process does not count. Processes on the same machine notice a death at once; others treat a claim
+as dead when its file has not been touched for a while. This module knows nothing about the work:
+the caller decides whether a piece is done.
 """
 
 import json
@@ -23,9 +23,9 @@ from ihgnn_cli.files import cannot_write, clock_of, exclusive, written_whole
 from ihgnn_cli.jobs.alive import Who, this_process, who_from_plain
 
 HEARTBEAT = 10.0
-"""Seconds from one touch of a claim's file to the next."""
+"""Seconds between two touches of a claim's file."""
 STALE = 60.0
-"""Seconds after which a claim that was not touched is one of a dead process."""
+"""Seconds after which an untouched claim counts as dead."""
 
 LOCK = "lock"
 
@@ -33,10 +33,10 @@ LOCK = "lock"
 class Claims:
     """What the processes that share a folder are working on.
 
-    An object holds one piece at a time; it belongs to one thread.
+    An object holds one piece at a time and belongs to one thread.
 
     Raises:
-        IhgnnError: the folder cannot be made or written (of any method but `release` and `lost`).
+        IhgnnError: the folder cannot be created or written (any method but `release` and `lost`).
     """
 
     def __init__(self, folder: Path) -> None:
@@ -52,18 +52,18 @@ class Claims:
     def take(self, names: Iterable[str], done: Callable[[str], bool]) -> str | None:
         """Claim the first of these that is neither done nor claimed by a living process.
 
-        `None` where there is none. What is done must stay done, because most names are asked for
-        before the folder is locked, so that others wait for milliseconds only. Some are asked for
-        under the lock: `done` may not use claims of the same folder.
+        Returns `None` if there is none. Finished work must stay finished: most names are checked
+        before the folder is locked, to hold the lock for milliseconds only. The rest are checked
+        under the lock, so `done` must not use claims of the same folder.
 
         Raises:
-            ValueError: this object holds something already.
+            ValueError: this object already holds a piece.
         """
         if self._mine is not None:
             raise ValueError("release what was taken before taking another piece")
         names = list(names)
-        # Claims are read before `done` is asked, here and below. The other way round, a process
-        # that finishes in between has no results at first and no claim afterwards.
+        # Read claims before calling `done`, here and below. In the other order, a process that
+        # finishes in between would show neither results nor a claim.
         held = self.held()
         free = (at for at, name in enumerate(names) if name not in held and not done(name))
         first = next(free, None)
@@ -78,7 +78,7 @@ class Claims:
         return None
 
     def release(self) -> None:
-        """Give back what was taken, after its results were written."""
+        """Release the claim, after the results were written."""
         if self._heartbeat is not None:
             self._heartbeat.end()
             self._heartbeat = None
@@ -88,9 +88,9 @@ class Claims:
             self._mine = None
 
     def lost(self) -> bool:
-        """Whether others took this process for dead, as when it was suspended for a minute.
+        """Whether other processes removed this claim, for example after a suspend of a minute.
 
-        What it works on may be another's by now.
+        Another process may have taken the work by now.
         """
         return self._mine is not None and not _touched(self._mine)
 
@@ -123,13 +123,13 @@ class Claims:
             raise
 
     def _living(self) -> frozenset[str]:
-        """The names that are held; files that hold nothing are removed. Only under the lock."""
+        """The names that are held; removes dead claims. Call only under the lock."""
         now = clock_of(self._folder)
         held = set()
         for path in self._folder.iterdir():
-            if path.suffix not in (".json", ".part"):  # the second: what a killed process left
+            if path.suffix not in (".json", ".part"):  # .part: left by a killed process
                 continue
-            with suppress(OSError):  # released just now, or not ours to read or to remove
+            with suppress(OSError):  # just released, or no permission
                 if not path.is_file():
                     continue
                 claim, touched = _read(path)
@@ -143,19 +143,19 @@ class Claims:
 
 @dataclass(frozen=True)
 class _Claim:
-    """What a file says."""
+    """The content of a claim file."""
 
     name: str
     who: Who
 
     def counts(self, young: bool) -> bool:
-        """Whether its process lives; where nobody can see that, whether it was touched lately."""
+        """Whether its process is alive; if unknown, whether the file was touched recently."""
         lives = self.who.lives()
         return young if lives is None else lives
 
 
 class _Heartbeat:
-    """A thread that touches a file until it is gone, and never makes it again."""
+    """A thread that touches a file as long as it exists, and never recreates it."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -178,13 +178,13 @@ def _touched(path: Path) -> bool:
         os.utime(path)
     except FileNotFoundError:
         return False
-    except OSError:  # a network that is away for a moment
+    except OSError:  # a short network failure
         pass
     return True
 
 
 def _read(path: Path) -> tuple[_Claim | None, float]:
-    """What a file claims, if it is a claim, and when it was touched."""
+    """The claim in a file, if it is valid, and the time of its last touch."""
     with path.open("rb") as stream:
         touched = os.fstat(stream.fileno()).st_mtime
         content = stream.read()
@@ -197,5 +197,5 @@ def _read(path: Path) -> tuple[_Claim | None, float]:
 def _claim_from_plain(plain: dict[str, object]) -> _Claim:
     name = plain["name"]
     if not isinstance(name, str):
-        raise TypeError("no claim")
+        raise TypeError("not a claim")
     return _Claim(name, who_from_plain(plain))

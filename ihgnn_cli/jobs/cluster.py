@@ -1,8 +1,8 @@
 """Workers on a Ray cluster.
 
-Only the process that the user started has the folder: it takes units, sends each to the cluster as
-a task, and writes the results. Nodes need the same version of ihgnn, but neither the folder nor the
-data. A task whose worker or node dies is sent again.
+Only the process that the user started uses the folder: it takes units, sends each to the cluster
+as a task, and writes the results. Nodes need the same version of ihgnn, but neither the folder nor
+the data. If a worker or node dies, its task is sent again.
 """
 
 import math
@@ -22,11 +22,11 @@ from ihgnn_cli.jobs.queue import Callback, Queue, Runner, Step, Unit
 from ihgnn_cli.jobs.ray_connection import AUTO, connected, first_line
 from ihgnn_cli.words import counted
 
-# Seconds to wait for a task before looking for units that others gave back.
+# Seconds to wait for a task before checking for units that others released.
 _PAUSE = 0.3
-# Nodes come and go; this often they are counted, and a cluster may be without any for this long.
+# Nodes come and go: seconds between two counts, and how long a cluster may be without nodes.
 _LOOK_SECONDS, _EMPTY_SECONDS = 3.0, 60.0
-# A unit is given up after more worker deaths than this: they are hardly by chance.
+# A unit is given up after more worker deaths than this, because they are hardly by chance.
 _DEATHS = 5
 _RESOURCES = {"cpu": "CPU", "cuda": "GPU"}
 
@@ -34,12 +34,12 @@ _RESOURCES = {"cpu": "CPU", "cuda": "GPU"}
 def cluster_executor(address: str, device: str, workers: int | None) -> Executor:
     """Workers on the nodes of a Ray cluster; by default one per core, or one per GPU.
 
-    Where this process is connected to Ray already, that cluster is used.
+    If this process is already connected to Ray, that cluster is used.
 
     Args:
         address: `auto`, `HOST:PORT` or `ray://HOST:PORT`.
-        device: `cpu`, `cuda`, or `auto`: GPUs where the cluster has any.
-        workers: tasks at a time.
+        device: `cpu`, `cuda`, or `auto`: GPUs if the cluster has any.
+        workers: number of tasks at a time.
 
     Raises:
         InputError: Ray is not installed, the cluster cannot be reached or has no such device, or
@@ -49,7 +49,7 @@ def cluster_executor(address: str, device: str, workers: int | None) -> Executor
         raise InputError(f"workers must be at least 1, not {workers}.")
     if device not in (AUTO, *_RESOURCES):
         raise InputError(
-            f"Not '{device}' on a cluster: Ray decides which GPU. Use auto, cpu or cuda."
+            f"Cannot use '{device}' on a cluster: Ray assigns GPUs. Use auto, cpu or cuda."
         )
     with connected(address) as ray:
         found = {kind: _capacity(ray, kind) for kind in _RESOURCES}
@@ -57,11 +57,11 @@ def cluster_executor(address: str, device: str, workers: int | None) -> Executor
     if device == AUTO:
         device = "cuda" if found["cuda"] else "cpu"
     if device == "cuda":
-        memory = None  # Ray does not tell; a stack that is too large is trained in halves
+        memory = None  # Ray does not report it; a stack that is too large is trained in halves
     if not found[device]:
         raise InputError(
-            f"The cluster at {address} has no {_RESOURCES[device]} to offer. 'ray status' shows "
-            "what it has."
+            f"The cluster at {address} has no {_RESOURCES[device]}. 'ray status' shows its "
+            "resources."
         )
     there = _Cluster(address, device, workers)
     return Executor(workers or found[device], torch.device(device), memory, there.run)
@@ -69,19 +69,19 @@ def cluster_executor(address: str, device: str, workers: int | None) -> Executor
 
 @dataclass(frozen=True)
 class _Cluster:
-    """A cluster, and what of it is used."""
+    """A cluster and the resources to use."""
 
     address: str
     device: str
     """`cpu` or `cuda`."""
     workers: int | None
-    """Tasks at a time; `None` for as many as it has room for."""
+    """Tasks at a time; `None`: as many as the cluster can run."""
 
     def run(self, queue: Queue, callback: Callback) -> None:
         """Run all units of a queue.
 
         Raises:
-            IhgnnError: a task failed, or the cluster is gone.
+            IhgnnError: a task failed, or the connection to the cluster was lost.
         """
         with connected(self.address) as ray:
             dispatch = _Dispatch(ray, self, queue, callback)
@@ -90,21 +90,21 @@ class _Cluster:
             except (ConnectionError, ray.exceptions.RayError) as error:
                 raise IhgnnError(
                     f"Lost the cluster at {self.address}: {first_line(error)} Finished units are "
-                    "kept: the same command goes on with the rest."
+                    "kept: the same command continues with the rest."
                 ) from error
             finally:
                 dispatch.stop()
 
 
 def _memory_a_core(ray: Any) -> int | None:
-    """Bytes that a task may take, on the node that has least."""
+    """Bytes per core, on the node with the least."""
     nodes = [node["Resources"] for node in ray.nodes() if node["Alive"]]
     found = [each["memory"] / each["CPU"] for each in nodes if each.get("CPU") and "memory" in each]
     return int(min(found)) if found else None
 
 
 def _capacity(ray: Any, kind: str) -> int:
-    """The tasks that the cluster can run at a time, as it is now."""
+    """The number of tasks that the cluster can currently run at a time."""
     return int(ray.cluster_resources().get(_RESOURCES[kind], 0))
 
 
@@ -114,7 +114,7 @@ class _Sent:
 
     unit: Unit
     claims: Claims
-    """That hold it."""
+    """The claim on the unit."""
     deaths: int = 0
     """Workers that died while running it."""
 
@@ -133,13 +133,13 @@ class _Dispatch:
             "num_gpus": int(cluster.device == "cuda"),
             "scheduling_strategy": "SPREAD",
             "runtime_env": {"env_vars": {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}},
-            # Ray's own retries never end when the memory of a node is full, and report nothing.
+            # Ray's own retries never end when a node's memory is full, and report nothing.
             "max_retries": 0,
         }
         self._capacity = 0
         self._looked = -math.inf
         self._seen = time.monotonic()
-        """When there was a node."""
+        """When a node was last seen."""
 
     def finish(self) -> None:
         self._callback(Step())  # ready
@@ -164,7 +164,7 @@ class _Dispatch:
         self._tasks.clear()
 
     def _fill(self) -> None:
-        """Send as many units as there is room for."""
+        """Send as many units as the cluster can run."""
         self._look()
         while len(self._tasks) < (self._workers or self._capacity):
             claims = Claims(self._queue.claims)
@@ -188,13 +188,13 @@ class _Dispatch:
         elif now - self._seen > _EMPTY_SECONDS:
             raise IhgnnError(
                 f"The cluster has had no {_RESOURCES[self._device]} for a minute: its nodes are "
-                "gone. Finished units are kept: the same command goes on with the rest."
+                "gone. Finished units are kept: the same command continues with the rest."
             )
 
     def _send(self, sent: _Sent) -> None:
         unit = self._ray.put(sent.unit)
         named = self._task.options(name=f"ihgnn {sent.unit.name}", **self._options)
-        # In a list they stay references: the task first checks whether it can read them.
+        # Inside a list they stay references: the task first checks whether it can read them.
         task = named.remote(__version__, [self._job, unit], self._device)
         self._tasks[task] = sent
 
@@ -224,34 +224,37 @@ class _Dispatch:
         if again.deaths > _DEATHS:
             models = counted(len(sent.unit), "model")
             raise IhgnnError(
-                f"{again.deaths} workers died of the stack {sent.unit.name} ({models}), "
-                f"perhaps because memory was full. Ray says: {first_line(error)}\n"
+                f"{again.deaths} workers died while training the stack {sent.unit.name} "
+                f"({models}), perhaps because memory was full. Ray says: {first_line(error)}\n"
                 "Use a smaller --stack, with another --out."
             )
         self._send(again)
 
 
 def _cause(error: Any) -> IhgnnError:
-    """What went wrong in a task, as it was raised there."""
+    """The error that was raised in a task."""
     if isinstance(error.cause, IhgnnError):
         return error.cause
-    told = f"{type(error.cause).__name__}: {error.cause}"
-    return IhgnnError(f"A task failed on a node: {told}\nThis is a mistake in ihgnn.")
+    what = f"{type(error.cause).__name__}: {error.cause}"
+    return IhgnnError(f"A task failed on a node: {what}\nThis is a bug in ihgnn.")
 
 
 def _other_version(version: str | None) -> IhgnnError:
     there = "no ihgnn" if version is None else f"ihgnn {version}"
     return IhgnnError(
-        f"A node of the cluster has {there}, and this command is ihgnn {__version__}. Install "
+        f"A node of the cluster has {there}, but this command is ihgnn {__version__}. Install "
         f"ihgnn-cli {__version__} on all nodes, in the Python that 'ray start' runs in."
     )
 
 
 def _task() -> Callable[[str, list[Any], str], tuple[str | None, Any]]:
-    """What nodes run: returns their version of ihgnn, and progress and results if it is ours."""
+    """The function that nodes run.
 
-    # Inside a function, so that Ray sends the code itself: by its name alone, a node that has no
-    # ihgnn, or another one, could not say so. For the same reason it uses nothing of this module.
+    It returns the node's version of ihgnn, with progress and results if the versions match.
+    """
+
+    # Nested, so that Ray sends the code and not just its name: a node without ihgnn, or with
+    # another version, can then report that. For the same reason it uses nothing from this module.
     def run(version: str, references: list[Any], device: str) -> tuple[str | None, Any]:
         try:
             import ihgnn_cli
@@ -267,16 +270,16 @@ def _task() -> Callable[[str, list[Any], str], tuple[str | None, Any]]:
     return run
 
 
-# The runner of the last task of this worker process, with the data it prepared. Workers with a GPU
-# live for one task, because the next may be given another GPU.
+# The runner of this worker process's last task, with the data it prepared. Workers with a GPU run
+# one task only, because the next task may get another GPU.
 _KEPT: dict[tuple[str, str], Runner] = {}
 
 
 def run_on_node(job: Any, unit: Any, device: str) -> tuple[Step, list[Any]]:
-    """Run a unit in a task of Ray, and return its progress and results.
+    """Run a unit in a Ray task, and return its progress and results.
 
     Raises:
-        IhgnnError: the unit failed, or there is no such device.
+        IhgnnError: the unit failed, or the device is not available.
     """
     import ray
 

@@ -10,7 +10,7 @@ from ihgnn_cli.jobs.queue import Callback, Queue
 
 @dataclass(frozen=True)
 class Executor:
-    """Workers, wherever they are."""
+    """Workers, on this machine or on a cluster."""
 
     workers: int
     device: torch.device

@@ -1,4 +1,4 @@
-"""Connecting to a Ray cluster: quickly, quietly, and with a remedy where it fails."""
+"""Connecting to a Ray cluster: fails quickly, prints nothing, suggests a remedy."""
 
 import logging
 import os
@@ -16,19 +16,19 @@ from ihgnn_cli.errors import InputError
 
 AUTO = "auto"
 _ADDRESS = re.compile(r"(ray://)?([^\s:/]+|\[[0-9a-fA-F:.]+\]):(\d{1,5})")
-# A host that does not answer; Ray itself would try for a quarter of an hour.
+# Timeout for a host that does not answer; Ray itself would try for 15 minutes.
 _CONNECT_SECONDS = 10.0
 # Ray reads these when it is imported.
 _SETTINGS = {
-    "RAY_ENABLE_AUTO_CONNECT": "0",  # a lost connection is not to start a cluster of its own
+    "RAY_ENABLE_AUTO_CONNECT": "0",  # a lost connection must not start a new cluster
     "RAY_NUM_REDIS_GET_RETRIES": "1",  # each takes 40 seconds
-    "GRPC_VERBOSITY": "NONE",  # standard error is for what the user has to know
+    "GRPC_VERBOSITY": "NONE",  # keep standard error for the user
 }
 
 
 @contextmanager
 def connected(address: str) -> Iterator[Any]:
-    """Ray, connected to a cluster in the block.
+    """Ray, connected to a cluster inside the block.
 
     Raises:
         InputError: Ray is not installed, or there is no cluster.
@@ -48,7 +48,7 @@ def connected(address: str) -> Iterator[Any]:
         with suppress(Exception):
             ray.shutdown()
         raise _unreachable(address, _without_advice(first_line(error))) from error
-    # The one way to keep Ray from printing the deaths of workers on standard output.
+    # The only way to keep Ray from printing worker deaths on standard output.
     ray._private.worker._worker_logs_enabled = False
     try:
         yield ray
@@ -68,13 +68,13 @@ def _ray() -> Any:
 
 
 def _check(address: str) -> None:
-    """Refuse an address where nobody answers."""
+    """Refuse an invalid address, or one that does not answer."""
     if address == AUTO:
         return
     match = _ADDRESS.fullmatch(address)
     if match is None or not 0 < int(match[3]) < 2**16:
         raise InputError(
-            f"'{address}' is no address of a Ray cluster. Use auto, HOST:PORT or ray://HOST:PORT."
+            f"'{address}' is not a Ray cluster address. Use auto, HOST:PORT or ray://HOST:PORT."
         )
     try:
         socket.create_connection((match[2].strip("[]"), int(match[3])), _CONNECT_SECONDS).close()
@@ -86,27 +86,27 @@ def _check(address: str) -> None:
 def _unreachable(address: str, why: str) -> InputError:
     if address == AUTO:
         advice = (
-            "'ray start --head' starts one on this machine; --cluster ray://HOST:10001 reaches one "
-            "whose head is elsewhere."
+            "'ray start --head' starts one on this machine; --cluster ray://HOST:10001 connects to "
+            "one on another machine."
         )
     elif address.startswith("ray://"):
-        advice = "The port is that of Ray's client server on the head, by default 10001."
+        advice = "Use the port of Ray's client server on the head node, by default 10001."
     else:
         advice = (
-            "This machine has to be a node of it (ray start --address=HOST:PORT); from others use "
-            "ray://HOST:10001."
+            "This machine must be a node of the cluster (ray start --address=HOST:PORT). From "
+            "other machines, use ray://HOST:10001."
         )
     return InputError(f"Cannot reach a Ray cluster at {address}: {why}\n{advice}")
 
 
 def _without_advice(text: str) -> str:
-    """What Ray says went wrong, without its advice on options of its own, which ihgnn has not."""
+    """Ray's error message without its advice on options that ihgnn does not have."""
     return re.split(r"(?<=\.) +(?=Please\b)", text)[0]
 
 
 @contextmanager
 def _our_signals() -> Iterator[None]:
-    """Keep what SIGTERM does: Ray has its own idea of it."""
+    """Restore the SIGTERM handler, which Ray replaces."""
     ours = signal.getsignal(signal.SIGTERM)
     try:
         yield
@@ -117,7 +117,7 @@ def _our_signals() -> Iterator[None]:
 
 @contextmanager
 def _silence() -> Iterator[None]:
-    """Keep standard error clean: Ray writes to it past all settings, from C++."""
+    """Keep standard error clean: Ray's C++ code writes to it despite all settings."""
     try:
         ours = os.dup(2)
     except OSError:  # it is closed
@@ -133,6 +133,6 @@ def _silence() -> Iterator[None]:
 
 
 def first_line(error: Exception) -> str:
-    """As a sentence."""
+    """The first line of an error message, as a sentence."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return lines[0].rstrip(".: ") + "."

@@ -1,4 +1,4 @@
-"""How much is spent on a reproduction: the same on every model, and always stated."""
+"""Budgets of a reproduction: the same for every model, and always reported."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from ihgnn_cli.words import counted
 
 
 class BudgetName(StrEnum):
-    """What can be asked for."""
+    """The available budgets."""
 
     QUICK = "quick"
     PAPER = "paper"
@@ -19,43 +19,43 @@ class BudgetName(StrEnum):
 
 @dataclass(frozen=True)
 class Budget:
-    """Of each model on each data set."""
+    """The budget for each model on each data set."""
 
     name: BudgetName
     epochs: int
     folds: int
     runs: int
-    """Final runs a fold."""
+    """Final runs per fold."""
     lists: Mapping[str, tuple[Setting, ...]] | None
-    """Values that compete, the same for every model, which has its defaults otherwise; `None` for
+    """Candidate values, the same for every model, with defaults for all other settings; `None`:
     the grid of each model's own paper."""
     seeds: int
-    """Final runs a fold where the band is over seeds."""
+    """Final runs per fold where the error band is over seeds."""
     datasets: tuple[str, ...]
-    """Of the paper's, where none are asked for."""
+    """The default data sets, from the paper."""
     sweep_graphs: int
-    """Of each synthetic data set of the sweep over homophily."""
+    """Graphs in each synthetic data set of the homophily sweep."""
     sweep_folds: int
     sweep_betas: tuple[float, ...]
-    """Homophily of these data sets."""
+    """The homophily values of the sweep."""
 
     def grid(self, config: RunConfig) -> tuple[Configuration, ...]:
-        """The configurations of a model that compete."""
+        """The candidate configurations of a model."""
         if self.lists is None:
             return own_grid(config)
         layers = (config.model.layers,)
         return grid(config, **{"layers": layers, **self.lists})  # type: ignore[arg-type]
 
     def statement(self, *, folds: int | str | None = None, runs: int | None = None) -> str:
-        """What was spent, in a sentence; folds and runs where they are not the budget's."""
+        """The budget in one sentence; folds and runs override those of the budget."""
         if self.lists is None:
             compete = "the grid of each method's own paper competes"
         else:
-            told = " and ".join(
+            lists = " and ".join(
                 f"{_NAMES.get(name, name)} {' or '.join(shown(each) for each in values)}"
                 for name, values in self.lists.items()
             )
-            compete = f"{told} compete, with each method's other settings at their defaults"
+            compete = f"{lists} compete, with each method's other settings at their defaults"
         return (
             f"The same for every method: {folds or self.folds} outer folds, "
             f"one inner hold-out (90/10) by which {compete}, {self.epochs} epochs per training, "

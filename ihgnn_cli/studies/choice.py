@@ -1,4 +1,4 @@
-"""Which configuration: by validation alone. Nothing in here has test graphs in reach."""
+"""Model selection by validation alone. No code here has access to test results."""
 
 import math
 from collections import Counter, defaultdict
@@ -16,7 +16,7 @@ CHOSEN_BY = "validation accuracy, then validation loss, then the earlier"
 def scores(
     found: Iterable[Validated], grid: Sequence[Configuration]
 ) -> dict[int, dict[Configuration, Score]]:
-    """Of each fold's configurations, the mean over the fold's splits of their best epochs."""
+    """The score of each configuration per fold: the mean over splits of its best epochs."""
     by_fold: dict[int, dict[Configuration, list[Score]]] = defaultdict(lambda: defaultdict(list))
     for each in found:
         by_fold[each.unit.fold][each.unit.configuration].append(each.score)
@@ -29,10 +29,10 @@ def scores(
 def choose(
     found: Iterable[Validated], grid: Sequence[Configuration], folds: int
 ) -> dict[int, Configuration]:
-    """The configuration of each fold; of equals the earlier in the grid.
+    """The best configuration of each fold; ties go to the earlier one in the grid.
 
     Raises:
-        IhgnnError: a fold has no choice: some of its trainings are missing, or all diverged.
+        IhgnnError: some trainings of a fold are missing, or all of them diverged.
     """
     found = list(found)
     by_fold = scores(found, grid)
@@ -43,7 +43,7 @@ def choose(
         asked = max((splits[fold, each] for each in grid), default=0)
         missing = [each for each in grid if not splits[fold, each] or splits[fold, each] < asked]
         if missing:
-            raise IhgnnError(f"Fold {fold} is not complete: something of {missing[0]} is missing.")
+            raise IhgnnError(f"Fold {fold} is not complete: results of {missing[0]} are missing.")
         best = _best(of_fold)
         if not math.isfinite(of_fold[best][1]):
             raise IhgnnError(
@@ -55,7 +55,7 @@ def choose(
 
 
 def common(by_fold: Mapping[int, Mapping[Configuration, Score]]) -> Configuration:
-    """The one configuration that is best on average over the folds."""
+    """The configuration with the best average over the folds."""
     of_all = {
         each: _mean([of_fold[each] for of_fold in by_fold.values()])
         for each in next(iter(by_fold.values()))
@@ -64,7 +64,7 @@ def common(by_fold: Mapping[int, Mapping[Configuration, Score]]) -> Configuratio
 
 
 def _best(of: Mapping[Configuration, Score]) -> Configuration:
-    """The first of equals; one that did not train at all in some split comes last."""
+    """The best one, the first on ties; those that failed to train in some split come last."""
     return max(of, key=lambda each: (math.isfinite(of[each][1]), of[each]))
 
 

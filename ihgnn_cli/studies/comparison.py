@@ -1,7 +1,7 @@
-"""Finished cross-validations of several methods beside each other and beside the paper.
+"""Compares finished cross-validations of several methods with each other and with the paper.
 
-One data set's tests of each method against IHGNN are a family, within which Holm's method corrects
-the p-values. Nothing is corrected over data sets: each is a question of its own.
+On each data set, the tests of all methods against IHGNN form one family, and Holm's method corrects
+the p-values within it. There is no correction across data sets: each is a separate question.
 """
 
 from collections.abc import Mapping, Sequence
@@ -21,46 +21,46 @@ from ihgnn_cli.studies.paper import (
 )
 from ihgnn_cli.studies.significance import LEVEL, corrected_t_test, holm
 
-_EQUAL = 1e-9  # means that are closer than this are the same
+_EQUAL = 1e-9  # means closer than this count as equal
 
 
 class Place(StrEnum):
-    """Where a method stands among those of a data set, by its mean; equal means share a place."""
+    """A method's rank by mean accuracy on a data set; equal means share a rank."""
 
     BEST = "best"
     SECOND = "second"
-    """The next mean below the best, however many methods share the best."""
+    """The next mean below the best, even if several methods share the best."""
     OTHER = ""
 
 
 @dataclass(frozen=True)
 class Cell:
-    """One method on one data set: a finished cross-validation, or why there is none."""
+    """One method on one data set: a finished cross-validation, or the reason there is none."""
 
     dataset: str
     model: str
     """Its key in the registry."""
     title: str
-    """What the paper calls it."""
+    """Its name in the paper."""
     paper: PaperCell | None
-    """`None` where the paper does not have this method on this data set."""
+    """`None` if the paper does not report this method on this data set."""
     refused: str | None = None
     """Why it was not run, such as "does not fit: about 96 GB"."""
     mean: float | None = None
     std: float | None = None
-    """Over the folds, dividing by n as in the protocol."""
+    """Over the folds, divided by n as in the protocol."""
     accuracies: tuple[float, ...] = ()
-    """On test, a fold each: the mean over its runs."""
+    """Test accuracy of each fold: the mean over its runs."""
     folds: tuple[int, ...] = ()
-    """Their numbers."""
+    """The fold numbers."""
     test_graphs: tuple[int, ...] = ()
-    """Of each fold."""
+    """Number of test graphs in each fold."""
     graphs: int = 0
-    """Of the data set."""
+    """Number of graphs in the data set."""
     runs: int = 0
-    """Final runs of each fold."""
+    """Final runs per fold."""
     epochs: int | None = None
-    """That each training was given."""
+    """Epochs per training."""
     majority_share: float | None = None
     chosen_by: str | None = None
     data_sha256: str | None = None
@@ -79,11 +79,11 @@ class Against:
     """A method's test against IHGNN on the same folds."""
 
     difference: float | None
-    """Of the means: the method's minus IHGNN's."""
+    """The method's mean minus IHGNN's."""
     t: float | None
     p: float | None
     p_holm: float | None
-    """Corrected over the methods that were tested on this data set."""
+    """Corrected over all methods tested on this data set."""
     untested: str | None
     """Why there is no p-value."""
 
@@ -95,7 +95,7 @@ class Against:
 
 @dataclass(frozen=True)
 class Entry:
-    """A cell with its place and its test; `None` for IHGNN itself and for what was not run."""
+    """A cell with its rank and its test; no test for IHGNN itself and for methods not run."""
 
     cell: Cell
     place: Place
@@ -104,7 +104,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Comparison:
-    """The cells of a table, which need not be complete."""
+    """The cells of a table, which may be incomplete."""
 
     datasets: tuple[str, ...]
     models: tuple[str, ...]
@@ -124,14 +124,14 @@ class Comparison:
 
 
 def cell_of(result: Mapping[str, Any], model: str) -> Cell:
-    """A finished cross-validation, as `result.json` holds it, as a cell.
+    """The cell of a finished cross-validation.
 
     Args:
         result: the content of `result.json`.
         model: the method's key, such as `gin` or `ihgnn:no-concat`.
 
     Raises:
-        InputError: it lacks something that every result has.
+        InputError: the result is incomplete or damaged.
     """
     try:
         folds, job = result["folds"], result["job"]
@@ -155,8 +155,8 @@ def cell_of(result: Mapping[str, Any], model: str) -> Cell:
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
-            f"This is no result of crossval for {model}: {error!r} is amiss. Remove it, and the "
-            "same command makes it again."
+            f"This is not a valid crossval result for {model}: {error!r}. Remove it, and the same "
+            "command creates it again."
         ) from error
 
 
@@ -171,21 +171,21 @@ def compare(
     datasets: Sequence[str] | None = None,
     models: Sequence[str] | None = None,
 ) -> Comparison:
-    """Put cells beside each other: places on each data set, tests against IHGNN.
+    """Rank the methods on each data set, and test them against IHGNN.
 
     Args:
-        cells: at most one for a method and data set; they may be missing.
-        datasets: the columns, also those without a cell; by default those of the cells, in the
+        cells: at most one per method and data set; some may be missing.
+        datasets: the columns, including those without a cell; default: those of the cells, in the
             paper's order.
-        models: the rows, likewise.
+        models: the rows, with the same default.
 
     Raises:
-        InputError: two cells are of the same method and data set.
+        InputError: two cells have the same method and data set.
     """
     by_place = {(cell.dataset, cell.model): cell for cell in cells}
     if len(by_place) < len(cells):
         twice = [each for each in by_place if [(c.dataset, c.model) for c in cells].count(each) > 1]
-        raise InputError(f"There are two results of {twice[0][1]} on {twice[0][0]}. Give one.")
+        raise InputError(f"There are two results for {twice[0][1]} on {twice[0][0]}. Give one.")
     if datasets is None:
         datasets = _ordered([cell.dataset for cell in cells], paper_datasets())
     if models is None:
@@ -201,7 +201,7 @@ def compare(
 
 
 def against(cell: Cell, reference: Cell) -> Against:
-    """Test a method against IHGNN, where both have the same folds of the same data.
+    """Test a method against IHGNN, if both have the same folds of the same data.
 
     The p-value is not corrected for other comparisons.
     """
@@ -215,7 +215,7 @@ def against(cell: Cell, reference: Cell) -> Against:
     share = tested / (cell.graphs - tested)
     found = corrected_t_test(cell.accuracies, reference.accuracies, share)
     if found is None:
-        why = "the difference is the same in all folds, so its spread is not known"
+        why = "the difference is the same in all folds, so its spread is unknown"
         return Against(difference, None, None, None, why)
     return Against(difference, found.t, found.p, None, None)
 
@@ -227,20 +227,20 @@ def _obstacle(cell: Cell, reference: Cell) -> str | None:
         ("splits", cell.splits_sha256, reference.splits_sha256),
     ):
         if one is None or other is None:
-            return f"it is not known which {what} one of the two has"
+            return f"the {what} of one of the two are unknown"
         if one != other:
-            return f"it has other {what} than IHGNN, so their folds are not the same graphs"
+            return f"its {what} differ from IHGNN's, so the folds are not the same graphs"
     if (cell.folds, cell.test_graphs) != (reference.folds, reference.test_graphs):
-        return "it has other folds than IHGNN"
+        return "its folds differ from IHGNN's"
     if len(cell.folds) < 2:
         return "there are fewer than two folds"
     if not 0 < sum(cell.test_graphs) / len(cell.test_graphs) < cell.graphs:
-        return "it is not known how many graphs were trained on and tested"
+        return "the numbers of training and test graphs are unknown"
     return None
 
 
 def _tests(cells: Sequence[Cell], reference: Cell | None) -> dict[str, Against]:
-    """The tests of one data set, which are a family for Holm's correction."""
+    """The tests on one data set, one family for Holm's correction."""
     if reference is None or reference.mean is None:
         return {}
     found = {
@@ -254,7 +254,7 @@ def _tests(cells: Sequence[Cell], reference: Cell | None) -> dict[str, Against]:
 
 
 def _places(cells: Sequence[Cell]) -> dict[str, Place]:
-    """Of each method; one that is alone has none to be better than."""
+    """The rank of each method; a single method has none."""
     places = dict.fromkeys((cell.model for cell in cells), Place.OTHER)
     means = {cell.model: cell.mean for cell in cells if cell.mean is not None}
     if len(means) < 2:
@@ -270,7 +270,7 @@ def _places(cells: Sequence[Cell]) -> dict[str, Place]:
 
 
 def _ordered(found: Sequence[str], known: Sequence[str]) -> list[str]:
-    """Once each: first those that are known, in that order, then the others as they come."""
+    """Unique names: first the known ones in their order, then the others as given."""
     once = list(dict.fromkeys(found))
     return [
         *(each for each in known if each in once),

@@ -1,9 +1,9 @@
-"""The protocol of Errica et al. (ICLR 2020) as one job: prepared, begun in a folder, finished.
+"""Cross-validation by the protocol of Errica et al. (ICLR 2020), as one resumable job.
 
-Outer loop: folds, each graph tested once. Inner loop: of each fold, every configuration of the
-grid is trained on train, and epoch and configuration are chosen on validation alone. The chosen
-configuration is trained again several times, and the test accuracies of these runs, each at its
-best epoch by validation, are averaged.
+Outer loop: folds, in which each graph is tested once. Inner loop: in each fold, every configuration
+of the grid is trained, and validation alone chooses epoch and configuration. The chosen
+configuration is trained several more times, and the test accuracies of these runs, each at its best
+epoch by validation, are averaged.
 """
 
 import hashlib
@@ -32,29 +32,29 @@ from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.provenance import machine_facts
 from ihgnn_cli.words import counted
 
-_DIGEST = 8  # hexadecimal digits that tell jobs of a data set apart
+_DIGEST = 8  # hexadecimal digits that distinguish the jobs of a data set
 
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a job is."""
+    """The progress of a job."""
 
     models: int
-    """Finished."""
+    """Finished models."""
     of_models: int
     epochs: int
-    """Model-epochs that need not be run any more."""
+    """Model-epochs that are done or no longer needed."""
     of_epochs: int
 
 
 @dataclass(frozen=True)
 class Finished:
-    """A job that is done."""
+    """A finished job."""
 
     result: dict[str, Any]
-    """As `result.json` holds it: its times are those of the command that trained last."""
+    """The content of `result.json`; times are those of the last command that trained."""
     trained: int | None
-    """Model-epochs that were trained now; `None` where nothing was left to do."""
+    """Model-epochs trained by this call; `None` if nothing was left to do."""
 
 
 def make_folds(
@@ -65,13 +65,13 @@ def make_folds(
     folds: int | None = None,
     inner: int | None = None,
 ) -> tuple[Fold, ...]:
-    """The folds of a file, or drawn from the seed; by default ten with one hold-out each.
+    """Folds from a file, or drawn from the seed; by default ten with one hold-out each.
 
-    Of a file with more folds than are asked for the first are taken.
+    If a file has more folds than requested, the first ones are used.
 
     Raises:
-        InputError: the file does not fit the data, or holds fewer folds or another number of inner
-            folds than are asked for.
+        InputError: the file does not match the data, or has fewer folds or another number of inner
+            folds than requested.
     """
     if file is None:
         count = PROTOCOL_FOLDS if folds is None else folds
@@ -96,7 +96,7 @@ def make_folds(
 
 
 def default_folder(parent: Path, job: Job, name: str) -> Path:
-    """The folder of a job that was given none: the same job has the same."""
+    """The default folder of a job; the same job always gets the same folder."""
     text = json.dumps(jsonable(identity(job)), sort_keys=True)
     return parent / f"{name}-crossval-{hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]}"
 
@@ -104,11 +104,11 @@ def default_folder(parent: Path, job: Job, name: str) -> Path:
 def begin(
     job: Job, folder: Path, executor: Executor, *, stack: int | None = None, command: str = ""
 ) -> int:
-    """Make the job's folder, or find it begun, and give the size of stacks that it has.
+    """Create the job's folder, or open an existing one; returns its stack size.
 
-    The size is the first command's, so that those who go on end with the same numbers. So is that
-    of final runs, which are few: unless a size is given, it is smaller where else some workers
-    would have none.
+    The first command fixes the size, so that a resumed job ends with the same numbers. It also
+    fixes the stack size of final runs. As these are few, it is smaller by default, so that every
+    worker gets some.
 
     Raises:
         InputError: the folder holds something else.
@@ -135,25 +135,25 @@ def begin(
 
 
 def most_workers(job: Job, folder: Path) -> int:
-    """How many workers can have a stack at a time, with the sizes that a folder was begun with."""
+    """How many workers can have a stack at a time, given the stack sizes stored in a folder."""
     begun = folders.read_job(folder)
     selected = bundles(selection_units(job.protocol, job.folds), begun["stack"])
-    # At most, because folds that choose models of the same shape share stacks.
+    # An upper bound, because folds that choose models of the same shape share stacks.
     final: int = len(job.folds) * math.ceil(job.protocol.runs / begun["final_stack"])
     return max(len(selected), final)
 
 
 def other_versions(folder: Path, executor: Executor) -> str | None:
-    """What has changed since a job began, where the rest may then end with other numbers."""
+    """Version changes since a job started that may change the remaining numbers."""
     before, now = folders.read_job(folder), machine_facts(executor.device)
-    told = []
+    changed = []
     for name in ("ihgnn", "torch"):
         versions = [
             str(facts.get(name) or facts.get("packages", {}).get(name)) for facts in (before, now)
         ]
         if versions[0] != versions[1]:
-            told.append(f"{name} {versions[0]}, now {versions[1]}")
-    return ", ".join(told) or None
+            changed.append(f"{name} {versions[0]}, now {versions[1]}")
+    return ", ".join(changed) or None
 
 
 def finish(
@@ -165,10 +165,10 @@ def finish(
     *,
     command: str = "",
 ) -> Finished:
-    """Do what is left of a job, and write and give its result.
+    """Finish a job, write its result and return it.
 
     Raises:
-        IhgnnError: a training failed, or a worker did.
+        IhgnnError: a training or a worker failed.
     """
     job = replace(job, final_stack=folders.read_job(folder)["final_stack"])
     schedule = Schedule(job, folder, stack)
@@ -187,9 +187,9 @@ def finish(
 
 
 class _Meter:
-    """Adds up the progress of the workers, and sees what other processes finished."""
+    """Adds up the progress of the workers and of other processes."""
 
-    # At most so long from one look to the next, and less where looking takes next to no time.
+    # Maximum pause between two looks; shorter if looking is fast.
     _LOOK_SECONDS, _LOOK_SHARE = 3.0, 20
 
     def __init__(self, schedule: Schedule, watch: Callable[[Progress, Step], None]) -> None:
@@ -217,7 +217,7 @@ class _Meter:
             self._tell(step)
 
     def look(self, step: Step = NOTHING) -> None:
-        """See what is finished, by whomever."""
+        """Count the units finished by any process."""
         began = time.monotonic()
         self._models = self._schedule.finished_units()
         self._looked = time.monotonic()
@@ -228,11 +228,11 @@ class _Meter:
     def _tell(self, step: Step) -> None:
         total = self._schedule.total
         of_epochs = total * self._epochs
-        # The last is told when all models are on disk, so that no line has one without the other.
+        # Report the last epoch only when all models are on disk, so that both counts end together.
         epochs = min(self._settled, of_epochs - (self._models < total))
         self._watch(Progress(self._models, total, epochs, of_epochs), step)
 
     @property
     def seconds(self) -> float:
-        """From when the first worker was ready to the last that was heard."""
+        """Seconds from the first ready worker to the last trained epoch."""
         return 0.0 if self._began is None else self._last - self._began

@@ -1,10 +1,10 @@
-"""What two jobs differ in, in the words of the command line."""
+"""Describes how two jobs differ, in terms of the command line."""
 
 from collections.abc import Iterator
 from typing import Any
 
 _MOST = 3
-_LONGEST = 60  # of a value; longer ones say nothing to people
+_LONGEST = 60  # longer values are not shown
 _ABSENT = object()
 _OPTIONS = (
     "dataset",
@@ -23,19 +23,19 @@ _OPTIONS = (
     "pruner",
     "report_every",
 )
-"""Settings that are options of the same name."""
+"""Settings with an option of the same name."""
 _HASHED = {
     "data_sha256": ("the content of the data set differs", {"dataset"}),
     "splits_sha256": ("the splits differ", {"dataset", "seed", "folds", "inner_folds"}),
 }
-"""Hashes: what to say instead of them, and the settings that another one follows from."""
+"""Hashes: the text to show instead, and the settings that explain a different hash."""
 
 
 def difference(before: Any, now: Any) -> str | None:
-    """What two documents of settings differ in, for people; `None` where they are equal.
+    """Describe how two settings documents differ; `None` if they are equal.
 
-    Sections do not count: a setting has the same name wherever it stands. Up to three differences
-    are told, with their values.
+    Sections are ignored, because setting names are unique. Shows up to three differences with their
+    values.
     """
     if before == now:
         return None
@@ -46,14 +46,14 @@ def difference(before: Any, now: Any) -> str | None:
         if was.get(name, _ABSENT) != has.get(name, _ABSENT)
         and not (name in _HASHED and _explained(name, was, has))
     ]
-    told = [_told(name, was.get(name, _ABSENT), has.get(name, _ABSENT)) for name in names]
-    if len(told) > _MOST:
-        told[_MOST:] = [f"{len(told) - _MOST} more"]
-    return "; ".join(told) or "its settings differ"
+    texts = [_described(name, was.get(name, _ABSENT), has.get(name, _ABSENT)) for name in names]
+    if len(texts) > _MOST:
+        texts[_MOST:] = [f"{len(texts) - _MOST} more"]
+    return "; ".join(texts) or "its settings differ"
 
 
 def _settings(document: Any, name: str = "") -> Iterator[tuple[str, Any]]:
-    """The settings of a document by their names, the lists of a grid and of a space among them."""
+    """The settings of a document by name, including the lists of a grid or a search space."""
     match name, document:
         case "grid", [{}, *_] if all(isinstance(each, dict) for each in document):
             for key in document[0]:
@@ -71,16 +71,16 @@ def _settings(document: Any, name: str = "") -> Iterator[tuple[str, Any]]:
 
 
 def _explained(hashed: str, was: dict[str, Any], has: dict[str, Any]) -> bool:
-    """Whether another hash follows from another setting, which is told."""
+    """Whether a changed setting, which is shown anyway, explains a changed hash."""
     causes = _HASHED[hashed][1]
     return any(was.get(cause, _ABSENT) != has.get(cause, _ABSENT) for cause in causes)
 
 
-def _told(name: str, before: Any, now: Any) -> str:
+def _described(name: str, before: Any, now: Any) -> str:
     if name in _HASHED:
         return _HASHED[name][0]
     shown = f"--{name.replace('_', '-')}" if name in _OPTIONS else name
-    was, has = ("not there" if each is _ABSENT else str(each) for each in (before, now))
+    was, has = ("not set" if each is _ABSENT else str(each) for each in (before, now))
     if max(len(was), len(has)) > _LONGEST:
         return f"{shown} differs"
     return f"{shown} was {was}, is {has}"

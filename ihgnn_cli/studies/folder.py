@@ -1,8 +1,8 @@
-"""The folder of a job: what was asked, the splits, and a small file for each finished unit.
+"""The folder of a cross-validation job.
 
-`crossval.json` says what the job is, `splits.json` holds its folds; `units/` has a file a finished
-unit; `claims/` tells which processes are at work, `partial/` holds stacks on their way; at the end
-there is `result.json`.
+`crossval.json` describes the job, `splits.json` holds its folds, `units/` has one small file per
+finished unit, `claims/` records which processes are working, and `partial/` holds checkpoints of
+unfinished stacks. A finished job also has `result.json`.
 """
 
 import json
@@ -26,18 +26,18 @@ _RESULT_KEYS = {"test_mean", "folds", "runs", "paper", "model_epochs", "trained_
 
 
 def begin(path: Path, job: Mapping[str, Any], folds: Sequence[Fold]) -> None:
-    """Make the folder of a job; one that holds the same job stays as it is.
+    """Create the folder of a job; a folder with the same job is not changed.
 
-    Only its file of splits is written anew where somebody has damaged it.
+    Only a damaged splits file is rewritten.
 
     Args:
         path: the folder.
-        job: `identity` is what has to be equal, the rest stays as it was when the job began.
-        folds: written for the record, and to be used elsewhere.
+        job: its `identity` must match an existing job; the other values stay as first written.
+        folds: written for the record and for use elsewhere.
 
     Raises:
         InputError: the folder holds another job, or something else.
-        IhgnnError: it cannot be made.
+        IhgnnError: the folder cannot be created.
     """
     if not (path / JOB).is_file():
         _refuse_other_content(path, folds)
@@ -60,7 +60,7 @@ def begin(path: Path, job: Mapping[str, Any], folds: Sequence[Fold]) -> None:
 
 
 def _make(path: Path, job: Mapping[str, Any], folds: Sequence[Fold]) -> None:
-    """Fill the folder, what makes it a job at last; of several processes one does it."""
+    """Fill the folder, with the job file last; only one of several processes does this."""
     try:
         for name in (UNITS, CLAIMS, PARTIAL):
             (path / name).mkdir(parents=True, exist_ok=True)
@@ -73,21 +73,21 @@ def _make(path: Path, job: Mapping[str, Any], folds: Sequence[Fold]) -> None:
 
 
 def _unmake(path: Path) -> None:
-    """Take away a folder that could not be filled, but nothing that somebody has put there."""
+    """Remove a folder that could not be filled, but no files of others."""
     with suppress(OSError, IhgnnError), exclusive(path / CLAIMS / LOCK):
         if not (path / JOB).is_file():
             (path / SPLITS).unlink(missing_ok=True)
             (path / CLAIMS / LOCK).unlink(missing_ok=True)
-    for name in (UNITS, CLAIMS, PARTIAL, ""):  # in which there is nothing
+    for name in (UNITS, CLAIMS, PARTIAL, ""):  # all empty
         with suppress(OSError):
             (path / name).rmdir()
 
 
 def read_job(path: Path) -> dict[str, Any]:
-    """What the job of a folder is.
+    """The description of a folder's job.
 
     Raises:
-        InputError: the folder holds none, or a damaged one.
+        InputError: the folder holds no job, or the file is damaged.
     """
     try:
         content: dict[str, Any] = json.loads((path / JOB).read_text(encoding="utf-8"))
@@ -95,7 +95,7 @@ def read_job(path: Path) -> dict[str, Any]:
         content |= {
             "identity": dict(content["identity"]),
             "stack": stack,
-            # Folders of before final runs had a size of their own have one for both.
+            # Older folders have a single size, used for both.
             "final_stack": int(content.get("final_stack", stack)),
         }
     except OSError as error:
@@ -109,8 +109,8 @@ class Units:
     """The finished units of a folder.
 
     Args:
-        folder: of the job.
-        is_ours: whether a record has the seed and the split that the job gives its unit.
+        folder: the job's folder.
+        is_ours: checks that a record has the seed and split that the job gives its unit.
     """
 
     def __init__(self, folder: Path, is_ours: Callable[[Validated], bool]) -> None:
@@ -119,16 +119,16 @@ class Units:
         self._known: dict[Unit, Record] = {}
 
     def write(self, record: Record) -> None:
-        """Put a finished unit on disk.
+        """Write a finished unit to disk.
 
         Raises:
-            IhgnnError: the disk is full, or the place is gone.
+            IhgnnError: the disk is full, or the folder is gone.
         """
         with written_whole(self._path(record.validated.unit), durable=True) as temporary:
             temporary.write_text(record.line(), encoding="utf-8")
 
     def read(self, unit: Unit) -> Record | None:
-        """What a unit came to; `None` while it is not finished.
+        """The record of a unit; `None` if it is not finished.
 
         Raises:
             InputError: its file is damaged.
@@ -144,22 +144,24 @@ class Units:
             except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise _damaged(path) from error
             if record.validated.unit != unit or not self._is_ours(record.validated):
-                raise InputError(f"{path} is of another job. Remove it, or choose another --out.")
+                raise InputError(
+                    f"{path} belongs to another job. Remove it, or choose another --out."
+                )
             self._known[unit] = record
         return self._known[unit]
 
     def has(self, unit: Unit, *, curves: bool) -> bool:
-        """Whether a unit is finished, with its test accuracy epoch by epoch where that is asked."""
+        """Whether a unit is finished; with `curves`, including the test accuracy per epoch."""
         record = self.read(unit)
         if record is None:
             return False
         if curves and not record.has_curve:
-            del self._known[unit]  # somebody may write it anew
+            del self._known[unit]  # it may be written again
             return False
         return True
 
     def validated(self, units: Sequence[Unit]) -> list[Validated]:
-        """What is known of these units without their test graphs; missing ones are left out."""
+        """Records of these units without test results; missing units are left out."""
         records = map(self.read, units)
         return [record.validated for record in records if record is not None]
 
@@ -168,9 +170,9 @@ class Units:
 
 
 def write_result(folder: Path, result: Mapping[str, Any]) -> None:
-    """The last step of a job, which also clears away what killed processes left.
+    """Write the result, the last step of a job, and remove the leftovers of killed processes.
 
-    Somebody may still be at work, adding what the rules need: then it is left to them.
+    If another process is still working, for example to add data for the rules, nothing is removed.
     """
     _write_json(folder / RESULT, result)
     if not Claims(folder / CLAIMS).held():
@@ -179,7 +181,7 @@ def write_result(folder: Path, result: Mapping[str, Any]) -> None:
 
 
 def read_result(folder: Path) -> dict[str, Any] | None:
-    """The result of a finished job, `None` where there is none, a damaged or an outdated one."""
+    """The result of a finished job; `None` if it is missing, damaged or outdated."""
     try:
         content = json.loads((folder / RESULT).read_text(encoding="utf-8"))
     except (OSError, ValueError, RecursionError):
@@ -187,7 +189,7 @@ def read_result(folder: Path) -> dict[str, Any] | None:
     if not isinstance(content, dict) or not content.keys() >= _RESULT_KEYS:
         return None
     paper = content["paper"]
-    # Once the paper's numbers were in percent, and did not tell of which model they are.
+    # In older files the paper's numbers are in percent and do not name the model.
     current = paper is None or (isinstance(paper, dict) and "variant" in paper)
     return content if current else None
 
@@ -202,19 +204,19 @@ def _write_json(path: Path, content: Mapping[str, Any]) -> None:
 
 
 def _refuse_other_content(path: Path, folds: Sequence[Fold]) -> None:
-    """Let a new job begin where nothing is, or where this very job was just about to."""
+    """Allow a new job only in an empty folder, or in one where the same job was being created."""
     try:
         used = path.exists() and not (path.is_dir() and _is_beginning(path, folds))
     except OSError as error:
         raise cannot_write(path, error) from error
-    # Somebody may have finished the beginning while this was looking.
+    # Another process may have created the job in the meantime.
     if used and not (path / JOB).is_file():
-        what = "is not empty and holds no job of crossval" if path.is_dir() else "is no folder"
+        what = "is not empty and holds no crossval job" if path.is_dir() else "is not a folder"
         raise InputError(f"{path} {what}. Choose another --out.")
 
 
 def _is_beginning(path: Path, folds: Sequence[Fold]) -> bool:
-    """Whether a folder is empty, or holds no more than what `_make` writes before the job."""
+    """Whether a folder is empty, or holds only what `_make` writes before the job file."""
     parts = (".splits-", ".crossval-")  # being written, or left by a process that was killed
     content = {each.name for each in path.iterdir() if not each.name.startswith(parts)}
     if not content <= {SPLITS, UNITS, CLAIMS, PARTIAL}:
@@ -225,7 +227,7 @@ def _is_beginning(path: Path, folds: Sequence[Fold]) -> bool:
 
 
 def _holds(path: Path, folds: Sequence[Fold]) -> bool:
-    """Whether a file of folds is there, and holds these."""
+    """Whether a fold file exists and holds these folds."""
     try:
         return path.read_bytes() == fold_file(folds).encode()
     except OSError:
@@ -233,4 +235,4 @@ def _holds(path: Path, folds: Sequence[Fold]) -> bool:
 
 
 def _command_of(path: Path) -> str:
-    return str(read_job(path).get("command", "it is not known"))
+    return str(read_job(path).get("command", "(unknown)"))

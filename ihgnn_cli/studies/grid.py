@@ -1,4 +1,4 @@
-"""The configurations that compete: learning rate × batch size × K, and what else a model has."""
+"""The grid of configurations: learning rate × batch size × K × other model settings."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -14,7 +14,7 @@ PAPER_BATCH_SIZE = (32, 64, 128)
 PAPER_LAYERS = (3, 4, 5)
 """The paper's grid for IHGNN, section "Experimental setup": 27 configurations."""
 COMMON = ("lr", "batch_size", "layers")
-"""What every configuration says."""
+"""Settings that every configuration has."""
 
 Setting = float | int | str | bool
 
@@ -28,7 +28,7 @@ class Configuration:
     layers: int
     """K."""
     others: tuple[tuple[str, Setting], ...] = ()
-    """Settings beyond these, in the grid's order, each as plain value."""
+    """All other settings, in the grid's order, as plain values."""
 
     def __str__(self) -> str:
         others = "".join(f", {key} {shown(value)}" for key, value in self.others)
@@ -44,7 +44,7 @@ class Configuration:
         return common.with_values(dict(self.others)) if self.others else common
 
     def as_plain(self) -> dict[str, Setting]:
-        """The values by name, as files hold them."""
+        """The values by name, as stored in files."""
         return {
             "lr": self.lr,
             "batch_size": self.batch_size,
@@ -54,10 +54,10 @@ class Configuration:
 
 
 def configuration(plain: Mapping[str, Any]) -> Configuration:
-    """The configuration in a file.
+    """A configuration from plain values.
 
     Raises:
-        KeyError, TypeError: it is none.
+        KeyError, TypeError: the values are not a configuration.
     """
     others = tuple((key, value) for key, value in dict(plain).items() if key not in COMMON)
     if not all(isinstance(value, Setting) for _, value in others):
@@ -66,7 +66,7 @@ def configuration(plain: Mapping[str, Any]) -> Configuration:
 
 
 def with_plain(record: dict[str, Any]) -> dict[str, Any]:
-    """What `asdict` gives of a thing with a `configuration`, with that as files hold it."""
+    """The output of `asdict`, with its `configuration` in the form used in files."""
     found = record["configuration"]
     if found is None:
         return record
@@ -75,7 +75,7 @@ def with_plain(record: dict[str, Any]) -> dict[str, Any]:
 
 
 def shown(value: Setting) -> str:
-    """A value for people."""
+    """A value as text for display."""
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)
@@ -88,17 +88,17 @@ def grid(
     layers: Sequence[int] = PAPER_LAYERS,
     others: Mapping[str, Sequence[Setting]] | None = None,
 ) -> tuple[Configuration, ...]:
-    """All combinations, in the order given: of equals, the earlier one is chosen.
+    """All combinations, in the given order; ties go to the earlier one.
 
     Raises:
-        InputError: a list is empty or holds a value twice, or a value is out of range.
+        InputError: a list is empty or repeats a value, or a value is out of range.
     """
     more = others or {}
     lists = {"lr": lr, "batch-size": batch_size, "layers": layers, **more}
     for key, values in lists.items():
         name = key.replace("_", "-")
         if not values:
-            raise InputError(f"--{name} is empty. Give one or several values, as 1,2,3.")
+            raise InputError(f"--{name} is empty. Give one or more values, such as 1,2,3.")
         for at, value in enumerate(values):
             if value in values[:at]:
                 raise InputError(f"--{name} names {shown(value)} twice. Name it once.")
@@ -108,19 +108,19 @@ def grid(
         for rest in product(*more.values())
     )
     for each in made:
-        each.applied(config)  # refuses what is out of range
+        each.applied(config)  # raises if a value is out of range
     return made
 
 
 def own_grid(
     config: RunConfig, given: Mapping[str, Sequence[Setting]] | None = None
 ) -> tuple[Configuration, ...]:
-    """The grid of the model's own paper, with the lists that are given in place of its own.
+    """The grid of the model's own paper; given lists replace its own.
 
-    What neither names stays as it is in the configuration.
+    Settings in neither keep the value from the configuration.
 
     Raises:
-        InputError: as of `grid`.
+        InputError: see `grid`.
     """
     lists: dict[str, Sequence[Any]] = {
         "lr": (config.training.lr,),
@@ -134,10 +134,10 @@ def own_grid(
 
 
 def listed_settings(config: RunConfig, texts: Sequence[str]) -> dict[str, tuple[Setting, ...]]:
-    """What texts such as `order=2,3` say of the model's settings.
+    """Parse texts such as `order=2,3` into lists of values for the model's settings.
 
     Raises:
-        InputError: one has not that form, or there is no such setting.
+        InputError: a text does not have that form, or there is no such setting.
     """
     found: dict[str, tuple[Setting, ...]] = {}
     for text in texts:

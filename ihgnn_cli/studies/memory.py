@@ -1,4 +1,4 @@
-"""How many models fit into memory together."""
+"""How many models fit in memory together."""
 
 import math
 from dataclasses import replace
@@ -12,20 +12,21 @@ from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.needs import model_bytes, require_room
 
-# A core is busy with this many models at a time; twice as many gain a few per cent (measured on
-# MUTAG and IMDB-BINARY). A GPU has room for more.
+# This many models keep a core busy; twice as many are a few per cent faster (measured on MUTAG and
+# IMDB-BINARY). A GPU has room for more.
 _CPU_STACK, _CUDA_STACK = 15, 64
-# Of what a worker has left; the rest is for batches being built, saving, and for others.
+# Share of a worker's remaining memory for models; the rest is for building batches, saving and
+# other programs.
 _SHARE = 0.5
-# What a worker takes before the first model: Python with torch, and the graphs while they are made
-# ready (measured on COLLAB: 29 bytes a pair).
+# Memory of a worker before the first model: Python with torch, and the graphs while they are
+# prepared (measured on COLLAB: 29 bytes per pair).
 _WORKER, _STORED_PAIR = 350 * 2**20, 32
 
 
 def stack_size(job: Job, units: int, executor: Executor) -> int:
-    """The models that one of the workers trains together: as many as pay, fit and are there."""
+    """Models per stack: as many as improve throughput, fit in memory and are left per worker."""
     if job.protocol.config.spec.stacked is None:
-        return 1  # one after the other anyway, and each is on disk the sooner
+        return 1  # trained one after the other anyway; each is saved sooner
     most = min(paying(executor.device), math.ceil(units / executor.workers))
     if executor.memory is None:
         return most
@@ -34,23 +35,23 @@ def stack_size(job: Job, units: int, executor: Executor) -> int:
 
 
 def paying(device: torch.device) -> int:
-    """The models together that keep a device busy; more of them gain next to nothing."""
+    """The stack size that keeps a device busy; larger stacks gain almost nothing."""
     return _CUDA_STACK if device.type == "cuda" else _CPU_STACK
 
 
 def fitting(memory: int, device: torch.device, dataset: GraphDataset, each: int) -> int:
-    """How many models of so many bytes fit together into a worker's memory, perhaps none."""
+    """How many models of `each` bytes fit in a worker's memory; may be 0."""
     left = memory - (0 if device.type == "cuda" else worker_bytes(dataset))
     return int(_SHARE * left) // each
 
 
 def worker_bytes(dataset: GraphDataset) -> int:
-    """About what a worker on a CPU takes beside its models."""
+    """Estimated bytes that a CPU worker needs in addition to its models."""
     return int(_WORKER + _STORED_PAIR * (dataset.num_nodes + dataset.neighbor_ptr[-1]))
 
 
 def member_bytes(job: Job) -> int:
-    """About what a member of a stack takes, for the largest configuration of the grid."""
+    """Estimated bytes per member of a stack, for the largest configuration of the grid."""
     return max(model_bytes(job.dataset, each) for each in _largest(job))
 
 
@@ -58,13 +59,13 @@ def require_room_for(job: Job, executor: Executor) -> None:
     """Make sure that a worker can train each configuration of the grid alone.
 
     Raises:
-        NoRoomError: it cannot.
+        NoRoomError: a configuration does not fit.
     """
     memory = executor.memory
     if memory is None:
         return
     if executor.device.type != "cuda":
-        # Workers beyond the units that there are will not be started.
+        # There are never more workers than units.
         units = len(selection_units(job.protocol, job.folds))
         memory = memory * executor.workers // min(executor.workers, units)
         memory = max(0, memory - worker_bytes(job.dataset))

@@ -1,8 +1,8 @@
-"""The paper's own accuracies: all methods of its Table 1, and the four ablations of its Table 2.
+"""The paper's published accuracies: all methods of Table 1 and the four ablations of Table 2.
 
-`paper.csv` has the two tables as they are printed (arXiv 2203.07678): mean ± standard deviation
-over ten folds in percent, `OOM` where the authors' machine had too little memory, and † where the
-paper took a number over from Errica et al. (ICLR 2020).
+`paper.csv` holds the two tables as printed (arXiv 2203.07678): mean ± standard deviation over ten
+folds in percent, `OOM` where the authors' machine ran out of memory, and † where the paper quotes
+a number from Errica et al. (ICLR 2020).
 """
 
 import csv
@@ -22,7 +22,7 @@ _NO_MEMORY, _TAKEN_OVER = "OOM", "†"
 
 @dataclass(frozen=True)
 class PaperAccuracy:
-    """Mean and standard deviation over ten folds, as shares of 1 like all accuracies."""
+    """Mean and standard deviation over ten folds, from 0 to 1 like all accuracies."""
 
     variant: Variant
     mean: float
@@ -31,17 +31,17 @@ class PaperAccuracy:
 
 @dataclass(frozen=True)
 class PaperCell:
-    """What the paper prints for a method on a data set, as shares of 1."""
+    """The published accuracy of a method on a data set, from 0 to 1."""
 
     mean: float | None
-    """`None`, like the standard deviation, where memory did not suffice."""
+    """`None`, like the standard deviation, if the method ran out of memory."""
     std: float | None
     taken_over: bool = False
-    """Whether the number is that of Errica et al. rather than of the paper's own runs."""
+    """Whether the number comes from Errica et al., not from the paper's own runs."""
 
     @property
     def out_of_memory(self) -> bool:
-        """Whether the paper has no number because the method did not fit its machine."""
+        """Whether the paper has no number because the method ran out of memory."""
         return self.mean is None
 
 
@@ -86,13 +86,13 @@ def paper_datasets() -> tuple[str, ...]:
 
 
 def model_title(key: str) -> str:
-    """What the paper calls a method, or what one that it does not have calls itself."""
+    """A method's name in the paper, or its own title if the paper does not include it."""
     found = _methods().get(key)
     if found is not None:
         return found.title
     try:
         return find_model(key).title
-    except InputError:  # not here any more
+    except InputError:  # no longer installed
         return key
 
 
@@ -102,16 +102,16 @@ def variant_key(variant: Variant) -> str:
 
 
 def printed(dataset_name: str, key: str) -> PaperCell | None:
-    """What the paper prints for a method on a data set, if it has both.
+    """The published accuracy of a method on a data set, if the paper includes both.
 
-    A cell without numbers is one that the paper has as out of memory.
+    A cell without numbers means that the paper reports out of memory.
     """
     found = _methods().get(key)
     return None if found is None else found.cells.get(dataset_name)
 
 
 def paper_accuracy(dataset_name: str, variant: Variant) -> PaperAccuracy | None:
-    """What the paper prints for a variant of IHGNN on a data set, if it has that data set."""
+    """The published accuracy of an IHGNN variant on a data set, if the paper includes it."""
     found = printed(dataset_name, variant_key(variant))
     if found is None or found.mean is None or found.std is None:
         return None

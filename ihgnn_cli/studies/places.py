@@ -1,4 +1,4 @@
-"""The devices of this machine, shared out among worker processes."""
+"""Assigns the devices of this machine to worker processes."""
 
 import math
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""What the protocol trains, and which of it together.
+"""What the protocol trains, and which models train together.
 
-Units that share K, batch size and the rest of their shape are trained as one stack, a bundle.
-Bundles follow from the protocol and the sizes of stacks alone, which are fixed when a job begins,
-never from what is left to do: in single precision a model's rounding depends on its neighbours in
-the stack, and an interrupted job has to end with the same numbers.
+Units with the same K, batch size and other shape settings are trained as one stack, a bundle.
+Bundles depend only on the protocol and the stack sizes, which are fixed when a job starts, and
+never on what is left to do. In single precision a model's rounding depends on the other models in
+its stack, and an interrupted job must end with the same numbers.
 """
 
 import hashlib
@@ -20,33 +20,33 @@ from ihgnn_cli.studies.units import Stage, Unit
 from ihgnn_cli.training.config import RunConfig, comparable
 
 PAPER_RUNS = 3
-_DIGEST = 8  # hexadecimal digits that tell shapes apart in the names of bundles
+_DIGEST = 8  # hexadecimal digits that distinguish shapes in bundle names
 
 
 @dataclass(frozen=True)
 class Protocol:
-    """All that decides the numbers, but for the data and its splits.
+    """Everything that determines the numbers, except the data and its splits.
 
     Raises:
-        InputError: a value is out of its range.
+        InputError: a value is out of range.
     """
 
     config: RunConfig
-    """Of every training, but for the values of the grid and the seed of each."""
+    """The configuration of every training, except for the grid values and the seed."""
     grid: tuple[Configuration, ...]
     runs: int = PAPER_RUNS
-    """Final runs a fold."""
+    """Final runs per fold."""
 
     def __post_init__(self) -> None:
         if self.runs < 1:
             raise InputError(f"runs must be at least 1, not {self.runs}.")
 
     def on(self, config: RunConfig) -> "Protocol":
-        """The same with another configuration of all trainings."""
+        """The same protocol with another base configuration."""
         return replace(self, config=config)
 
     def as_plain(self) -> dict[str, Any]:
-        """The protocol as plain values; those of the grid stand for the configuration's."""
+        """The protocol as plain values; grid values replace those of the configuration."""
         config = comparable(self.config.as_plain())
         for key in self.grid[0].as_plain():
             for section in ("model", "training"):
@@ -68,7 +68,7 @@ class Bundle:
         return len(self.units)
 
     def halves(self) -> "tuple[Bundle, Bundle]":
-        """The same work for half the memory."""
+        """The same work in two bundles that need half the memory."""
         middle = len(self.units) // 2
         first, second = self.units[:middle], self.units[middle:]
         return Bundle(f"{self.name}a", first), Bundle(f"{self.name}b", second)
@@ -87,7 +87,7 @@ def selection_units(protocol: Protocol, folds: Sequence[Fold]) -> list[Unit]:
 def final_units(
     protocol: Protocol, folds: Sequence[Fold], chosen: Mapping[int, Configuration]
 ) -> list[Unit]:
-    """The chosen configuration of every fold, several times; runs take turns with the splits."""
+    """The chosen configuration of every fold, `runs` times; runs cycle through the splits."""
     return [
         Unit(Stage.FINAL, number, run % len(fold.splits), chosen[number], run)
         for number, fold in enumerate(folds)
@@ -96,7 +96,7 @@ def final_units(
 
 
 def bundles(units: Iterable[Unit], stack: int) -> list[Bundle]:
-    """The units in stacks of nearly equal size, at most `stack` each, the costly ones first."""
+    """The units in stacks of nearly equal size, at most `stack` each, most expensive first."""
 
     def shape(unit: Unit) -> tuple[Any, ...]:
         each = unit.configuration
@@ -104,7 +104,7 @@ def bundles(units: Iterable[Unit], stack: int) -> list[Bundle]:
         return -each.layers, each.batch_size, others
 
     def neighbors(unit: Unit) -> tuple[object, ...]:
-        # Adam moves neighbours with the same learning rate together.
+        # Adam updates neighbours with the same learning rate together.
         return *shape(unit), unit.configuration.lr, unit.fold, unit.split, unit.run
 
     made = []
@@ -112,9 +112,9 @@ def bundles(units: Iterable[Unit], stack: int) -> list[Bundle]:
         members = list(group)
         count = math.ceil(len(members) / stack)
         stage, layers = members[0].stage, members[0].configuration.layers
-        told = f"-{hashlib.sha256(others.encode()).hexdigest()[:_DIGEST]}" if others else ""
+        digest = f"-{hashlib.sha256(others.encode()).hexdigest()[:_DIGEST]}" if others else ""
         for number in range(count):
             part = slice(*(len(members) * at // count for at in (number, number + 1)))
-            name = f"{stage}-k{layers}-batch{batch_size}{told}-{number}"
+            name = f"{stage}-k{layers}-batch{batch_size}{digest}-{number}"
             made.append(Bundle(name, tuple(members[part])))
     return made

@@ -1,7 +1,7 @@
-"""What a table or figure of the paper needs: cross-validations, each in a folder of its own.
+"""The cross-validations behind a table or figure of the paper, each in its own folder.
 
-A cell is one model on one data set. Its folder is that of `selection.crossval`, so that whatever
-was interrupted goes on, and several processes share the work.
+A cell is one model on one data set. Its folder is a job folder of `studies.crossval`, so that an
+interrupted reproduction can be resumed, and several processes can share the work.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,7 +27,7 @@ from ihgnn_cli.training.needs import NoRoomError
 from ihgnn_cli.words import file_size
 
 SENSITIVITY_LAYERS = (1, 2, 4, 8, 16, 32, 64)
-"""K of the paper's figure on sensitivity."""
+"""Values of K in the paper's sensitivity figure."""
 
 Callback = Callable[[jobs.Progress, Step], None]
 
@@ -37,11 +37,11 @@ class CellPlan:
     """One model on one data set."""
 
     dataset: str
-    """As it was asked for."""
+    """The name or path given by the user."""
     model: str
-    """Its key: a name, or one of IHGNN's ablations as `ihgnn:no-concat`."""
+    """Its key: a name, or an IHGNN ablation such as `ihgnn:no-concat`."""
     layers: int | None = None
-    """K, where it is not the budget's."""
+    """Overrides K of the budget."""
 
     def __str__(self) -> str:
         depth = "" if self.layers is None else f", K = {self.layers}"
@@ -49,7 +49,7 @@ class CellPlan:
 
     @property
     def title(self) -> str:
-        """For people."""
+        """The title to display."""
         return model_config(self.model).spec.title + (
             "" if ":" not in self.model else f" {self.model.partition(':')[2]}"
         )
@@ -61,34 +61,34 @@ class Means:
 
     budget: Budget
     root: Path
-    """The folder below which cells have theirs."""
+    """The parent of the cells' folders."""
     load: Callable[[RunConfig], tuple[RunConfig, GraphDataset]]
     """Reads the data set that a configuration names."""
     executor: Callable[[int | None], Executor]
-    """Makes workers: as many as there are places, or at most so many."""
+    """Creates workers: as many as there are devices, or at most the given number."""
     device: str | None = None
     seed: int = 0
     folds: int | None = None
-    """Where they are not the budget's."""
+    """Overrides the folds of the budget."""
     runs: int | None = None
     splits: Path | None = None
-    """A folder with published folds, as NAME.json; data sets without such a file get drawn ones."""
+    """A folder with published folds (NAME.json); folds of other data sets are drawn."""
     command: str = ""
 
 
 @dataclass(frozen=True)
 class Done:
-    """What became of a cell."""
+    """The outcome of a cell."""
 
     plan: CellPlan
     dataset: str
-    """Its name."""
+    """The name of the data set."""
     result: dict[str, Any] | None = None
-    """As `result.json` holds it."""
+    """The content of `result.json`."""
     refused: str | None = None
-    """Why there is none."""
+    """Why there is no result."""
     failed: bool = False
-    """Whether that is a failure, and not for want of memory."""
+    """Whether it failed for a reason other than memory."""
 
 
 def model_config(key: str) -> RunConfig:
@@ -107,10 +107,10 @@ def model_config(key: str) -> RunConfig:
 
 
 def check_models(keys: Iterable[str]) -> tuple[str, ...]:
-    """The keys, each known and named once.
+    """The keys without duplicates.
 
     Raises:
-        InputError: one is not known.
+        InputError: a key is unknown.
     """
     found = tuple(dict.fromkeys(keys))
     for key in found:
@@ -124,7 +124,7 @@ def cells(
     """All combinations, data set by data set: a table grows column by column.
 
     Raises:
-        InputError: a model cannot be as deep; better told now than hours later.
+        InputError: a model does not support this K; checked here, before hours of work.
     """
     kept = list(layers)
     chosen = list(models)
@@ -139,7 +139,7 @@ def job_of(plan: CellPlan, means: Means) -> Job:
     """The cross-validation of a cell.
 
     Raises:
-        InputError: the data is not to be had, or the folds do not fit.
+        InputError: the data is not available, or the folds do not match it.
     """
     budget = means.budget
     config = model_config(plan.model).with_values(
@@ -171,10 +171,10 @@ def job_of(plan: CellPlan, means: Means) -> Job:
 
 
 def run_cell(plan: CellPlan, means: Means, watch: Callback) -> Done:
-    """Bring a cell to its end; what does not fit or fails is told in what it gives.
+    """Finish a cell; the outcome says if it did not fit or failed.
 
     Raises:
-        InputError: the data is not to be had, or the cell's folder holds something else.
+        InputError: the data is not available, or the cell's folder holds something else.
     """
     job = job_of(plan, means)
     name = job.dataset.name
@@ -195,7 +195,7 @@ def run_cell(plan: CellPlan, means: Means, watch: Callback) -> Done:
 
 
 def folder_of(root: Path, dataset: str, plan: CellPlan, job: Job) -> Path:
-    """The folder of a cell: the same cell of the same budget has the same."""
+    """The folder of a cell; the same cell with the same budget always gets the same folder."""
     model = file_name(plan.model.replace(":", "-"))
     if plan.layers is not None:
         model += f"-k{plan.layers}-runs{job.protocol.runs}"
@@ -203,5 +203,5 @@ def folder_of(root: Path, dataset: str, plan: CellPlan, job: Job) -> Path:
 
 
 def results(done: Iterable[Done]) -> Iterator[dict[str, Any]]:
-    """Those that there are."""
+    """The results that exist."""
     return (each.result for each in done if each.result is not None)

@@ -1,4 +1,4 @@
-"""The numbers of a finished job and where they came from, as `result.json` holds them."""
+"""The content of `result.json`: the numbers of a finished job and their provenance."""
 
 import hashlib
 from dataclasses import asdict, dataclass
@@ -24,20 +24,20 @@ _TIMING = ("seconds", "trained_now", "workers", "model_epochs_per_second")
 
 @dataclass(frozen=True)
 class Work:
-    """What was done now, which may be a part of the job."""
+    """What this command did, which may be only part of the job."""
 
     executor: Executor
     model_epochs: int
     seconds: float
-    """From when the first worker was ready to the last result."""
+    """From the first ready worker to the last result."""
     command: str
 
 
 def identity(job: Job) -> dict[str, Any]:
-    """What two jobs have to have in common for their units to be the same."""
+    """The values that two jobs must share for their units to be the same."""
     splits = hashlib.sha256("".join(fold.digest for fold in job.folds).encode()).hexdigest()
     protocol = job.protocol.as_plain()
-    # The same data may lie elsewhere on another machine.
+    # The same data may have another path on another machine.
     protocol["data"]["dataset"] = job.dataset.name
     return {
         "protocol": protocol,
@@ -51,12 +51,12 @@ def identity(job: Job) -> dict[str, Any]:
 def make_result(
     job: Job, schedule: Schedule, work: Work, before: dict[str, Any] | None
 ) -> dict[str, Any]:
-    """The result of a job whose units are all there.
+    """The result of a job whose units are all finished.
 
     Args:
-        job: what was asked.
-        schedule: the units.
-        work: who has finished it.
+        job: the job.
+        schedule: its units.
+        work: what the current command did.
         before: an earlier result of the same job, to which only the rules are added.
 
     Raises:

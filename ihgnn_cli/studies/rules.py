@@ -1,7 +1,7 @@
-"""The same trainings under the other rules of the literature, each labelled as what it is.
+"""The same trainings evaluated by other selection rules from the literature, clearly labelled.
 
-All of these work on the trainings of the selection, whose test accuracy was recorded epoch by
-epoch without anything looking at it. The headline of the protocol does not depend on them.
+All rules use the trainings of the selection, whose test accuracy was recorded in every epoch but
+not used for any choice. The main result of the protocol does not depend on them.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -15,39 +15,39 @@ from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.units import Record, Validated
 
 Runs = Mapping[int, Mapping[Configuration, Sequence[Record]]]
-"""The trainings of each fold and configuration, one a split."""
-_SEEN = "its choice has seen some of a fold's test graphs, as validation graphs of other folds"
+"""The trainings of each fold and configuration, one per split."""
+_SEEN = "the choice used some of a fold's test graphs, as validation graphs of other folds"
 
 
 @dataclass(frozen=True)
 class Rule:
-    """A rule and what it gives, in shares of 1, over folds."""
+    """A rule and its result over the folds, from 0 to 1."""
 
     key: str
     title: str
     honest: bool
-    """Whether nothing is chosen by a test accuracy."""
+    """Whether no choice depends on test accuracy."""
     mean: float
     std: float
     configuration: Configuration | None
-    """`None` where each fold has its own."""
+    """`None` if each fold has its own."""
     epoch: int | None
-    """`None` where each training has its own."""
+    """`None` if each training has its own."""
     note: str | None = None
-    """What of test an honest choice has seen all the same."""
+    """How an honest choice still depends on test graphs."""
 
 
 def rules(records: Sequence[Record], grid: Sequence[Configuration], folds: int) -> list[Rule]:
     """All rules, the honest ones first.
 
     Raises:
-        IhgnnError: trainings are missing, or were done without recording test accuracies.
+        IhgnnError: trainings are missing, or their test accuracies were not recorded.
     """
     for record in records:
         if not record.has_curve:
-            raise IhgnnError(f"{record.validated.unit.name} has no test accuracy of each epoch.")
+            raise IhgnnError(f"{record.validated.unit.name} has no test accuracy per epoch.")
     validated = [record.validated for record in records]
-    chosen = choose(validated, grid, folds)  # refuses where something is missing
+    chosen = choose(validated, grid, folds)  # raises if something is missing
     runs = _by_fold(records)
     usable = [each for each in grid if all(_trained(runs[fold][each]) for fold in runs)]
     nested = _rule(
@@ -76,7 +76,7 @@ def rules(records: Sequence[Record], grid: Sequence[Configuration], folds: int) 
 
 
 def _by_test(runs: Runs, usable: Sequence[Configuration]) -> Rule:
-    """The authors' published script."""
+    """The rule of the authors' published script."""
     found = {each: [_at(runs[fold][each], _lowest) for fold in sorted(runs)] for each in usable}
     best = max(usable, key=lambda each: _mean(found[each]))
     return _rule(
@@ -89,11 +89,11 @@ def _by_test(runs: Runs, usable: Sequence[Configuration]) -> Rule:
 
 
 def _common_epoch(runs: Runs, usable: Sequence[Configuration]) -> Rule:
-    """Common in the literature since GIN: one epoch for all folds, the best on test."""
+    """One epoch for all folds, the best on test; common in the literature since GIN."""
     best: tuple[Fraction, Configuration, int, list[Fraction]] | None = None
     for each in usable:
         curves = [_curve(runs[fold][each]) for fold in sorted(runs)]
-        for number, accuracies in enumerate(zip(*curves, strict=False), start=1):  # while all last
+        for number, accuracies in enumerate(zip(*curves, strict=False), start=1):  # to the shortest
             mean = _mean(accuracies)
             if best is None or mean > best[0]:
                 best = mean, each, number, list(accuracies)
@@ -144,17 +144,17 @@ def _lowest(validated: Validated) -> int:
 
 
 def _at(records: Sequence[Record], epoch: Callable[[Validated], int]) -> Fraction:
-    """The mean over a fold's splits of the test accuracy at an epoch of each."""
+    """The mean over a fold's splits of the test accuracy at the chosen epoch of each."""
     return _mean([_accuracies(record)[epoch(record.validated)] for record in records])
 
 
 def _curve(records: Sequence[Record]) -> list[Fraction]:
-    """By epoch, the mean over a fold's splits, as far as all of them reach."""
+    """The mean over a fold's splits per epoch, up to the end of the shortest."""
     return [_mean(each) for each in zip(*map(_accuracies, records), strict=False)]
 
 
 def _mean(values: Sequence[Fraction]) -> Fraction:
-    """Exact, so that equals are equal."""
+    """The exact mean, so that ties are recognised."""
     return sum(values, Fraction(0)) / len(values)
 
 

@@ -13,12 +13,12 @@ from ihgnn_cli.studies.work import Job
 
 
 class Schedule:
-    """The bundles of a job in their order: first the selection, then the final runs.
+    """The bundles of a job in order: first the selection, then the final runs.
 
     Args:
-        job: what is to be done.
-        folder: where it is done.
-        stack: models a bundle; of final runs the job may have a smaller number.
+        job: the job.
+        folder: its folder.
+        stack: models per bundle; the job may have a smaller number for final runs.
     """
 
     def __init__(self, job: Job, folder: Path, stack: int) -> None:
@@ -33,13 +33,13 @@ class Schedule:
 
     @property
     def total(self) -> int:
-        """The units that there will be."""
+        """The total number of units."""
         return len(self.selection) + self.job.final_count
 
     def take(self, claims: Claims) -> Bundle | None:
-        """Claim a bundle that is not done and that nobody works on; `None` where there is none.
+        """Claim a bundle that is neither done nor claimed; `None` if there is none now.
 
-        There may be some later: see `finished`.
+        There may be more later: see `finished`.
         """
         for stage in filter(None, self._stages()):
             by_name = {bundle.name: bundle for bundle in stage}
@@ -72,21 +72,21 @@ class Schedule:
         return choose(validated, self.job.protocol.grid, len(self.job.folds))
 
     def final(self) -> list[Unit]:
-        """The final runs; none while the selection is not finished."""
+        """The final runs; empty until the selection is finished."""
         return [unit for bundle in self._final_bundles() or [] for unit in bundle.units]
 
     def _stages(self) -> list[list[Bundle]]:
         return [self._select, self._final_bundles() or []]
 
     def _final_bundles(self) -> list[Bundle] | None:
-        """`None` while the selection is not finished: what is chosen depends on all of it."""
+        """`None` until the selection is finished, because the choice depends on all of it."""
         if self._final is None and all(map(self._done, self._select)):
             units = final_units(self.job.protocol, self.job.folds, self.chosen())
             self._final = bundles(units, self.final_stack)
         return self._final
 
     def _is_ours(self, record: Validated) -> bool:
-        """Whether a record is of this job's seeds and splits."""
+        """Whether a record has this job's seed and split."""
         seed = self.job.config(record.unit).training.seed
         return (record.seed, record.split_sha256) == (seed, self.job.split(record.unit).digest)
 

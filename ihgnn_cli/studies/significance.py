@@ -1,4 +1,4 @@
-"""Whether two methods differ over the same folds, and what remains of it among many comparisons."""
+"""Tests whether two methods differ on the same folds, and corrects for multiple comparisons."""
 
 import math
 from collections.abc import Sequence
@@ -8,8 +8,8 @@ from statistics import fmean, stdev
 from scipy.special import stdtr
 
 LEVEL = 0.05
-"""Below it, a p-value is called significant."""
-_ROUNDING = 1e-12  # differences of accuracies that are closer than this are equal
+"""A p-value below this level is called significant."""
+_ROUNDING = 1e-12  # accuracy differences closer than this count as equal
 
 
 @dataclass(frozen=True)
@@ -17,7 +17,7 @@ class TTest:
     """A two-sided t-test of the mean difference."""
 
     difference: float
-    """The mean over folds of the first method's accuracy minus the second's, as a share of 1."""
+    """The mean over folds of the first method's accuracy minus the second's, from -1 to 1."""
     t: float
     freedom: int
     """Degrees of freedom."""
@@ -29,28 +29,28 @@ def corrected_t_test(
 ) -> TTest | None:
     """Nadeau and Bengio's corrected resampled t-test of two methods on the same folds.
 
-    Null hypothesis: the two methods are expected to be equally accurate when trained on data sets
-    of this size; the alternative, two-sided: they are not. With the n fold-wise differences d,
+    Null hypothesis: the two methods have the same expected accuracy when trained on data sets of
+    this size; the alternative is two-sided. With the n fold-wise differences d,
 
         t = mean(d) / sqrt((1/n + n_test/n_train) · var(d)),   n - 1 degrees of freedom,
 
     where var divides by n - 1. The plain paired t-test has 1/n alone, as if the folds were
-    independent: but any two share most of their training graphs, so it finds differences too
-    often. The added n_test/n_train stands for that correlation (Machine Learning 52, 2003).
+    independent. But any two folds share most of their training graphs, so it finds differences too
+    often. The added n_test/n_train accounts for that correlation (Machine Learning 52, 2003).
 
-    Its limits: the factor is a rule of thumb, derived for random splits and in common use for
-    cross-validation; differences are taken as normal, which those of a few test graphs a fold are
-    not; and with ten folds only large differences are found, so a large p is no sign of equality.
+    Limits: the factor is a rule of thumb, derived for random splits and in common use for
+    cross-validation; the test assumes normal differences, which is wrong for a few test graphs per
+    fold; and with ten folds it detects only large differences, so a large p does not show equality.
 
     Args:
-        first: accuracies of one method, a fold each.
-        second: those of the other on the same folds in the same order.
-        test_share: n_test/n_train, of a fold; what validates counts as training, because the
-            method learns from it too.
+        first: accuracies of one method, one per fold.
+        second: accuracies of the other method on the same folds in the same order.
+        test_share: n_test/n_train of a fold; validation graphs count as training, because the
+            method learns from them too.
 
     Returns:
-        `None` where there are fewer than two folds, or where all folds have the very same
-        difference but none, so that its spread is unknown. Without any difference p is 1.
+        `None` if there are fewer than two folds, or if all folds have the same nonzero difference,
+        so that its spread is unknown. If there is no difference at all, p is 1.
     """
     differences = [one - other for one, other in zip(first, second, strict=True)]
     count = len(differences)
@@ -64,11 +64,11 @@ def corrected_t_test(
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:
-    """Holm's step-down correction of a family of p-values, in the order given.
+    """Holm's step-down correction of a family of p-values, in the given order.
 
     The smallest of m is multiplied by m, the next by m - 1, and so on; none becomes smaller than
-    the one before it, none larger than 1. Calling those below a level significant then errs once
-    or more in at most that share of families, however the tests depend on each other.
+    the one before it, none larger than 1. This bounds the probability of one or more false
+    positives per family by the level, whatever the dependence between the tests.
     """
     corrected = [1.0] * len(p_values)
     least = 0.0

@@ -1,4 +1,4 @@
-"""What of the paper can be reproduced, by name; importing this is instant."""
+"""Names of the paper's tables and figures that can be reproduced; fast to import."""
 
 from enum import StrEnum
 

@@ -1,4 +1,4 @@
-"""The numbers of a finished job: fold by fold, over folds, over runs."""
+"""The numbers of a finished job: per fold, over folds and over runs."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -11,13 +11,13 @@ from ihgnn_cli.studies.units import Record, Score
 
 @dataclass(frozen=True)
 class FinalRun:
-    """One of the runs that a fold is tested with."""
+    """One of the final runs of a fold, which are tested."""
 
     run: int
     seed: int
     split_sha256: str
     epoch: int
-    """The best by validation, of `epochs`."""
+    """The best epoch by validation, out of `epochs`."""
     epochs: int
     validation_accuracy: float
     test_accuracy: float
@@ -25,12 +25,12 @@ class FinalRun:
 
 @dataclass(frozen=True)
 class FoldResult:
-    """What a fold came to."""
+    """The result of a fold."""
 
     fold: int
     configuration: Configuration
     validation_accuracy: float
-    """Of that configuration in the selection: the mean over splits of its best epochs."""
+    """From the selection: the mean over splits of the configuration's best epochs."""
     validation_loss: float
     test_graphs: int
     runs: tuple[FinalRun, ...]
@@ -46,11 +46,11 @@ class Summary:
     folds: tuple[FoldResult, ...]
     test_mean: float
     test_std: float
-    """Over the folds, of the means over their runs."""
+    """Over the fold means."""
     runs: tuple[float, ...]
-    """The mean over the folds of run 0, of run 1, ..."""
+    """The mean over the folds for run 0, run 1, ..."""
     runs_std: float
-    """Over these: what other seeds alone would change."""
+    """Over `runs`: the variation from seeds alone."""
 
 
 def summarize(
@@ -59,10 +59,10 @@ def summarize(
     final: Sequence[Record],
     runs: int,
 ) -> Summary:
-    """Average the final runs, if all of them are there.
+    """Average the final runs, if none is missing.
 
     Raises:
-        IhgnnError: a run of a fold is missing. A mean over the others would not be the result.
+        IhgnnError: a run of a fold is missing; a mean over the others would mislead.
     """
     by_fold: dict[int, dict[int, Record]] = {fold: {} for fold in chosen}
     for record in final:
@@ -101,7 +101,7 @@ def _final_run(record: Record) -> FinalRun:
     known, tested = record.validated, record.tested
     if tested is None or tested.accuracy is None or known.best is None:
         raise IhgnnError(
-            f"{known.unit.name} was not tested. Remove its file, and it is done again."
+            f"{known.unit.name} was not tested. Remove its file, and it is trained again."
         )
     return FinalRun(
         run=known.unit.run,

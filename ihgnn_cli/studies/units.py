@@ -1,7 +1,7 @@
-"""A unit of the protocol: one training of one configuration, and what it came to.
+"""A unit of the protocol: one training of one configuration, and its results.
 
-Validation and test are kept apart from the start. Whatever chooses works on `Validated`, which
-holds nothing of the test graphs; `Tested` is read by what reports, when all choices are made.
+Validation and test results are kept apart from the start. Selection uses `Validated`, which holds
+nothing about the test graphs; only reports read `Tested`, after all choices are made.
 """
 
 import hashlib
@@ -18,33 +18,33 @@ from ihgnn_cli.studies.grid import Configuration, Setting, configuration, shown,
 from ihgnn_cli.training.stack import Epoch
 
 Score = tuple[Fraction, float]
-"""Validation accuracy, exact so that equals are equal, and minus the loss: larger is better."""
+"""Validation accuracy, exact so that ties are recognised, and minus the loss: larger is better."""
 _SEED_BYTES = 4  # short enough to be typed: `ihgnn train --seed` trains a unit alone
 
 
 class Stage(StrEnum):
-    """What a training is for."""
+    """The purpose of a training."""
 
     SELECT = "select"
-    """One of the competing configurations of a fold."""
+    """One of the candidate configurations of a fold."""
     FINAL = "final"
-    """A run of the chosen configuration of a fold, the one that is tested."""
+    """A run of a fold's chosen configuration, which is tested."""
 
 
 @dataclass(frozen=True)
 class Unit:
-    """Which training."""
+    """Identifies a training."""
 
     stage: Stage
     fold: int
     split: int
-    """Which of the fold's splits into train and validation."""
+    """Index of the fold's split into train and validation."""
     configuration: Configuration
     run: int
 
     @property
     def name(self) -> str:
-        """Its name as a file."""
+        """The file name without its suffix."""
         each = self.configuration
         others = "".join(f"-{key}{_in_name(value)}" for key, value in each.others)
         return (
@@ -53,37 +53,37 @@ class Unit:
         )
 
     def seed(self, seed: int) -> int:
-        """Its own seed, which follows from that of the whole."""
+        """The unit's seed, derived from the seed of the job."""
         digest = hashlib.sha256(f"{seed} {self.name}".encode()).digest()
         return int.from_bytes(digest[:_SEED_BYTES], "big")
 
 
 @dataclass(frozen=True)
 class Validated:
-    """What is known of a finished training without its test graphs."""
+    """The results of a finished training, without test results."""
 
     unit: Unit
     seed: int
     split_sha256: str
     epochs: int
-    """That were run, up to the one that diverged where one did."""
+    """Number of epochs run, including one that diverged."""
     diverged: bool
     best: Epoch | None
-    """By validation; `None` where not one epoch had a finite loss."""
+    """The best epoch by validation; `None` if no epoch had a finite loss."""
     validation_graphs: int
     hits: tuple[int, ...]
-    """Validation graphs that are right, epoch by epoch."""
+    """Correctly classified validation graphs, per epoch."""
     losses: tuple[float, ...]
-    """On validation, epoch by epoch, to six digits."""
+    """Validation loss per epoch, to six digits."""
     seconds: float
-    """Its share of the time that its stack took."""
+    """Its share of its stack's training time."""
     members: int
-    """Of that stack."""
+    """Number of models in that stack."""
     device: str
 
     @property
     def score(self) -> "Score":
-        """What configurations compete by."""
+        """The score that configurations are compared by."""
         if self.best is None:
             return Fraction(0), -math.inf
         hits = self.hits[self.best.epoch - 1]
@@ -92,35 +92,35 @@ class Validated:
 
 @dataclass(frozen=True)
 class Tested:
-    """What a training is worth on the test graphs of its fold; nothing chooses by it."""
+    """The test results of a training; no choice depends on them."""
 
     graphs: int
     accuracy: float | None = None
-    """At the best epoch by validation, looked at once; of final runs."""
+    """At the best epoch by validation, evaluated once; final runs only."""
     predictions: tuple[int, ...] = ()
-    """The class of each test graph, by position in the data set's classes; of final runs."""
+    """The class of each test graph, as an index into the data set's classes; final runs only."""
     hits: tuple[int, ...] = ()
-    """Test graphs that are right, epoch by epoch, for the rules of the literature (`--rules`)."""
+    """Correctly classified test graphs per epoch, for rules from the literature (`--rules`)."""
 
 
 @dataclass(frozen=True)
 class Record:
-    """A finished unit, as its file holds it: one line of JSON."""
+    """A finished unit, stored as one line of JSON."""
 
     validated: Validated
     tested: Tested | None
 
     @property
     def has_curve(self) -> bool:
-        """Whether the test accuracy of every epoch is there.
+        """Whether the test accuracy of every epoch is recorded.
 
-        A training that diverged in its first epoch has none, recorded or not.
+        True for a training that diverged in its first epoch, which has none to record.
         """
         hits = () if self.tested is None else self.tested.hits
         return len(hits) == len(self.validated.hits)
 
     def line(self) -> str:
-        """The file's content."""
+        """The content of the file."""
         plain = asdict(self.validated)
         plain["unit"] = with_plain(plain["unit"])
         tested = None if self.tested is None else asdict(self.tested)
@@ -128,10 +128,10 @@ class Record:
 
 
 def parsed(line: str) -> Record:
-    """The record in a line.
+    """Parse the line of a record.
 
     Raises:
-        ValueError, KeyError, TypeError, RecursionError: it is none.
+        ValueError, KeyError, TypeError, RecursionError: the line is not a record.
     """
     plain: Mapping[str, Any] = dict(json.loads(line))
     values = {key: value for key, value in plain.items() if key != "test"}
@@ -150,7 +150,7 @@ def parsed(line: str) -> Record:
     }
     best = values["best"]
     if plain["validation_graphs"] < 1 or (best and not 1 <= best.epoch <= len(plain["hits"])):
-        raise ValueError("the best epoch is none of the curve")
+        raise ValueError("the best epoch is not in the curve")
     test = plain["test"]
     tested = None
     if test is not None:
@@ -160,6 +160,6 @@ def parsed(line: str) -> Record:
 
 
 def _in_name(value: Setting) -> str:
-    """A setting's value, numbers with all digits, with no character that a file may not have."""
+    """A setting's value, with all digits, without characters that file names cannot have."""
     text = repr(value) if isinstance(value, float) else shown(value)
     return re.sub(r"[^\w.+-]", "_", text)

@@ -1,4 +1,4 @@
-"""Training a bundle: a stack from its start, or from where a killed process left it, to its end."""
+"""Trains a bundle as one stack, from the start or from the checkpoint of a killed process."""
 
 import io
 import time
@@ -26,31 +26,32 @@ from ihgnn_cli.training.devices import computing, is_full_memory, resolve_device
 from ihgnn_cli.training.loading import store_for
 from ihgnn_cli.training.stack import Member, predict
 
-# A stack on its way is saved this often, and never so often that saving takes a twentieth.
+# Seconds between two saves of a stack; longer if saving would take more than a twentieth of the
+# time.
 _SAVE_SECONDS = 60.0
 _SAVE_SHARE = 20
 
 
 @dataclass(frozen=True, eq=False)
 class Job:
-    """All that a worker has to know."""
+    """Everything that a worker needs."""
 
     protocol: Protocol
     dataset: GraphDataset
     folds: tuple[Fold, ...]
     curves: bool = False
-    """Whether the test accuracy of every epoch is recorded, for the rules of the literature."""
+    """Whether to record the test accuracy of every epoch, for rules from the literature."""
     final_stack: int | None = None
-    """Models that are trained together in final runs; `None` for as many as in the selection."""
+    """Models per stack in final runs; `None`: the same as in the selection."""
 
     @property
     def final_count(self) -> int:
-        """The final runs of all folds."""
+        """The number of final runs over all folds."""
         return self.protocol.runs * len(self.folds)
 
     @property
     def partial(self) -> str | None:
-        """What to say of folds that do not test every graph; `None` where they do."""
+        """A warning if the folds do not test every graph; `None` if they do."""
         tested = sum(len(fold.test) for fold in self.folds)
         if tested == len(self.dataset):
             return None
@@ -87,23 +88,23 @@ class Trainer:
     ) -> None:
         """Train a bundle, and deliver each unit as soon as it is finished.
 
-        A stack that memory is too small for is trained in halves.
+        A stack that does not fit in memory is trained in halves.
 
         Args:
             bundle: the units.
-            deliver: may be given a unit twice where the first time was cut short by a kill.
-            tell: hears of progress.
-            partial: the folder for stacks on their way; `None` where none is kept.
+            deliver: receives results; may get a unit again after a kill.
+            tell: receives progress.
+            partial: the folder for checkpoints of unfinished stacks; `None`: keep none.
 
         Raises:
-            IhgnnError: memory is too small for one model, or the disk is full.
+            IhgnnError: one model does not fit in memory, or the disk is full.
         """
         if not self._fits(bundle, deliver, tell, partial):
             for half in bundle.halves():
                 self.train(half, deliver, tell, partial)
 
     def _fits(self, bundle: Bundle, deliver: Deliver, tell: Tell, partial: Path | None) -> bool:
-        """Train a bundle, or say that memory is too small for it."""
+        """Train a bundle; returns false if it does not fit in memory."""
         try:
             with computing(0):  # one thread: a worker has one core
                 _StackRun(self, bundle, partial).run(deliver, tell)
@@ -119,7 +120,7 @@ class Trainer:
         return True
 
     def store(self, config: RunConfig) -> GraphStore:
-        """The graphs for models of as many rounds; one store at a time is kept."""
+        """The graphs for models with this number of rounds; keeps one store at a time."""
         rounds = config.spec.rounds(config.model)
         if self._store is None or self._store[0] != rounds:
             dataset = self.job.dataset
@@ -163,7 +164,7 @@ class _StackRun:
             self.path.unlink(missing_ok=True)
 
     def _new_cohort(self) -> Cohort:
-        """The stack at its start: members know their train and validation graphs, no others."""
+        """The untrained stack; members know only their training and validation graphs."""
         members = []
         for unit in self.units:
             split, training = self.job.split(unit), self.job.config(unit).training
@@ -173,7 +174,7 @@ class _StackRun:
         return new_cohort(config, inputs, self.store, members, keep_weights=self.final)
 
     def _watch_test(self) -> None:
-        """Record the test accuracy of an epoch, where it is asked for: nothing here looks at it."""
+        """Record the test accuracy of an epoch, if requested; nothing here uses it."""
         if self.final or not self.job.curves:
             return
         graphs = [self.job.split(self.units[member]).test for member in self.cohort.present]
@@ -247,7 +248,7 @@ class _StackRun:
             temporary.write_bytes(written.getbuffer())
 
     def _go_on(self, path: Path) -> None:
-        """Take up a stack that was left; one that does not fit or is damaged begins anew."""
+        """Resume from a checkpoint; if it does not match or is damaged, start again."""
         try:
             content: dict[str, Any] = torch.load(path, map_location="cpu", weights_only=True)
             same = content["units"] == [unit.name for unit in self.units]
@@ -256,10 +257,10 @@ class _StackRun:
             self.cohort.restore(content["cohort"])
             self.seconds = list(content["seconds"])
             self.test_hits = [list(each) for each in content["test_hits"]]
-        except Exception:  # noqa: BLE001  whatever a damaged file causes
+        except Exception:  # noqa: BLE001  a damaged file can raise anything
             self.cohort = self._new_cohort()
 
 
 def _short(number: float) -> float:
-    """To six digits, so that files stay small."""
+    """The number to six digits, to keep files small."""
     return float(f"{number:.6g}")

@@ -1,7 +1,7 @@
-"""The checkpoint of a training: the models with their configuration and the state to resume from.
+"""Training checkpoints: the models, their configuration and the state to resume from.
 
-The file and the models in it are `models.checkpoint`. What is here needs the configuration of a
-training, which models do not know.
+`models.checkpoint` defines the file format and the saved models. This module adds the training
+configuration, which the models package does not know.
 """
 
 import math
@@ -30,7 +30,7 @@ from ihgnn_cli.training.stack import Epoch
 
 @dataclass(frozen=True, eq=False)
 class Checkpoint:
-    """A trained stack and all that is needed to use it."""
+    """A trained stack and everything needed to use it."""
 
     config: RunConfig
     card: ModelCard
@@ -38,9 +38,9 @@ class Checkpoint:
     """By name, each with the member axis first."""
     members: int
     epoch: Epoch | None
-    """How good the (first) model was at this point; `None` before the first epoch."""
+    """Metrics of the (first) model at this point; `None` before the first epoch."""
     progress: dict[str, Any] = field(default_factory=dict)
-    """What training needs to continue; empty in a finished model."""
+    """The state that training resumes from; empty in a finished model."""
 
     @property
     def saved(self) -> SavedModel:
@@ -49,7 +49,7 @@ class Checkpoint:
         return SavedModel(config.spec, config.model, self.card, self.weights, self.members)
 
     def model(self, device: torch.device) -> StackedModel:
-        """The models, ready to answer."""
+        """The models, ready to predict."""
         return self.saved.model(device)
 
 
@@ -60,10 +60,10 @@ def build(config: RunConfig, inputs: Inputs, seeds: Sequence[int]) -> StackedMod
 
 
 def save_checkpoint(checkpoint: Checkpoint, path: Path) -> None:
-    """Write the file whole or not at all.
+    """Write the file atomically.
 
     Raises:
-        IhgnnError: the place cannot be written, or the disk is full.
+        IhgnnError: the path is not writable, or the disk is full.
     """
     content = {
         "config": checkpoint.config.as_plain(),
@@ -80,8 +80,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint; no code in the file is run.
 
     Raises:
-        InputError: there is no such file, or it is not a checkpoint, damaged, hostile, of a later
-            format, or of a model that is not installed.
+        InputError: the file does not exist, is not a checkpoint, is damaged or unsafe, has a newer
+            format, or needs a model that is not installed.
     """
     content = read_content(path)
     with damage_reported(path):
@@ -90,7 +90,7 @@ def load_checkpoint(path: Path) -> Checkpoint:
         epoch = None if content["epoch"] is None else _epoch(content["epoch"])
         progress = content["progress"]
         if not isinstance(progress, dict):
-            raise TypeError("progress is no dictionary")
+            raise TypeError("progress is not a dictionary")
         return Checkpoint(config, saved.card, saved.weights, saved.members, epoch, progress)
 
 

@@ -20,14 +20,14 @@ from ihgnn_cli.training.stack import predict
 
 @dataclass(frozen=True, eq=False)
 class TorchClassifier:
-    """The models of a checkpoint; several answer with their mean probability."""
+    """The models of a checkpoint; several models average their probabilities."""
 
     checkpoint: Checkpoint
     device: torch.device
 
     @property
     def card(self) -> ModelCard:
-        """What the model takes and answers."""
+        """The inputs and outputs of the model."""
         return self.checkpoint.card
 
     @property
@@ -37,7 +37,7 @@ class TorchClassifier:
 
     @property
     def node_limit(self) -> int | None:
-        """Nodes of a graph that count, the first in sorted order; `None` where all do."""
+        """How many nodes per graph count, the first in sorted order; `None`: all of them."""
         config = self.checkpoint.config
         return config.spec.node_limit(config.model, self.card.max_nodes)
 
@@ -52,7 +52,7 @@ class TorchClassifier:
 
     @cached_property
     def _model(self) -> StackedModel:
-        """Built once: a stream of graphs asks thousands of times."""
+        """Built once, because a stream of graphs needs it thousands of times."""
         return self.checkpoint.model(self.device)
 
     def _store(self, dataset: GraphDataset) -> GraphStore:
@@ -65,6 +65,6 @@ def load_torch(path: Path, device: torch.device) -> TorchClassifier:
     """The classifier of a checkpoint.
 
     Raises:
-        InputError: the file is no checkpoint.
+        InputError: the file is not a checkpoint.
     """
     return TorchClassifier(load_checkpoint(path), device)

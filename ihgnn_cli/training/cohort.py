@@ -1,4 +1,4 @@
-"""A stack of models on its way, each until it has finished: the loop over epochs."""
+"""Epoch loop for a stack; each model stops independently."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ def new_cohort(
     *,
     keep_weights: bool = True,
 ) -> "Cohort":
-    """Members of one configuration at their start; seed and learning rate are their own."""
+    """Untrained members of one configuration; each has its own seed and learning rate."""
     model = build(config, inputs, [member.seed for member in members])
     stack = Stack(
         model.to(store.device),
@@ -36,12 +36,12 @@ def new_cohort(
 
 
 class Cohort:
-    """A stack and the courses of its members; those that have finished leave the stack.
+    """A stack and the courses of its members; finished members leave the stack.
 
     Args:
-        stack: at its start.
-        epochs: at most.
-        patience: epochs without a better one after which a member has finished; 0: never.
+        stack: an untrained stack.
+        epochs: the maximum number of epochs.
+        patience: a member stops after this many epochs without improvement; 0: never.
         keep_weights: whether courses keep the weights of their best epochs.
     """
 
@@ -50,15 +50,15 @@ class Cohort:
     ) -> None:
         self.stack = stack
         self.courses = tuple(Course() for _ in stack.members)
-        """Of all members, in the order that they came in."""
+        """One course per member, in the original order."""
         self.present: tuple[int, ...] = tuple(range(len(stack.members)))
-        """Whose turn it is still: the course of each position in the stack."""
+        """The members still in training: the index in `courses` for each stack position."""
         self._epochs = epochs
         self._patience = patience
         self._keep_weights = keep_weights
 
     def advance(self) -> None:
-        """One epoch of all that are present; those that it finishes are gone before the next."""
+        """Remove finished members, then train the others for one epoch."""
         self.dismiss()
         for position, epoch in enumerate(self.stack.train_epoch()):
             course = self.courses[self.present[position]]
@@ -73,18 +73,18 @@ class Cohort:
 
     @property
     def finished(self) -> bool:
-        """Whether all have."""
+        """Whether all members have finished."""
         return all(map(self.done, self.present))
 
     def dismiss(self) -> None:
-        """Take out of the stack whoever has finished, but never everybody."""
+        """Remove finished members from the stack, unless all have finished."""
         left = [at for at, member in enumerate(self.present) if not self.done(member)]
         if left and len(left) < len(self.present):
             self.stack.keep(left)
             self.present = tuple(self.present[at] for at in left)
 
     def state(self) -> dict[str, Any]:
-        """All that the next epoch depends on, as plain values and tensors."""
+        """Everything the next epoch depends on, as plain values and tensors."""
         return {
             "present": list(self.present),
             "courses": [course.as_plain() for course in self.courses],
@@ -92,10 +92,10 @@ class Cohort:
         }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from a `state`, in a cohort of the same members at its start.
+        """Resume from a `state`, in a new cohort of the same members.
 
         Raises:
-            KeyError, TypeError, ValueError, IndexError, RuntimeError: it is none.
+            KeyError, TypeError, ValueError, IndexError, RuntimeError: the state is not valid.
         """
         for course, plain in zip(self.courses, state["courses"], strict=True):
             course.restore(plain)

@@ -1,7 +1,8 @@
 """The configuration of a training: TOML in, checked values, TOML out.
 
-A configuration is built in layers: the defaults (the paper's text), a file, a recipe, the command
-line; each sets what it names. What is written is complete, and repeats the training.
+A configuration is built in layers: the defaults (from the paper's text), a file, a recipe, the
+command line. Each layer overrides the settings it names. The written file is complete, so it
+repeats the training.
 """
 
 import difflib
@@ -29,14 +30,14 @@ from ihgnn_cli.training.kinds import ClassWeights, Recipe
 
 MAX_SEED = 2**63 - 1
 SECTIONS = ("data", "model", "training")
-"""Of a configuration file; a setting's name tells its section."""
+"""Sections of a configuration file; setting names are unique across sections."""
 
 LOSS_AND_DECAY: dict[str, type] = {
     "weight_decay": float,
     "label_smoothing": float,
     "class_weights": ClassWeights,
 }
-"""Settings of training that `--set` takes and a search may vary, like those of a model."""
+"""Training settings that `--set` accepts and a search may vary, like model settings."""
 
 # Settings that were added after the first run folders were written, with their defaults.
 _ADDED = {
@@ -49,7 +50,7 @@ _ADDED = {
 
 @dataclass(frozen=True)
 class DataSettings(Settings):
-    """What is learned from."""
+    """The data to learn from."""
 
     dataset: str = "MUTAG"
     """A name or a path."""
@@ -62,7 +63,7 @@ class DataSettings(Settings):
 
 @dataclass(frozen=True)
 class TrainingSettings(Settings):
-    """How it is learned.
+    """How to train.
 
     Raises:
         InputError: a value is out of its range.
@@ -72,11 +73,11 @@ class TrainingSettings(Settings):
     batch_size: int = 32
     epochs: int = 350
     patience: int = 0
-    """Epochs without a better one after which training stops; 0: never."""
+    """Training stops after this many epochs without improvement; 0: never."""
     seed: int = 0
     device: str = AUTO
     weight_decay: float = 0.0
-    """Adam's: this much of each parameter is added to its gradient."""
+    """Adam's weight decay: this fraction of each parameter is added to its gradient."""
     label_smoothing: float = 0.0
     """The share of each graph's target that the training loss spreads over all classes."""
     class_weights: ClassWeights = ClassWeights.NONE
@@ -103,17 +104,17 @@ class TrainingSettings(Settings):
 
 @dataclass(frozen=True)
 class RunConfig:
-    """All that decides what a training becomes.
+    """Everything that determines a training.
 
     Raises:
-        InputError: there is no such model, or the settings are those of another.
+        InputError: there is no such model, or the settings belong to another model.
     """
 
     data: DataSettings = field(default_factory=DataSettings)
     model: ModelSettings = field(default_factory=lambda: find_model(DEFAULT_MODEL).settings())
     training: TrainingSettings = field(default_factory=TrainingSettings)
     model_name: str = DEFAULT_MODEL
-    """Whose settings `model` are."""
+    """The model that the settings in `model` belong to."""
 
     def __post_init__(self) -> None:
         expected = self.spec.settings
@@ -141,10 +142,12 @@ class RunConfig:
         return tuple(key.name for name in SECTIONS for key in fields(getattr(self, name)))
 
     def with_values(self, values: Mapping[str, object], origin: str = "") -> "RunConfig":
-        """The configuration with these values, by key without section; `origin` for messages.
+        """The configuration with these values, by key without section.
+
+        `origin` is the source of the values, for error messages.
 
         Raises:
-            InputError: a value is of the wrong type or out of range.
+            InputError: a value has the wrong type or is out of range.
         """
         changed: dict[str, Any] = {}
         for name in SECTIONS:
@@ -162,9 +165,9 @@ class RunConfig:
 
 
 def comparable(plain: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Sections without the settings of `_ADDED` that have their default.
+    """Sections without the settings in `_ADDED` that have their default value.
 
-    So that run folders written before these settings existed are still recognised.
+    Run folders written before these settings existed then still compare equal.
     """
     return {
         name: {key: value for key, value in section.items() if _ADDED.get(key) != value}
@@ -173,11 +176,11 @@ def comparable(plain: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, An
 
 
 def from_plain(sections: Mapping[str, object], origin: str) -> RunConfig:
-    """A configuration from the sections of a file; what is not named keeps its default.
+    """A configuration from the sections of a file; missing settings keep their defaults.
 
     Raises:
-        UnknownModelError: it is of a model that is not here.
-        InputError: it holds what is no setting.
+        UnknownModelError: the file names a model that is not installed.
+        InputError: the file names an unknown setting.
     """
     config = _of_named_model(sections, origin) or RunConfig()
     return config.with_values(_flat(sections, origin, config), origin)
@@ -190,16 +193,16 @@ def configure(
     *,
     model: str | None = None,
 ) -> RunConfig:
-    """Defaults, then a file, then a recipe, then overrides (`None` stands for not given).
+    """Apply defaults, then a file, then a recipe, then overrides (`None` means not given).
 
     Args:
-        recipe: one that the model has.
-        file: may name the model.
-        overrides: by key.
-        model: its name, where the file does not say another.
+        recipe: one of the model's recipes.
+        file: a configuration file, which may name the model.
+        overrides: values by key.
+        model: the model's name; a file must not name another.
 
     Raises:
-        InputError: the file cannot be read, or something is no setting or of another model.
+        InputError: the file cannot be read, or a setting is unknown or belongs to another model.
     """
     config = RunConfig() if model is None else RunConfig().of_model(model)
     if file is not None:
@@ -208,7 +211,7 @@ def configure(
         if named is not None:
             if model not in (None, named.model_name):
                 raise InputError(
-                    f"{file} is of the model {named.model_name}, not {model}. Leave out --model, "
+                    f"{file} is for the model {named.model_name}, not {model}. Leave out --model, "
                     "or give another file."
                 )
             config = named
@@ -235,23 +238,23 @@ def configure(
 
 
 def recipe_grid(recipe: Recipe | None) -> dict[str, tuple[Any, ...]]:
-    """The values that compete in a cross-validation with a recipe, by setting."""
+    """A recipe's grid for cross-validation: the candidate values by setting."""
     grid = _recipe(recipe).get("grid", {}) if recipe else {}
     return {key: tuple(values) for key, values in grid.items()}
 
 
 def parse_setting(config: RunConfig, text: str) -> tuple[str, object]:
-    """The key and the value of a text such as `eps=true`, as the setting's type has it.
+    """Parse a text such as `eps=true` into the key and a value of the setting's type.
 
     Raises:
-        InputError: it has not that form, or there is no such setting.
+        InputError: the text does not have that form, or there is no such setting.
     """
     key, found, value = (part.strip() for part in text.partition("="))
     if not found:
         raise InputError(f"--set takes NAME=VALUE, not '{text}'.")
     own = {**setting_kinds(config), **LOSS_AND_DECAY}
     if key in {each.name for each in fields(TrainingSettings)} - LOSS_AND_DECAY.keys():
-        raise InputError(f"{key} has an option of its own: --{key.replace('_', '-')}.")
+        raise InputError(f"{key} has its own option: --{key.replace('_', '-')}.")
     if key not in own:
         raise InputError(
             f"The model {config.model_name} has no setting {key}. {hint(key, list(own))}"
@@ -260,10 +263,10 @@ def parse_setting(config: RunConfig, text: str) -> tuple[str, object]:
 
 
 def read_value(key: str, text: str, kind: type) -> object:
-    """A text as a setting's type.
+    """Convert a text to a setting's type.
 
     Raises:
-        InputError: it is none.
+        InputError: the text is not a value of that type.
     """
     try:
         if kind is bool:
@@ -279,10 +282,10 @@ def setting_kinds(config: RunConfig) -> dict[str, type]:
 
 
 def read_config(path: Path) -> RunConfig:
-    """The configuration in a file, as it stands there.
+    """Read a configuration file.
 
     Raises:
-        InputError: the file cannot be read or holds what is no setting.
+        InputError: the file cannot be read or names an unknown setting.
     """
     return from_plain(_sections(path), str(path))
 
@@ -291,8 +294,8 @@ def write_config(config: RunConfig, path: Path) -> None:
     """Write a file that `configure` reads back.
 
     Raises:
-        InputError: a name in it is no text.
-        IhgnnError: the place cannot be written.
+        InputError: a name cannot be encoded as text.
+        IhgnnError: the path is not writable.
     """
     lines = []
     for name, section in config.as_plain().items():
@@ -303,7 +306,7 @@ def write_config(config: RunConfig, path: Path) -> None:
         text = "\n".join(lines).encode()
     except UnicodeEncodeError as error:
         raise InputError(
-            f"{config.data.dataset!r} cannot be written down as text. Rename the file."
+            f"{config.data.dataset!r} cannot be written as text. Rename the file."
         ) from error
     with written_whole(path) as temporary:
         temporary.write_bytes(text)
@@ -319,12 +322,12 @@ def _sections(path: Path) -> dict[str, object]:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
-    except (ValueError, RecursionError) as error:  # also of numbers with thousands of digits
-        raise InputError(f"{path} is no TOML file: {error}.") from error
+    except (ValueError, RecursionError) as error:  # also numbers with thousands of digits
+        raise InputError(f"{path} is not a TOML file: {error}.") from error
 
 
 def _of_named_model(sections: Mapping[str, object], origin: str) -> RunConfig | None:
-    """The defaults of the model that a file names; `None` where it names none."""
+    """The defaults of the model that a file names; `None` if it names none."""
     section = sections.get("model")
     name = section.get("name") if isinstance(section, Mapping) else None
     if name is None:
@@ -333,7 +336,7 @@ def _of_named_model(sections: Mapping[str, object], origin: str) -> RunConfig | 
 
 
 def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:
-    """Files that a configuration names lie beside it, wherever the command is started."""
+    """Resolve file names relative to the configuration file, not to the working directory."""
     for key, is_name in (("dataset", is_own_name), ("split", is_drawn)):
         value = values.get(key)
         if isinstance(value, str) and not is_name(value) and _is_file(folder, value):
@@ -342,7 +345,7 @@ def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:
 
 
 def _is_file(folder: Path, value: str) -> bool:
-    """Whether a name in a configuration is a file beside it (`splits.json`, `splits.json:3`)."""
+    """Whether a name is a file next to the configuration (`splits.json`, `splits.json:3`)."""
     try:
         return any((folder / name).is_file() for name, _ in file_readings(value))
     except (OSError, ValueError):
@@ -350,7 +353,7 @@ def _is_file(folder: Path, value: str) -> bool:
 
 
 def _flat(sections: Mapping[str, object], origin: str, config: RunConfig) -> dict[str, object]:
-    """Keys without their sections, each checked to stand in the right one."""
+    """Keys without their sections, each checked to be in the right one."""
     known = {name: [key.name for key in fields(getattr(config, name))] for name in SECTIONS}
     known["model"].append("name")
     found: dict[str, object] = {}
@@ -370,7 +373,7 @@ def _flat(sections: Mapping[str, object], origin: str, config: RunConfig) -> dic
 
 
 def hint(name: str, known: list[str]) -> str:
-    """What was perhaps meant by a name that is not known."""
+    """Suggest a known name for an unknown one."""
     close = difflib.get_close_matches(name, known, 1)
     return f"Did you mean {close[0]}?" if close else f"There are {', '.join(known)}."
 
@@ -379,10 +382,10 @@ def _with_values(section: Any, values: Mapping[str, object], origin: str) -> Any
     try:
         return replace(section, **values)
     except InputError as error:
-        raise InputError(f"{_told(origin)}{error}") from error
+        raise InputError(f"{_prefix(origin)}{error}") from error
 
 
-def _told(origin: str) -> str:
+def _prefix(origin: str) -> str:
     return f"{origin}: " if origin else ""
 
 

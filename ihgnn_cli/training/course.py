@@ -1,4 +1,4 @@
-"""One model's course through the epochs: its best, and when it is enough."""
+"""One model's training history, its best epoch and early stopping."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -11,20 +11,20 @@ from ihgnn_cli.training.stack import Epoch
 
 
 class Course:
-    """What became of one member of a stack, epoch by epoch; chooses on validation alone."""
+    """The history of one member of a stack; its best epoch depends on validation alone."""
 
     def __init__(self) -> None:
         self.history: list[Epoch] = []
         self.best: Epoch | None = None
         self.best_weights: dict[str, Tensor] = {}
-        """Each with a member axis of one; empty where nobody keeps them."""
+        """Each with a member axis of one; empty if they are not kept."""
         self.diverged: Epoch | None = None
-        """The epoch whose loss is not a finite number: it does not count, and is the last."""
+        """The epoch whose loss is not finite; it is the last one and is not counted."""
         self.withdrawn = False
-        """Whether somebody has lost interest: it is not trained any more."""
+        """Whether the caller has stopped this member early."""
 
     def add(self, epoch: Epoch) -> bool:
-        """Take note of an epoch, and tell whether it is the best so far."""
+        """Record an epoch; returns whether it is the best so far."""
         if not (math.isfinite(epoch.train_loss) and math.isfinite(epoch.validation_loss)):
             self.diverged = epoch
             return False
@@ -35,7 +35,7 @@ class Course:
         return True
 
     def done(self, epochs: int, patience: int) -> bool:
-        """Whether it is over: all epochs were run, or `patience` (unless 0) since the best one."""
+        """Whether training has ended: all epochs are done, or `patience` (unless 0) ran out."""
         run = len(self.history)
         if run >= epochs or self.diverged is not None or self.withdrawn:
             return True
@@ -52,14 +52,14 @@ class Course:
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
-        """Go on from `as_plain`.
+        """Resume from the output of `as_plain`.
 
         Raises:
-            KeyError, TypeError, IndexError: it is none.
+            KeyError, TypeError, IndexError: the values are not valid.
         """
         history: Sequence[Mapping[str, Any]] = plain["history"]
         self.history = [Epoch(**each) for each in history]
         self.best = None if plain["best"] is None else self.history[plain["best"] - 1]
         self.best_weights = dict(plain["best_weights"])
         self.diverged = None if plain["diverged"] is None else Epoch(**plain["diverged"])
-        self.withdrawn = bool(plain.get("withdrawn", False))  # older files do not say
+        self.withdrawn = bool(plain.get("withdrawn", False))  # missing in older files

@@ -1,4 +1,4 @@
-"""The devices that torch can compute on, and the one way to name them: auto, cpu, cuda, cuda:N."""
+"""Devices that torch can use, named auto, cpu, cuda or cuda:N."""
 
 import re
 from collections.abc import Iterator
@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 # Between PROTEINS (190,000 in a batch of 32) and COLLAB (750,000).
 _WORTH_THREADS = 500_000
-# What a full memory says, where it is not an exception of its own.
+# Messages of out-of-memory errors that do not have their own exception type.
 _FULL_MEMORY = ("allocate memory", "not enough memory", "ALLOC_FAILED", "out of memory")
 
 
@@ -29,7 +29,7 @@ class CudaDevice:
 
 
 def cuda_devices() -> list[CudaDevice]:
-    """The GPUs that torch can use, none where it was built or started without CUDA.
+    """The GPUs that torch can use; none if it was built or started without CUDA.
 
     Raises:
         ImportError, OSError: torch is broken.
@@ -47,15 +47,15 @@ def cuda_devices() -> list[CudaDevice]:
 
 @contextmanager
 def computing(elements: int) -> Iterator[None]:
-    """Set torch up for training in the block, and as it was after it.
+    """Set up torch for training inside the block, and restore its settings afterwards.
 
-    Denormal numbers count as 0: Adam's moments of rarely used weights decay to them, and they are
-    slow. Operations on few numbers get one thread: a second gains little there, and costs up to
-    ten times the run where anything else keeps a core busy, since threads wait for each other at
-    every operation.
+    Denormal numbers are flushed to 0: Adam's moments of rarely used weights decay to them, and they
+    are slow. Small operations use one thread. A second thread gains little there, and if another
+    program keeps a core busy, the run takes up to ten times as long, because threads wait for each
+    other at every operation.
 
     Args:
-        elements: the numbers that an operation works on.
+        elements: how many numbers one operation works on.
     """
     import torch
 
@@ -71,7 +71,7 @@ def computing(elements: int) -> Iterator[None]:
 
 
 def is_full_memory(error: Exception) -> bool:
-    """Whether an exception says that memory, of the machine or of a GPU, is used up."""
+    """Whether an exception means that the machine or the GPU is out of memory."""
     import torch
 
     known = isinstance(error, torch.OutOfMemoryError | MemoryError)
@@ -79,10 +79,10 @@ def is_full_memory(error: Exception) -> bool:
 
 
 def resolve_device(given: str) -> "torch.device":
-    """The device that a user means; `auto` is the first GPU where there is one, else the CPU.
+    """The device that a name stands for; `auto` is the first GPU if there is one, else the CPU.
 
     Raises:
-        InputError: it is no device, or not one of this machine.
+        InputError: the name is not a device, or this machine does not have it.
     """
     import torch
 

@@ -1,8 +1,8 @@
-"""The folder of a run: what lies in it, and how it is made, refused and read.
+"""The folder of a run: what it contains, and how it is created, checked and read.
 
-From the first moment `config.toml` and `splits.json`, which repeat the run; while it runs
-`metrics.jsonl` (a line an epoch), `ckpt.pt` (the best epoch so far, by validation) and `last.pt`
-(to go on from); at the end `result.json` and `curves.png`.
+At the start it holds `config.toml` and `splits.json`, which are enough to repeat the run. Training
+adds `metrics.jsonl` (one line per epoch), `ckpt.pt` (the best epoch so far, by validation) and
+`last.pt` (to resume from). At the end `result.json` and `curves.png` are added.
 """
 
 import errno
@@ -26,19 +26,19 @@ if TYPE_CHECKING:  # an exported model is evaluated without torch
     from ihgnn_cli.training.stack import Epoch
 
 RUNS = Path("runs")
-"""The parent of folders that nobody has named."""
+"""The parent of run folders that the user has not named."""
 CONFIG, SPLITS, METRICS = "config.toml", "splits.json", "metrics.jsonl"
 BEST, LAST, RESULT, CURVES = "ckpt.pt", "last.pt", "result.json", "curves.png"
 
 
 def make(config: RunConfig, split: Split, folder: Path) -> None:
-    """Make a run's folder, with all that is needed to begin.
+    """Create a run's folder with everything needed to start.
 
-    The folder appears at once, complete. One that is there and not empty is left alone.
+    The folder appears in one step, complete. An existing folder that is not empty is not changed.
 
     Raises:
         InputError: the folder is in use.
-        IhgnnError: it cannot be made.
+        IhgnnError: the folder cannot be created.
     """
     refuse_used(folder)
     made = folder if folder.is_dir() else folder.parent / f".{folder.name}-{secrets.token_hex(4)}"
@@ -49,7 +49,7 @@ def make(config: RunConfig, split: Split, folder: Path) -> None:
         if made != folder:
             made.replace(folder)
     except OSError as error:
-        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # somebody was faster
+        if error.errno in (errno.ENOTEMPTY, errno.EEXIST):  # another process was faster
             raise _holds_a_run(folder) from error
         raise cannot_write(folder, error) from error
     finally:
@@ -58,17 +58,17 @@ def make(config: RunConfig, split: Split, folder: Path) -> None:
 
 
 def refuse_used(folder: Path) -> None:
-    """Make sure that a new run would not mix with what is there.
+    """Make sure that a new run would not mix with other files.
 
     Raises:
-        InputError: the folder holds something.
+        InputError: the folder is not empty.
     """
     try:
         used = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
     except OSError as error:
         raise cannot_write(folder, error) from error
     if used and not folder.is_dir():
-        raise InputError(f"{folder} is no folder. Choose another --out.")
+        raise InputError(f"{folder} is not a folder. Choose another --out.")
     if used and (folder / CONFIG).is_file():
         raise _holds_a_run(folder)
     if used:
@@ -76,7 +76,7 @@ def refuse_used(folder: Path) -> None:
 
 
 def run_name(dataset: str, config: RunConfig) -> str:
-    """The default name of a folder: the data set, and the model unless it is the default."""
+    """The default folder name: the data set, plus the model if it is not the default."""
     name = file_name(dataset)
     return name if config.model_name == DEFAULT_MODEL else f"{name}-{file_name(config.model_name)}"
 
@@ -90,15 +90,15 @@ def free_folder(parent: Path, name: str) -> Path:
 
 
 def config_of(folder: Path, *, epochs: int | None = None, patience: int | None = None) -> RunConfig:
-    """The configuration of a run that was started, which may be given more epochs or patience.
+    """The configuration of an existing run, optionally with more epochs or another patience.
 
     Raises:
-        InputError: the folder holds no run, or the run has more epochs already.
+        InputError: the folder holds no run, or the run already has more epochs.
     """
     if not (folder / CONFIG).is_file():
         raise InputError(f"{folder} holds no run ({CONFIG} is missing). Give a run's folder.")
     if not (folder / SPLITS).is_file():
-        raise InputError(f"{folder} is no whole run ({SPLITS} is missing). Start a new one.")
+        raise InputError(f"{folder} is not a complete run ({SPLITS} is missing). Start a new one.")
     config = read_config(folder / CONFIG)
     before = config.training
     if epochs is not None and epochs < before.epochs:
@@ -117,13 +117,13 @@ def config_of(folder: Path, *, epochs: int | None = None, patience: int | None =
 
 
 def discard_unbegun(folder: Path) -> None:
-    """Remove a run that has failed before it could save anything."""
+    """Remove a run that failed before it saved anything."""
     if {each.name for each in folder.iterdir()} <= {CONFIG, SPLITS, METRICS}:
         shutil.rmtree(folder, ignore_errors=True)
 
 
 def settle(config: RunConfig, folder: Path) -> None:
-    """Let the folder say what is going to be done: its configuration, and no result as yet."""
+    """Write the current configuration to the folder, and remove an old result."""
     if read_config(folder / CONFIG) != config:
         write_config(config, folder / CONFIG)
     try:
@@ -133,17 +133,17 @@ def settle(config: RunConfig, folder: Path) -> None:
 
 
 def finished(folder: Path) -> dict[str, Any] | None:
-    """The result of a finished run; `None` while it is not.
+    """The result of a finished run; `None` if the run is not finished.
 
     Raises:
-        InputError: the file of the result is damaged.
+        InputError: the result file is damaged.
     """
     path = folder / RESULT
     if not path.is_file():
         return None
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        for part in ("test", "validation"):  # what is shown of it
+        for part in ("test", "validation"):  # the values that are shown
             float(result[part]["accuracy"])
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise InputError(f"{path} is damaged. Remove it, and --resume finishes the run.") from error
@@ -151,7 +151,7 @@ def finished(folder: Path) -> dict[str, Any] | None:
 
 
 def write_result(result: Mapping[str, Any], folder: Path) -> dict[str, Any]:
-    """The last step of a run; gives what `finished` would read."""
+    """Write the result, the last step of a run; returns what `finished` would read."""
     plain: dict[str, Any] = jsonable(result)  # type: ignore[assignment]
     with written_whole(folder / RESULT) as temporary:
         temporary.write_text(json.dumps(plain, indent=2) + "\n", encoding="utf-8")
@@ -159,16 +159,16 @@ def write_result(result: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def best_of(path: Path) -> Path:
-    """The chosen checkpoint of a run folder; any other path as it is."""
+    """The best checkpoint of a run folder; any other path is returned unchanged."""
     best = path / BEST
     return best if best.is_file() else path
 
 
 def read_metrics(folder: Path) -> "list[Epoch]":
-    """The epochs of a run, as its folder tells them.
+    """The epochs recorded in a run's folder.
 
     Raises:
-        InputError: the file is not there or damaged.
+        InputError: the file is missing or damaged.
     """
     from ihgnn_cli.training.stack import Epoch
 
@@ -183,13 +183,13 @@ def read_metrics(folder: Path) -> "list[Epoch]":
 
 
 def write_metrics(history: "Sequence[Epoch]", folder: Path) -> None:
-    """Begin the file anew with the epochs that are to be kept."""
+    """Rewrite the file with the epochs to keep."""
     with written_whole(folder / METRICS) as temporary:
         temporary.write_text("".join(map(_line, history)), encoding="utf-8")
 
 
 def append_metrics(epoch: "Epoch", folder: Path) -> None:
-    """Add a line."""
+    """Add one epoch to the file."""
     path = folder / METRICS
     try:
         with path.open("a", encoding="utf-8") as stream:
@@ -204,6 +204,6 @@ def _line(epoch: "Epoch") -> str:
 
 def _holds_a_run(folder: Path) -> InUseError:
     return InUseError(
-        f"{folder} holds a run already. Continue it with --resume {folder}, or choose another "
+        f"{folder} already holds a run. Continue it with --resume {folder}, or choose another "
         "--out."
     )

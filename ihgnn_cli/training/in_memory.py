@@ -1,4 +1,4 @@
-"""A training without a folder: on all graphs of a data set, or with a part of them to validate."""
+"""Training without a folder, on all graphs of a data set or with some held out for validation."""
 
 import math
 from dataclasses import dataclass, replace
@@ -24,27 +24,27 @@ _NONE = np.empty(0, dtype=np.int64)
 
 @dataclass(frozen=True, eq=False)
 class Fitted:
-    """A trained model, and how it got there."""
+    """A trained model and its history."""
 
     checkpoint: Checkpoint
-    """Of the best epoch on validation, or of the last where nothing validates."""
+    """From the best epoch on validation, or from the last epoch if there is no validation."""
     history: tuple[Epoch, ...]
-    """Without validation, its loss and accuracy are NaN."""
+    """Validation loss and accuracy are NaN if there is no validation."""
 
 
 def fit_in_memory(
     config: RunConfig, dataset: GraphDataset, validation_fraction: float = 0.0
 ) -> Fitted:
-    """Train on a data set, and keep nothing on disk.
+    """Train on a data set without writing to disk.
 
     Args:
-        config: its split does not count.
-        dataset: at least two classes.
-        validation_fraction: share of the graphs, stratified, that choose the epoch; with 0 all
-            graphs train, and the last epoch counts.
+        config: the configuration; its split is ignored.
+        dataset: graphs of at least two classes.
+        validation_fraction: stratified share of the graphs that choose the epoch; with 0 all
+            graphs are used for training, and the last epoch is kept.
 
     Raises:
-        InputError: settings or data cannot be.
+        InputError: the settings or the data are not valid.
         IhgnnError: the training has diverged.
     """
     if config.training.patience and not validation_fraction:
@@ -79,8 +79,8 @@ def fit_in_memory(
                 history.append(epoch)
             last, weights = history[-1], cohort.stack.model.state_dict()
     at = history[-1] if last is None else last
-    told = f"{len(train)} to train, {len(validation)} to validate"
-    snapshot = Snapshot(at.epoch, bool(len(validation)), (seed,), told)
+    split_text = f"{len(train)} to train, {len(validation)} to validate"
+    snapshot = Snapshot(at.epoch, bool(len(validation)), (seed,), split_text)
     kept = {name: each.detach().cpu().clone() for name, each in weights.items()}
     checkpoint = Checkpoint(config, replace(card, snapshot=snapshot), kept, 1, at)
     return Fitted(checkpoint, tuple(history))
@@ -91,7 +91,7 @@ def _parts(
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     graphs = len(dataset)
     if not 0 <= fraction < 1:
-        raise InputError(f"validation_fraction is from 0 up to 1, not {fraction:g}.")
+        raise InputError(f"validation_fraction must be at least 0 and below 1, not {fraction:g}.")
     if not fraction:
         return np.arange(graphs), _NONE
     size = max(1, round(fraction * graphs))

@@ -1,10 +1,10 @@
-"""Choices of the command line, importable without torch."""
+"""Command-line choices that can be imported without torch."""
 
 from enum import StrEnum
 
 
 class Recipe(StrEnum):
-    """Settings that belong together and have a name: the TOML files in `recipes`."""
+    """A named set of settings: one of the TOML files in `recipes`."""
 
     PAPER = "paper"
     AUTHORS = "authors"

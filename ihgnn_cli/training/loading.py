@@ -1,4 +1,4 @@
-"""The data that a configuration names, read and checked."""
+"""Reading and checking the data set that a configuration names."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -23,17 +23,17 @@ def load_data(
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> tuple[RunConfig, GraphDataset]:
-    """The data set, and the configuration with a path or name of it that holds in any folder.
+    """Load the data set; the returned configuration names it so that any folder can use it.
 
     Args:
         config: names the data set.
-        dataset: is used instead of that name, and may be graphs that have none.
-        data_root: holds data sets by name.
+        dataset: used instead of that name; the graphs may have no name.
+        data_root: folder with data sets by name.
         offline: never download.
         progress: shows reading and downloading.
 
     Raises:
-        InputError: the data is not to be had, or has not the features that are asked for.
+        InputError: the data is not available, or lacks the requested features.
     """
     if dataset is None:
         given = config.data.dataset
@@ -47,7 +47,7 @@ def load_data(
         raise InputError(f"{dataset.name} has no node attributes. Use --features labels.")
     if len(np.unique(dataset.graph_class)) < 2:
         raise InputError(
-            f"All graphs of {dataset.name} have the same class, and there is nothing to learn. "
+            f"All graphs of {dataset.name} have the same class, so there is nothing to learn. "
             "Give data with two classes or more."
         )
     return replace(config, data=replace(config.data, dataset=dataset.source)), dataset
@@ -56,6 +56,6 @@ def load_data(
 def store_for(
     config: RunConfig, dataset: GraphDataset, max_nodes: int, device: torch.device
 ) -> GraphStore:
-    """The graphs as the model of a configuration takes them."""
+    """The graphs in the form that the configured model takes."""
     rounds = config.spec.rounds(config.model)
     return GraphStore(dataset, config.data.features, max_nodes, rounds, device)

@@ -1,13 +1,15 @@
-"""The training loss and its gradient to the logits: cross-entropy for a stack of models.
+"""The training loss and its gradient with respect to the logits: cross-entropy for a stack.
 
-As torch.nn.functional.cross_entropy(logits, truth, weight=w, label_smoothing=s), for each member
-with its own class weights. With p the softmax of a graph's logits, y its class and C classes:
+The same as torch.nn.functional.cross_entropy(logits, truth, weight=w, label_smoothing=s), with
+separate class weights for each member. With p the softmax of a graph's logits, y its class and C
+classes:
 
     t_c  = (1 - s) · w_y · [c = y] + s / C · w_c
     loss = sum over graphs and c of -t_c · log(p_c), divided by the sum over graphs of w_y
 
-The sums run over the graphs of one batch. The gradient of a graph's numerator to its logits is
-p · sum(t) - t. Without class weights all w are 1, and the loss is the mean over the graphs.
+The sums run over the graphs of one batch. The gradient of a graph's numerator with respect to its
+logits is p · sum(t) - t. Without class weights all w are 1, and the loss is the mean over the
+graphs.
 """
 
 from collections.abc import Sequence
@@ -29,14 +31,14 @@ class CrossEntropy:
 
     Args:
         label_smoothing: s, the share of a graph's target that is spread over all classes.
-        class_weights: [S, C] w of each member; `None`: all 1.
+        class_weights: [S, C] w for each member; `None`: all 1.
     """
 
     label_smoothing: float = 0.0
     class_weights: Tensor | None = None
 
     def losses(self, logits: Tensor, truth: Tensor) -> Tensor:
-        """[S, B] the numerators, of logits [S, B, C]."""
+        """[S, B] the numerators for logits [S, B, C]."""
         if self.class_weights is None:
             return F.cross_entropy(
                 logits.transpose(1, 2),
@@ -48,13 +50,13 @@ class CrossEntropy:
         return -(targets * logits.log_softmax(-1)).sum(-1)
 
     def weights(self, truth: Tensor) -> Tensor | None:
-        """[S, B] w of each graph's class; `None`: all 1."""
+        """[S, B] w for each graph's class; `None`: all 1."""
         if self.class_weights is None:
             return None
         return self.class_weights.gather(1, truth)
 
     def gradient(self, batch: Batch) -> "Gradient":
-        """The gradient of a batch's loss, as the model's training step takes it."""
+        """The gradient of a batch's loss, in the form that the model's training step takes."""
         share = batch.graph_share
         weight = self.weights(batch.truth)
         if weight is not None:
@@ -63,13 +65,13 @@ class CrossEntropy:
         return Gradient(self, batch.truth, share)
 
     def keep(self, index: Tensor) -> "CrossEntropy":
-        """The loss of these members."""
+        """The loss for these members only."""
         if self.class_weights is None:
             return self
         return CrossEntropy(self.label_smoothing, self.class_weights[index])
 
     def _targets(self, logits: Tensor, truth: Tensor, weights: Tensor) -> Tensor:
-        """T of each graph, shaped like the logits; weights broadcast to that shape."""
+        """Targets t for each graph, shaped like the logits; weights broadcast to that shape."""
         weights = weights.expand_as(logits)
         smoothing = self.label_smoothing
         hot = F.one_hot(truth, logits.shape[-1])
@@ -78,7 +80,7 @@ class CrossEntropy:
 
 @dataclass(frozen=True, eq=False)
 class Gradient:
-    """The gradient of a batch's loss to its logits."""
+    """The gradient of a batch's loss with respect to its logits."""
 
     loss: CrossEntropy
     truth: Tensor
@@ -86,7 +88,7 @@ class Gradient:
     """[S, B] 1 / the sum of w_y, and 0 for padding."""
 
     def __call__(self, logits: Tensor, at: tuple[int, slice] | EllipsisType = ...) -> Tensor:
-        """The gradient to all logits [S, B, C], or to those [n, C] of some graphs of a member."""
+        """The gradient for all logits [S, B, C], or for [n, C] of some graphs of one member."""
         truth, share = self.truth[at], self.share[at].unsqueeze(-1)
         loss = self.loss
         if loss.class_weights is None and not loss.label_smoothing:
@@ -106,7 +108,7 @@ class Gradient:
 def balanced(
     graph_class: NDArray[np.int64], members: Sequence[NDArray[np.int64]], classes: int
 ) -> NDArray[np.float32]:
-    """[S, C] n / (classes · count) on each member's graphs, as scikit-learn's "balanced".
+    """[S, C] n / (classes · count) on each member's graphs, like scikit-learn's "balanced".
 
     A class without graphs has weight 0 and is not counted among the classes.
     """

@@ -1,4 +1,4 @@
-"""The memory that can be had, of a GPU or of this machine, in a container or not."""
+"""Available memory on a GPU or on this machine, inside or outside a container."""
 
 import os
 from pathlib import Path
@@ -6,12 +6,12 @@ from typing import NamedTuple
 
 import torch
 
-# Where nothing tells: a small machine.
+# Assumed where the system does not report it: a small machine.
 _UNKNOWN = 4 * 2**30
 
 
 def free_memory(device: torch.device) -> int:
-    """Bytes that can be had on the device now."""
+    """Bytes that are available on the device now."""
     if device.type == "cuda":
         return int(torch.cuda.mem_get_info(device)[0])
     of_container = _free_of_container(Path("/sys/fs/cgroup"), Path("/proc/self/cgroup"))
@@ -32,12 +32,12 @@ def _free_of_machine(meminfo: Path) -> int:
 
 
 class _Files(NamedTuple):
-    """The names of what a control group tells of its memory."""
+    """File names under which a control group reports its memory."""
 
     limit: str
     used: str
     cache: str
-    """The line of memory.stat with what is used, but given back when it is needed."""
+    """The line of memory.stat with the memory in use that the system can reclaim."""
 
 
 _VERSION_2 = _Files("memory.max", "memory.current", "inactive_file")
@@ -45,7 +45,7 @@ _VERSION_1 = _Files("memory.limit_in_bytes", "memory.usage_in_bytes", "total_ina
 
 
 def _free_of_container(root: Path, membership: Path) -> list[int]:
-    """What the limits of containers, SLURM or systemd leave, one for each that there is."""
+    """Bytes left under each limit that a container, SLURM or systemd sets."""
     try:
         lines = membership.read_text(encoding="utf-8").splitlines()
     except OSError:
@@ -62,14 +62,14 @@ def _free_of_container(root: Path, membership: Path) -> list[int]:
 
 
 def _upwards(name: str) -> list[str]:
-    """A group and those that it is in, as far as the root."""
+    """A group and its ancestors up to the root."""
     parts = [part for part in name.split("/") if part]
     return ["/".join(parts[:end]) for end in range(len(parts), -1, -1)]
 
 
 def _free_of_group(group: Path, files: _Files) -> int | None:
     try:
-        limit = int((group / files.limit).read_text(encoding="ascii"))  # "max" is no number
+        limit = int((group / files.limit).read_text(encoding="ascii"))  # "max" raises ValueError
         used = int((group / files.used).read_text(encoding="ascii"))
         stat = dict(
             line.split(" ", 1)

@@ -1,4 +1,4 @@
-"""What a training takes of memory, told before it begins."""
+"""Estimate of the memory that a training needs, made before it starts."""
 
 import math
 from dataclasses import replace
@@ -17,16 +17,16 @@ from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.memory import free_memory
 from ihgnn_cli.words import file_size
 
-# Value, gradient, two moments, and twice the value again: the best epoch's, and one being saved.
+# Value, gradient, two moments, and two more copies: the best epoch's and one being saved.
 _COPIES = 6
 _FLOAT = 4
 
 
 class NoRoomError(IhgnnError):
-    """A training needs more memory than there is.
+    """A training needs more memory than is available.
 
     Attributes:
-        needed: about how many bytes.
+        needed: the estimated number of bytes.
     """
 
     def __init__(self, message: str, needed: int) -> None:
@@ -42,17 +42,17 @@ def require_room(
     *,
     also: str = "",
 ) -> None:
-    """Make sure that a step of a training fits into memory, by its estimate.
+    """Make sure that a training step fits in memory, according to the estimate.
 
     Args:
-        config: of the training.
-        dataset: what it trains on.
-        device: where.
-        memory: bytes that it may take; by default what is free.
-        also: what else could help, with a comma after it.
+        config: the training's configuration.
+        dataset: the graphs to train on.
+        device: the device to train on.
+        memory: bytes that the training may use; default: the free memory.
+        also: another remedy for the message, followed by a comma.
 
     Raises:
-        NoRoomError: it does not.
+        NoRoomError: the step does not fit.
     """
     free = free_memory(device) if memory is None else memory
     needed = model_bytes(dataset, config)
@@ -70,12 +70,12 @@ def require_room(
 
 
 def model_bytes(dataset: GraphDataset, config: RunConfig) -> int:
-    """About what a model of this configuration takes in training."""
+    """Estimated bytes that a model of this configuration needs in training."""
     inputs = inputs_of(dataset, config.data.features)
     parameters = parameter_count(config, inputs)
     loads = _loads(dataset, config)
     kept = max(config.spec.numbers(config.model, load) for load in loads)
-    if config.spec.stacked is None:  # the features themselves are a matrix there
+    if config.spec.stacked is None:  # these models keep the features as a matrix
         kept += max(map(config.spec.feature_rows, loads)) * inputs.features
     sizes = zip(np.diff(dataset.node_ptr).tolist(), np.diff(dataset.edge_ptr).tolist(), strict=True)
     kept += sum(
@@ -86,12 +86,12 @@ def model_bytes(dataset: GraphDataset, config: RunConfig) -> int:
 
 
 def parameter_count(config: RunConfig, inputs: Inputs) -> int:
-    """The parameters of one model."""
+    """The number of parameters of one model."""
     return shapes(config.spec, config.model, inputs)[1]
 
 
 def _loads(dataset: GraphDataset, config: RunConfig) -> list[Load]:
-    """What is in memory at a time: some of it takes the most."""
+    """Candidates for the largest amount of data in memory at a time."""
     nodes, edges = np.diff(dataset.node_ptr), np.diff(dataset.edge_ptr)
     batch, largest = min(config.training.batch_size, len(dataset)), int(nodes.max())
     squares = float((nodes.astype(np.float64) ** 2).mean())
@@ -105,7 +105,7 @@ def _loads(dataset: GraphDataset, config: RunConfig) -> list[Load]:
     alone = Load(1, largest, int(edges.max()), largest, largest**2)
     if config.spec.by_size:
         return [alone, _scaled(average, min(1.0, PAIRS_AT_ONCE / max(1, average.pairs)))]
-    # A batch of average graphs, and the largest graph besides.
+    # A batch of average graphs plus the largest graph.
     return [
         Load(
             graphs=batch + 1,

@@ -1,4 +1,4 @@
-"""Where a result came from, for every file that holds one."""
+"""Provenance, which every result file records."""
 
 import platform
 from contextlib import suppress
@@ -33,7 +33,7 @@ def machine_facts(device: torch.device) -> dict[str, Any]:
     elif torch.cuda.is_available():
         name = torch.cuda.get_device_name(device)
     else:
-        name = "on other machines"  # those of a cluster
+        name = "on other machines"  # of a cluster
     return {
         "ihgnn": __version__,
         "python": platform.python_version(),
@@ -45,8 +45,8 @@ def machine_facts(device: torch.device) -> dict[str, Any]:
 
 
 def _processor() -> str:
-    """The model of the processor, on which rounding depends, as far as the system tells."""
-    with suppress(OSError):  # only Linux has the file, and Python does not read it
+    """The processor model, on which rounding depends, if the system reports it."""
+    with suppress(OSError):  # only Linux has the file; `platform` does not read it
         for line in _CPUINFO.read_text(encoding="utf-8", errors="replace").splitlines():
             name, _, value = line.partition(":")
             if name.strip() == "model name" and value.strip():

@@ -1,7 +1,7 @@
-"""A training: prepared, started in a folder, interrupted, continued, finished.
+"""Prepare, start, resume and finish a training in a run folder.
 
-Randomness is a function of seed and epoch (`training.seeds`), and `last.pt` holds all else that an
-epoch depends on: a run that was killed and continued ends with the same weights.
+Randomness is a function of seed and epoch (`training.seeds`), and `last.pt` holds everything else
+that an epoch depends on. A run that was killed and resumed ends with the same weights.
 """
 
 import time
@@ -30,20 +30,20 @@ from ihgnn_cli.training.needs import require_room
 from ihgnn_cli.training.provenance import provenance
 from ihgnn_cli.training.stack import Epoch, Member, predict
 
-# Epochs of small data take milliseconds. Saving after each of them would take as long as the
-# epochs, so that finished epochs are on disk this many seconds later, at the latest.
+# On small data an epoch takes milliseconds, and saving takes as long as the epoch. So finished
+# epochs are saved within this many seconds.
 _SAVE_SECONDS = 1.0
 
 Watch = Callable[[Epoch, Epoch], None]
-"""Told of each epoch, and of the best so far."""
+"""Called with each epoch and the best epoch so far."""
 
 
 @dataclass(frozen=True, eq=False)
 class Prepared:
-    """A training that can start: the data is read, and all choices are made."""
+    """A training that is ready to start: the data is loaded, and all settings are resolved."""
 
     config: RunConfig
-    """With the device that is really used."""
+    """With the resolved device."""
     dataset: GraphDataset
     card: ModelCard
     device: torch.device
@@ -56,21 +56,21 @@ class Prepared:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What a finished training is worth."""
+    """The outcome of a finished training."""
 
     best: Epoch
     """Chosen on validation."""
     epochs: int
-    """That were run."""
+    """Number of epochs that were run."""
     stopped: str
     """`epochs` (all were run) or `patience`."""
     test: Metrics
-    """Of the best epoch's model on the test graphs."""
+    """Metrics of the best epoch's model on the test graphs."""
     seconds: float
-    """Of training and evaluation, over all parts of an interrupted run."""
+    """Time for training and evaluation, summed over all parts of an interrupted run."""
     history: tuple[Epoch, ...]
     result: dict[str, Any]
-    """All of this with where it came from, as `result.json` holds it."""
+    """All of this with its provenance, as stored in `result.json`."""
 
 
 def prepare(
@@ -82,13 +82,13 @@ def prepare(
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Prepared:
-    """Read the data and make the choices that a configuration leaves to the machine.
+    """Load the data and resolve the settings that depend on the machine.
 
-    The split of a run that was started is the one in its folder, whatever it came from. A data set
-    that is given is used instead of the one that the configuration names.
+    An existing run uses the split in its folder. A data set passed as an argument replaces the one
+    that the configuration names.
 
     Raises:
-        InputError: data, split, features or device are not to be had.
+        InputError: data, split, features or device are not available.
         NoRoomError: the model does not fit in memory.
     """
     device = resolve_device(config.training.device)
@@ -104,11 +104,11 @@ def prepare(
 
 
 def start(prepared: Prepared, folder: Path) -> Prepared:
-    """Make the run's folder, and give what the folder says.
+    """Create the run's folder; returns the training as the folder describes it.
 
     Raises:
         InputError: the folder is in use.
-        IhgnnError: it cannot be made.
+        IhgnnError: the folder cannot be created.
     """
     config = prepared.config
     if not is_drawn(config.data.split):
@@ -119,14 +119,14 @@ def start(prepared: Prepared, folder: Path) -> Prepared:
 
 
 def start_numbered(prepared: Prepared, parent: Path, name: str) -> tuple[Prepared, Path]:
-    """The same in `parent/name-1`, or the first number that is free."""
+    """Like `start`, in `parent/name-1` or the first free number."""
     while True:
         folder = folders.free_folder(parent, name)
         try:
             return start(prepared, folder), folder
         except InputError:
             if not folder.exists():
-                raise  # nobody was faster: it is something else
+                raise  # the cause is not another process that took the name
 
 
 def fit(
@@ -136,16 +136,16 @@ def fit(
     *,
     command: str = "",
 ) -> Outcome:
-    """Train in a run's folder from where it is to the end, and evaluate on the test graphs once.
+    """Train in a run's folder from its current state to the end, then evaluate on test once.
 
     Raises:
-        IhgnnError: the loss is no number any more, memory or disk are full, or the folder belongs
-            to other data.
+        IhgnnError: the training diverged, memory or disk are full, or the folder belongs to other
+            data.
     """
     try:
-        # The splits are never replaced, and so the lock on them stays what it is.
+        # The splits file is never replaced, so a lock on it stays valid.
         with locked(folder / folders.SPLITS):
-            remove_parts(folder)  # of a sitting that was killed while it wrote
+            remove_parts(folder)  # left by a process that was killed while writing
             sitting = _Sitting(prepared, folder)
             with computing(sitting.elements):
                 return sitting.run(watch, command)
@@ -156,7 +156,7 @@ def fit(
 
 
 class _Sitting:
-    """One sitting of a run: from where it is to the end, or until it is killed."""
+    """One process's part of a run: from the current state to the end, or until it is killed."""
 
     def __init__(self, prepared: Prepared, folder: Path) -> None:
         self.prepared = prepared
@@ -175,7 +175,7 @@ class _Sitting:
 
     @property
     def elements(self) -> int:
-        """About the numbers in a step's largest operations."""
+        """Approximate size of a step's largest operations."""
         settings, graphs = self.prepared.config, self.prepared.split.train
         mean = float(self.store.cost(graphs).mean())
         step = min(settings.training.batch_size, len(graphs))
@@ -210,7 +210,7 @@ class _Sitting:
         return replace(outcome, result=result)
 
     def _test(self) -> Metrics:
-        """The one look at the test graphs, with the model of the best epoch."""
+        """Evaluate the best epoch's model on the test graphs; happens once."""
         self.stack.model.load_state_dict(self.course.best_weights)
         graphs = self.prepared.split.test
         logits = predict(self.stack.model, self.store, graphs)
@@ -259,18 +259,18 @@ class _Sitting:
         return Checkpoint(config, card, weights, 1, epoch, progress)
 
     def _go_on(self, last: Checkpoint) -> None:
-        """Take the state of the sitting before."""
+        """Resume from the last saved state."""
         prepared = self.prepared
         if last.card.fingerprint != prepared.card.fingerprint:
             raise InputError(
                 f"{prepared.dataset.name} is not the data that {self.folder} was trained on. "
-                "Bring that data back, or start a new run."
+                "Restore that data, or start a new run."
             )
         changed = _continued(last.config) != _continued(prepared.config)
         if changed or last.card.split.digest != prepared.split.digest:
             raise InputError(
                 f"{folders.CONFIG} or {folders.SPLITS} in {self.folder} were changed after the "
-                "run had begun. Bring them back, or start a new run."
+                "run had started. Restore them, or start a new run."
             )
         progress = last.progress
         try:
@@ -292,13 +292,13 @@ def _last_of(folder: Path) -> Checkpoint:
         return load_checkpoint(folder / folders.LAST)
     except InputError as error:
         raise InputError(
-            f"Cannot go on from {folder / folders.LAST}: it is damaged. Remove it, and --resume "
-            "begins again with the first epoch."
+            f"Cannot resume from {folder / folders.LAST}: it is damaged. Remove it, and --resume "
+            "starts again with the first epoch."
         ) from error
 
 
 def _continued(config: RunConfig) -> RunConfig:
-    """The configuration without what a run may be given when it goes on."""
+    """The configuration without the settings that may change when a run is resumed."""
     free = replace(config.training, epochs=1, patience=0, device="")
     return replace(config, training=free)
 
@@ -330,6 +330,6 @@ def _out_of_memory(prepared: Prepared) -> IhgnnError:
     training = prepared.config.training
     place = "The GPU" if prepared.device.type == "cuda" else "This machine"
     return IhgnnError(
-        f"{place} has not enough memory for batches of {training.batch_size} graphs of "
+        f"{place} does not have enough memory for batches of {training.batch_size} graphs of "
         f"{prepared.dataset.name}. Use a smaller --batch-size, --width or --hidden."
     )

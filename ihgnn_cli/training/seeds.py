@@ -1,7 +1,7 @@
-"""Randomness: every draw is a function of the seed and of what it is for.
+"""Randomness: every draw is a function of the seed and its purpose.
 
-No generator lives longer than its purpose, so there is no random state to save: epoch 40 draws
-the same numbers whether it was reached in one go or after a restart.
+Each purpose has its own generator, so there is no random state to save: epoch 40 draws the same
+numbers with or without a restart.
 """
 
 import hashlib
@@ -10,6 +10,6 @@ import torch
 
 
 def generator(seed: int, purpose: str, number: int = 0) -> torch.Generator:
-    """A generator on the CPU for one purpose of one seed, unrelated to all others."""
+    """A CPU generator for one purpose of one seed, independent of all others."""
     digest = hashlib.sha256(f"{seed} {purpose} {number}".encode()).digest()
     return torch.Generator().manual_seed(int.from_bytes(digest[:8], "big") >> 1)

@@ -1,10 +1,10 @@
-"""The one training loop: a stack of models that take each step together.
+"""The training loop: a stack of models that take each step together.
 
-A member of a stack has its own seed, learning rate and graphs. Its first weights, the order of its
-graphs and its dropout are those that it would have alone, bit for bit; only the rounding depends on
-its neighbours. For the first epochs, about ten to some tens, its curve is the same to rounding.
-Then rounding, which training amplifies, makes the two part like two seeds. A single training is a
-stack of one.
+Each member of a stack has its own seed, learning rate and graphs. Its initial weights, the order of
+its graphs and its dropout are bit for bit the same as if it were trained alone; only rounding
+depends on the other members. For the first ten to some tens of epochs the curves agree up to
+rounding. Then training amplifies the rounding, and they diverge like two seeds. A single training
+is a stack of one.
 """
 
 import math
@@ -28,39 +28,39 @@ from ihgnn_cli.training.seeds import generator
 
 BETAS = (0.9, 0.999)
 EPS = 1e-8
-"""Both as in torch.optim.Adam."""
-# Rows and adjacent pairs that are evaluated at once.
+"""Both values are those of torch.optim.Adam."""
+# Rows and adjacent pairs evaluated at once.
 _EVALUATION_COST = 500_000
 
 
 @dataclass(frozen=True, eq=False)
 class Member:
-    """What distinguishes a model of a stack; it never sees other graphs than these."""
+    """What distinguishes a model in a stack; it sees only these graphs."""
 
     seed: int
     lr: float
     train: Positions
     validation: Positions
     dropout: float | None = None
-    """Its own, where it is not that of the whole stack."""
+    """Overrides the dropout of the stack."""
 
 
 @dataclass(frozen=True)
 class Epoch:
-    """What is known of a model after an epoch."""
+    """Metrics of a model after an epoch."""
 
     epoch: int
     """Counted from 1."""
     train_loss: float
-    """The optimised loss over the epoch's graphs as they were trained, with dropout."""
+    """Mean training loss over the epoch's batches, with dropout."""
     train_accuracy: float
-    """Likewise."""
+    """Accuracy over the epoch's batches, with dropout."""
     validation_loss: float
-    """Plain cross-entropy, whatever was optimised."""
+    """Plain cross-entropy, whatever the training loss is."""
     validation_accuracy: float
 
     def better_than(self, other: "Epoch | None") -> bool:
-        """More accurate on validation, or as accurate with a lower loss; a tie keeps the other."""
+        """Higher validation accuracy, or equal accuracy and a lower loss; false for a tie."""
         if other is None:
             return True
         mine = (self.validation_accuracy, -self.validation_loss)
@@ -68,17 +68,17 @@ class Epoch:
 
 
 class Stack:
-    """Models and their optimizer on their way through the epochs.
+    """Models and their optimizer in training.
 
     Args:
-        model: takes a batch of all members, and in training which hidden units dropout keeps.
-        store: the graphs, of which members use their own.
+        model: takes a batch for all members and, in training, the hidden units that dropout keeps.
+        store: the graphs of all members.
         members: in the order of the model's leading axis.
-        batch_size: graphs a step and member.
-        dropout: of members that have none of their own.
-        weight_decay: Adam's.
-        label_smoothing: of the training loss.
-        class_weights: of the training loss, on each member's training graphs.
+        batch_size: graphs per step and member.
+        dropout: dropout rate of members without their own.
+        weight_decay: Adam's weight decay.
+        label_smoothing: label smoothing of the training loss.
+        class_weights: class weights of the training loss, from each member's training graphs.
     """
 
     def __init__(
@@ -109,9 +109,9 @@ class Stack:
         self._evaluated: dict[str, list[Batch]] = {}
 
     def train_epoch(self) -> list[Epoch]:
-        """One pass over each member's graphs for training, one over those for validation.
+        """One pass over each member's training graphs and one over its validation graphs.
 
-        Where no member has graphs for validation, their loss and accuracy are NaN.
+        If no member has validation graphs, validation loss and accuracy are NaN.
         """
         self.epoch += 1
         trained, right = self._train()
@@ -128,9 +128,9 @@ class Stack:
     def evaluate(
         self, name: str, graphs: Sequence[Positions]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """[S] mean loss and accuracy of each member on its graphs, as the models are now.
+        """[S] mean loss and accuracy of each member on its graphs, with the current weights.
 
-        The batches are kept under the name: the same name stands for the same graphs.
+        The batches are cached by name, so the same name must mean the same graphs.
         """
         self.model.eval()
         if name not in self._evaluated:
@@ -141,7 +141,7 @@ class Stack:
         return tally.means()
 
     def keep(self, positions: Sequence[int]) -> None:
-        """Go on with these members only; but for rounding they do not notice."""
+        """Keep only these members; apart from rounding, their training does not change."""
         state = self._optimizer.state()
         index = torch.tensor(positions, device=self.store.device)
         for module in self.model.modules():
@@ -162,7 +162,7 @@ class Stack:
         )
 
     def state(self) -> dict[str, object]:
-        """All that the next epoch depends on, as plain values and tensors."""
+        """Everything the next epoch depends on, as plain values and tensors."""
         return {
             "epoch": self.epoch,
             "model": self.model.state_dict(),
@@ -170,7 +170,7 @@ class Stack:
         }
 
     def restore(self, state: dict[str, object]) -> None:
-        """Go on from a `state`."""
+        """Resume from a `state`."""
         self.epoch = state["epoch"]  # type: ignore[assignment]
         self.model.load_state_dict(state["model"])  # type: ignore[arg-type]
         self._optimizer.restore(state["optimizer"])  # type: ignore[arg-type]
@@ -204,9 +204,9 @@ class Stack:
         return tally.means()
 
     def _draw(self, member: Member) -> tuple[Positions, Tensor]:
-        """The order of a member's graphs in this epoch, and what dropout makes of their units.
+        """The order of a member's graphs in this epoch, and the dropout factors of their units.
 
-        [len(train), hidden]: 0, or for a unit that is kept 1 / the share of those.
+        Factors [len(train), hidden] are 0 for a dropped unit, else 1 / (1 - dropout).
         """
         drawn = generator(member.seed, "epoch", self.epoch)
         dropout = self._dropout if member.dropout is None else member.dropout
@@ -216,21 +216,21 @@ class Stack:
         return member.train[order], kept / (1 - dropout)
 
     def _seed(self, member: Member, step: int) -> int:
-        """Of what a model draws itself; none is asked where all is drawn here."""
+        """Seed for a model's own random draws; 0 if all draws are made here."""
         if self.model.dropped_units:
             return 0
         return generator(member.seed, f"step {step} of epoch", self.epoch).initial_seed()
 
 
 class _Tally:
-    """Losses and hits of the batches of an epoch, reduced once at its end."""
+    """Losses and hits of an epoch's batches, reduced once at the end."""
 
     def __init__(self, loss: CrossEntropy) -> None:
         self._loss = loss
         self._batches: list[tuple[Tensor, Tensor, Tensor]] = []
 
     def add(self, batch: Batch, logits: Tensor) -> None:
-        """Logits [S, B, classes]."""
+        """Add a batch with logits [S, B, classes]."""
         self._batches.append((logits, batch.truth, batch.graph_weight))
 
     def means(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -241,7 +241,7 @@ class _Tally:
         loss = self._loss.losses(logits, truth)
         right = (logits.argmax(-1) == truth).to(loss.dtype)
         sums = (torch.stack([loss, right, torch.ones_like(loss)]) * weight).sum(-1)
-        # In double precision, so that a share of graphs is the nearest number to it.
+        # In double precision, so that an accuracy is the float nearest to the fraction.
         losses, hits, graphs = sums.cpu().numpy().astype(np.float64)
         of_class = self._loss.weights(truth)
         if of_class is None:
@@ -250,11 +250,11 @@ class _Tally:
 
 
 class _StackedAdam:
-    """Adam, fused, with a learning rate and a number of steps for each member.
+    """Fused Adam with a learning rate and a number of steps for each member.
 
-    Parameters and gradients become parts of one tensor [S, *] each, since the start of an
-    operation counts. Neighbouring members of the same learning rate and steps are moved by one
-    call, on their rows of it.
+    Parameters and gradients become views of one tensor [S, *] each, because launching an operation
+    is costly. One call updates the rows of neighbouring members that have the same learning rate
+    and number of steps.
     """
 
     def __init__(
@@ -288,7 +288,7 @@ class _StackedAdam:
 
     @torch.no_grad()
     def step(self, number: int) -> None:
-        """Move the members that have a batch in this step of the epoch (counted from 0)."""
+        """Update the members that have a batch in this step of the epoch (counted from 0)."""
         for run in self._runs:
             if number >= run.steps:
                 continue
@@ -323,25 +323,25 @@ class _StackedAdam:
 
 @dataclass(frozen=True, eq=False)
 class _Run:
-    """Neighbouring members that Adam moves together."""
+    """Neighbouring members that Adam updates together."""
 
     part: slice
     lr: float
     steps: int
-    """In an epoch."""
+    """Per epoch."""
     values: Tensor
     gradients: Tensor
     first: Tensor
     second: Tensor
-    """The members' part of each, sharing memory with the whole."""
+    """The members' rows of each tensor, as views."""
     done: Tensor
-    """Steps so far, as torch's Adam wants them."""
+    """Steps so far, in the form that torch's Adam takes."""
 
 
 def _flattened(parameters: Sequence[nn.Parameter]) -> tuple[Tensor, Tensor]:
-    """Make the parameters and their gradients parts of one tensor [S, *] each, which it returns."""
+    """Make parameters and gradients views of one tensor [S, *] each; returns the two tensors."""
     members = parameters[0].shape[0]
-    # Each begins at a multiple of 64 bytes, for the sake of vector instructions.
+    # Each starts at a multiple of 64 bytes, for vector instructions.
     sizes = np.array([math.ceil(each[0].numel() / 16) * 16 for each in parameters])
     ptr = offsets(sizes)
     values = parameters[0].new_zeros(members, int(ptr[-1]))

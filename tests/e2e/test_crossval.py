@@ -205,7 +205,7 @@ def test_a_folder_of_something_else_is_left_alone(ihgnn, tmp_path) -> None:
     (tmp_path / "mine" / "thesis.tex").touch()
     assert_refused(ihgnn("crossval", "--out", "mine"), 2, "mine is not empty")
     (tmp_path / "file").touch()
-    assert_refused(ihgnn("crossval", "--out", "file"), 2, "file is no folder")
+    assert_refused(ihgnn("crossval", "--out", "file"), 2, "file is not a folder")
     assert_refused(ihgnn("crossval", "--out", "file/job"), 1, "Cannot write")
 
 

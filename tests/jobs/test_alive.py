@@ -96,7 +96,7 @@ def test_a_process_is_the_same_after_a_file() -> None:
     ],
 )
 def test_what_is_no_process_is_refused(changes: dict[str, Any]) -> None:
-    with pytest.raises(ValueError, match="no process"):
+    with pytest.raises(ValueError, match="not a process"):
         who_from_plain({**asdict(this_process()), **changes})
 
 

@@ -383,20 +383,20 @@ def test_where_there_is_no_cluster_the_advice_is_of_this_command(
         cluster_executor("auto", "cpu", None)
     assert str(caught.value) == (
         "Cannot reach a Ray cluster at auto: Could not find any running Ray instance.\n"
-        "'ray start --head' starts one on this machine; --cluster ray://HOST:10001 reaches one "
-        "whose head is elsewhere."
+        "'ray start --head' starts one on this machine; --cluster ray://HOST:10001 connects to "
+        "one on another machine."
     )
 
 
 @needs_ray
 @pytest.mark.parametrize("address", ["", "localhost", "ray://", "http://host:1", "host:65536"])
 def test_what_is_no_address_is_refused(address: str) -> None:
-    with pytest.raises(InputError, match="is no address of a Ray cluster"):
+    with pytest.raises(InputError, match="is not a Ray cluster address"):
         cluster_executor(address, "cpu", None)
 
 
 def test_a_gpu_of_a_cluster_is_not_chosen_by_its_number() -> None:
-    with pytest.raises(InputError, match="Not 'cuda:1' on a cluster"):
+    with pytest.raises(InputError, match="Cannot use 'cuda:1' on a cluster"):
         cluster_executor("auto", "cuda:1", None)
 
 

@@ -70,7 +70,7 @@ def test_p_values_are_holms_above_the_uncorrected_with_the_side_of_the_mean() ->
     other = cell("gin", *GIN.accuracies, splits_sha256="others")
     told = significance_table(compare([OURS, other]), "table1", budget="b", statement="s").notes
     assert told == (
-        "GIN on MUTAG has no p-value: it has other splits than IHGNN, so their folds are not the "
+        "GIN on MUTAG has no p-value: its splits differ from IHGNN's, so the folds are not the "
         "same graphs.",
     )
 

@@ -143,7 +143,7 @@ def test_a_missing_split_is_refused() -> None:
         trained(B, (0.4, 0.5), split=0),
         trained(B, (0.4, 0.5), split=1),
     ]
-    with pytest.raises(IhgnnError, match=r"Fold 0 is not complete: something of lr 0\.01,"):
+    with pytest.raises(IhgnnError, match=r"Fold 0 is not complete: results of lr 0\.01,"):
         choose(found, (A, B), 1)
 
 

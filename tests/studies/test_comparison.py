@@ -31,7 +31,7 @@ def test_a_finished_cross_validation_becomes_a_cell() -> None:
 
 
 def test_what_is_no_result_is_refused() -> None:
-    with pytest.raises(InputError, match="no result of crossval for gin"):
+    with pytest.raises(InputError, match="not a valid crossval result for gin"):
         cell_of({"dataset": "MUTAG"}, "gin")
 
 
@@ -55,11 +55,11 @@ def test_the_test_is_of_the_fold_wise_differences_with_a_share_of_one_to_the_oth
 @pytest.mark.parametrize(
     ("changes", "why"),
     [
-        ({"splits_sha256": "others"}, "other splits than IHGNN"),
-        ({"data_sha256": "others"}, "other data than IHGNN"),
-        ({"splits_sha256": None}, "not known which splits"),
-        ({"folds": (1, 2, 3, 4, 5)}, "other folds than IHGNN"),
-        ({"test_graphs": (10, 10, 10, 11, 9)}, "other folds than IHGNN"),
+        ({"splits_sha256": "others"}, "its splits differ from IHGNN's"),
+        ({"data_sha256": "others"}, "its data differ from IHGNN's"),
+        ({"splits_sha256": None}, "the splits of one of the two are unknown"),
+        ({"folds": (1, 2, 3, 4, 5)}, "its folds differ from IHGNN's"),
+        ({"test_graphs": (10, 10, 10, 11, 9)}, "its folds differ from IHGNN's"),
         ({"accuracies": (0.7, 0.8, 0.75, 0.65, 0.8)}, "same in all folds"),
     ],
 )
@@ -138,5 +138,5 @@ def test_rows_and_columns_are_in_the_papers_order_and_others_come_last() -> None
 
 
 def test_two_results_of_the_same_method_and_data_are_refused() -> None:
-    with pytest.raises(InputError, match="two results of gin on MUTAG"):
+    with pytest.raises(InputError, match="two results for gin on MUTAG"):
         compare([GIN, OURS, GIN])

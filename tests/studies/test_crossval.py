@@ -351,7 +351,7 @@ def test_units_of_another_job_are_not_taken_for_ours(job: Job, tmp_path: Path) -
         finished(other, tmp_path / "job")
     crossval.begin(other, tmp_path / "another", HERE, stack=4)
     (tmp_path / "another" / "crossval.json").replace(tmp_path / "job" / "crossval.json")
-    with pytest.raises(InputError, match="is of another job"):
+    with pytest.raises(InputError, match="belongs to another job"):
         finished(other, tmp_path / "job")
 
 

@@ -72,8 +72,8 @@ def test_a_setting_has_the_name_of_its_option_where_there_is_one(
             "--lr was 0.01,0.001, is 0.01; --batch-size was 32,64, is 32; --layers was 3, is 4",
         ),
         (JOB["protocol"]["grid"][:-1], "its settings differ"),
-        ([], "--lr was 0.01,0.001, is not there; --batch-size was 32,64, is not there; "),
-        ([1], "--lr was 0.01,0.001, is not there; --batch-size was 32,64, is not there; "),
+        ([], "--lr was 0.01,0.001, is not set; --batch-size was 32,64, is not set; "),
+        ([1], "--lr was 0.01,0.001, is not set; --batch-size was 32,64, is not set; "),
     ],
 )
 def test_a_grid_is_told_as_the_lists_that_it_was_made_of(grid: list[Any], told: str) -> None:

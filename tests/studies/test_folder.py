@@ -224,7 +224,7 @@ def test_what_is_no_beginning_of_this_job_is_refused(
     (path / "partial").mkdir()
     (path / name).write_bytes(content)
     told = refusal(path, job())
-    assert told.endswith("mine is not empty and holds no job of crossval. Choose another --out.")
+    assert told.endswith("mine is not empty and holds no crossval job. Choose another --out.")
 
 
 def test_the_same_job_is_left_as_it_is(begun: Path) -> None:
@@ -282,7 +282,7 @@ def test_another_job_is_refused_with_what_differs_and_the_command_of_the_first(
 
 def test_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("text")
-    assert refusal(tmp_path / "file", job()).endswith("file is no folder. Choose another --out.")
+    assert refusal(tmp_path / "file", job()).endswith("file is not a folder. Choose another --out.")
 
 
 def test_a_place_that_cannot_be_written_is_told(tmp_path: Path) -> None:
@@ -443,14 +443,16 @@ def test_a_unit_of_another_job_is_refused(begun: Path) -> None:
 
     with pytest.raises(InputError) as caught:
         Units(begun, is_ours).read(UNIT)
-    assert str(caught.value) == f"{path} is of another job. Remove it, or choose another --out."
+    assert (
+        str(caught.value) == f"{path} belongs to another job. Remove it, or choose another --out."
+    )
     assert asked == [KNOWN]
 
 
 def test_a_unit_under_the_name_of_another_is_refused(begun: Path) -> None:
     other = Record(replace(KNOWN, unit=replace(UNIT, fold=1)), None)
     (begun / "units" / f"{UNIT.name}.json").write_text(other.line())
-    with pytest.raises(InputError, match=r"run0\.json is of another job"):
+    with pytest.raises(InputError, match=r"run0\.json belongs to another job"):
         units_of(begun).read(UNIT)
 
 

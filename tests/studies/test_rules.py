@@ -226,11 +226,11 @@ def test_trainings_without_test_accuracies_are_refused_and_named(tested: OnTest 
 
 
 def test_missing_trainings_are_refused() -> None:
-    with pytest.raises(IhgnnError, match=r"Fold 1 is not complete: something of lr 0\.001"):
+    with pytest.raises(IhgnnError, match=r"Fold 1 is not complete: results of lr 0\.001"):
         rules(FOUR[:3], (A, B), 2)
 
 
 def test_a_missing_split_is_refused() -> None:
     found = [*FOUR, trained(A, 0, hits=[5], losses=[0.5], test=[5], split=1)]
-    with pytest.raises(IhgnnError, match=r"Fold 0 is not complete: something of lr 0\.001"):
+    with pytest.raises(IhgnnError, match=r"Fold 0 is not complete: results of lr 0\.001"):
         rules(found, (A, B), 2)

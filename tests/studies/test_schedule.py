@@ -215,5 +215,5 @@ def test_what_has_another_seed_or_split_is_of_another_job(
     finish(tmp_path, *made.selection)
     (ours,) = made.units.validated(made.selection[:1])
     made.units.write(Record(replace(ours, **changes), None))
-    with pytest.raises(InputError, match=r"select-fold0-.*\.json is of another job"):
+    with pytest.raises(InputError, match=r"select-fold0-.*\.json belongs to another job"):
         schedule(tmp_path).finished()

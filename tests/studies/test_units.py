@@ -163,7 +163,7 @@ def test_a_record_is_one_line_and_comes_back_the_same(record: Record) -> None:
     "wrong", [{"hits": ()}, {"validation_graphs": 0}, {"best": Epoch(0, 0.0, 0.0, 0.0, 0.0)}]
 )
 def test_a_best_epoch_outside_the_curve_is_no_record(wrong: dict) -> None:
-    with pytest.raises(ValueError, match="none of the curve"):
+    with pytest.raises(ValueError, match="not in the curve"):
         parsed(Record(replace(KNOWN, **wrong), None).line())
 
 

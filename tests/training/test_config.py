@@ -266,7 +266,7 @@ def test_numbers_of_many_digits_are_refused_as_any_others(path: Path, text: str)
 
 @pytest.mark.parametrize("text", ["[model", "layers: 3", "[model]\nlayers = 3\nlayers = 4", "{}"])
 def test_what_is_no_toml_is_refused(path: Path, text: str) -> None:
-    assert message(path, text).startswith(" is no TOML file: ")
+    assert message(path, text).startswith(" is not a TOML file: ")
 
 
 def test_deep_nesting_is_refused(path: Path) -> None:
@@ -278,7 +278,7 @@ def test_deep_nesting_is_refused(path: Path) -> None:
 )
 def test_what_is_no_text_is_refused(path: Path, content: bytes) -> None:
     path.write_bytes(content)
-    with pytest.raises(InputError, match="is no TOML file"):
+    with pytest.raises(InputError, match="is not a TOML file"):
         configure(file=path)
 
 
@@ -554,9 +554,9 @@ def test_an_unknown_model_is_refused_with_a_hint() -> None:
 def test_a_file_of_another_model_than_is_asked_for_is_refused(path: Path) -> None:
     write_config(configure(model="gin"), path)
     assert refusal(file=path, model="pgcn") == (
-        f"{path} is of the model gin, not pgcn. Leave out --model, or give another file."
+        f"{path} is for the model gin, not pgcn. Leave out --model, or give another file."
     )
-    assert "is of the model gin, not ihgnn" in refusal(file=path, model="ihgnn")
+    assert "is for the model gin, not ihgnn" in refusal(file=path, model="ihgnn")
 
 
 def test_recipes_are_of_ihgnn(path: Path) -> None:

@@ -25,7 +25,7 @@ def test_a_run_begins_with_its_configuration_and_its_split(run: Path) -> None:
 
 def test_a_run_without_its_split_is_not_whole(run: Path) -> None:
     (run / "splits.json").unlink()
-    with pytest.raises(InputError, match=r"no whole run \(splits.json is missing\)"):
+    with pytest.raises(InputError, match=r"not a complete run \(splits.json is missing\)"):
         folders.config_of(run)
 
 

@@ -164,7 +164,7 @@ def test_settings_cannot_change_in_the_middle_of_a_run(tmp_path: Path) -> None:
     trained(tmp_path / "run")
     path = tmp_path / "run" / "config.toml"
     path.write_text(path.read_text().replace("lr = 0.001", "lr = 0.5"))
-    with pytest.raises(InputError, match="were changed after the run had begun"):
+    with pytest.raises(InputError, match="were changed after the run had started"):
         resumed(tmp_path / "run", epochs=9)
 
 
@@ -195,7 +195,7 @@ def test_patience_stops_a_run_that_gets_no_better(tmp_path: Path) -> None:
 def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
     trained(tmp_path / "run")
     before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
-    with pytest.raises(InputError, match="holds a run already"):
+    with pytest.raises(InputError, match="already holds a run"):
         run.start(prepared(), tmp_path / "run")
     assert before == {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
     (tmp_path / "mine").mkdir()
@@ -203,7 +203,7 @@ def test_a_folder_in_use_is_left_alone(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="is not empty"):
         run.start(prepared(), tmp_path / "mine")
     (tmp_path / "file").write_text("text")
-    with pytest.raises(InputError, match="is no folder"):
+    with pytest.raises(InputError, match="is not a folder"):
         run.start(prepared(), tmp_path / "file")
 
 
@@ -230,7 +230,7 @@ def test_a_damaged_state_can_be_given_up(tmp_path: Path) -> None:
     trained(tmp_path / "run")
     last = tmp_path / "run" / "last.pt"
     last.write_bytes(last.read_bytes()[:500])
-    with pytest.raises(InputError, match="Remove it, and --resume begins again"):
+    with pytest.raises(InputError, match="Remove it, and --resume starts again"):
         resumed(tmp_path / "run", epochs=5)
     last.unlink()
     resumed(tmp_path / "run", epochs=5)
