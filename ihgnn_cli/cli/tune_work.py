@@ -19,10 +19,10 @@ def conduct(work: TuneWork, timeout: float | None, *, quiet: bool, silent: bool)
     except (KeyboardInterrupt, SystemExit):
         if not silent:
             tune_display.show_best(work.slots())
-        console.note("Finished trials are kept: the same command goes on with the rest.")
+        console.note("Finished trials are kept: the same command continues with the rest.")
         raise
     if not done.finished:
-        console.note("The time is over: what was not begun is left for the next command.")
+        console.note("The time is up. The next command runs the remaining trials.")
     return done
 
 

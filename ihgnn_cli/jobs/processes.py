@@ -194,7 +194,7 @@ def _live(device: str, core: int | None, channel: Connection) -> None:
         tell(channel, IhgnnError(f"A worker cannot go on: {error}. {again}"))
     except Exception as error:  # noqa: BLE001  the parent tells the user
         told = f"{type(error).__name__}: {error}"
-        tell(channel, IhgnnError(f"A worker failed: {told}\nThis is a mistake in ihgnn."))
+        tell(channel, IhgnnError(f"A worker failed: {told}\nThis is a bug in ihgnn."))
     finally:
         signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is leaving already
 

@@ -89,7 +89,7 @@ def _refuse_other_content(folder: Path) -> None:
         begun = all(name == SPLITS or name.startswith((".splits-", ".tune-")) for name in names)
         what = None if begun else "is not empty and holds no search"
     elif folder.exists():
-        what = "is no folder"
+        what = "is not a folder"
     # Somebody may have finished the beginning while this was looking.
     if what is not None and not (folder / JOB).is_file():
         raise InputError(f"{folder} {what}. Choose another --out.")

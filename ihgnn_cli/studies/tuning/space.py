@@ -241,7 +241,7 @@ def _from_file(path: Path, kinds: Kinds) -> dict[str, Part]:
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
     except (ValueError, RecursionError) as error:
-        raise InputError(f"{path} is no TOML file: {error}.") from error
+        raise InputError(f"{path} is not a TOML file: {error}.") from error
     found: dict[str, Part] = {}
     for name, table in content.items():
         if name not in kinds:

@@ -31,7 +31,7 @@ DATABASE, JOURNAL = "study.db", "journal:"
 LOCK = "study.lock"
 # Drivers of PostgreSQL, SQLAlchemy's own choice first: module, and its name in an address.
 _DRIVERS = (("psycopg2", ""), ("psycopg", "+psycopg"))
-_REMEDY = "Check the address and that the server runs; the same command goes on."
+_REMEDY = "Check the address and that the server runs; the same command continues."
 # Processes that share a file of SQLite wait for each other for so long.
 _PATIENCE = 60
 # Two processes that make the tables of a database at the same moment get in each other's way.

@@ -130,7 +130,7 @@ def test_a_folder_with_something_else_is_refused_and_left_alone(tmp_path: Path, 
 
 def test_a_file_is_no_folder(tmp_path: Path) -> None:
     (tmp_path / "run").write_text("mine")
-    with pytest.raises(InputError, match=r"is no folder. Choose another --out"):
+    with pytest.raises(InputError, match=r"is not a folder. Choose another --out"):
         begin(make_search(), tmp_path / "run")
     assert (tmp_path / "run").read_text() == "mine"
 

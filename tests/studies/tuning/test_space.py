@@ -279,7 +279,7 @@ def test_an_empty_list_is_refused(tmp_path: Path) -> None:
 def test_a_file_that_is_no_toml_is_told(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "space.toml"
     path.write_bytes(content)
-    assert refusal(path).startswith(f"{path} is no TOML file: ")
+    assert refusal(path).startswith(f"{path} is not a TOML file: ")
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path) -> None:
