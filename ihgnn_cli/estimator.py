@@ -147,24 +147,33 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = [list(each.probabilities.values()) for each in answers]
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.classes_))
 
-    def export(self, path: Path | str) -> "Export":
+    def export(self, path: Path | str, *, force: bool = False) -> "Export":
         """Write the model as an ONNX file that `ihgnn_cli.load` reads.
 
-        Unless classes are all integers or all strings, the file gives their positions in
-        `classes_`.
+        The training graphs are not kept, so the file is checked to be valid but not compared with
+        the model. Unless classes are all integers or all strings, the file gives their positions
+        in `classes_`.
+
+        Args:
+            path: of the .onnx file; its metadata goes to a .json file beside it.
+            force: replace files that exist.
 
         Raises:
-            InputError: the path does not end in .onnx.
+            InputError: the path does not end in .onnx, or the file exists.
         """
         from ihgnn_cli.deploy.export import export_onnx
+        from ihgnn_cli.deploy.onnx_model import check_target
 
         check_is_fitted(self)
+        check_target(Path(path), force=force)
         return export_onnx(self.checkpoint_, Path(path))
 
 
 def _encoded(y: Sequence[Hashable]) -> tuple[NDArray[Any], list[Any]]:
     """The sorted classes, and each graph's class, or its position if it cannot be stored."""
     given: list[Any] = [_plain(each) for each in y]
+    if any(each != each for each in given if isinstance(each, float)):  # noqa: PLR0124
+        raise InputError("y holds NaN. Give every graph a class.")
     try:
         distinct = sorted(set(given))
     except TypeError as error:

@@ -1,7 +1,7 @@
 """Dataclasses that check and convert their values on creation.
 
-A choice can be given as text (`variant="no-concat"`) or as an enum member, and a number as any
-equal number. Everything else is refused.
+A choice can be given as text (`variant="no-concat"`) or as an enum member, a number also as one of
+NumPy or torch, and a float also as a whole number. Everything else is refused.
 """
 
 from dataclasses import dataclass, fields

@@ -8,15 +8,19 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
+import optuna
 import pytest
 import torch
 from torch_geometric.data import Data
 
 import ihgnn_cli as ihgnn
 from ihgnn_cli import deploy
+from ihgnn_cli.api.settings import searchable
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.pyg import to_pyg
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.studies.tuning.space import kinds_of
+from ihgnn_cli.training.config import RunConfig
 
 SMALL: dict[str, Any] = {"epochs": 3, "width": 8, "hidden": 16, "device": "cpu"}
 PROPANE = {"node_labels": [0, 0, 0], "edges": [[0, 1], [1, 2]]}
@@ -181,7 +185,7 @@ def test_dicts_make_a_data_set_and_a_bad_one_is_named() -> None:
     assert len(ihgnn.load_dataset([one, {**one, "class": 1}])) == 2
     with pytest.raises(InputError, match="graph 1: no class"):
         ihgnn.load_dataset([one, PROPANE])
-    with pytest.raises(InputError, match="graph 0: str is no graph"):
+    with pytest.raises(InputError, match="graph 0: str is not a graph"):
         ihgnn.load_dataset(iter(["MUTAG"]))
     with pytest.raises(InputError, match="no graphs in the list"):
         ihgnn.load_dataset([])
@@ -252,6 +256,7 @@ def test_crossval_lets_lists_compete_and_continues_the_same_call(
 def test_tune_searches_lists_and_gives_the_best_settings(
     mutag: GraphDataset, tmp_path: Path
 ) -> None:
+    verbosity = optuna.logging.get_verbosity()
     done = ihgnn.tune(
         mutag,
         trials=2,
@@ -263,6 +268,7 @@ def test_tune_searches_lists_and_gives_the_best_settings(
         out=tmp_path / "search",
         **SMALL,
     )
+    assert optuna.logging.get_verbosity() == verbosity
     assert set(done.best) == {"lr", "layers"}
     assert done.config.training.lr == done.best["lr"]
     assert done.config.training.batch_size == 64
@@ -300,3 +306,16 @@ def test_progress_is_a_bar_in_a_terminal_unless_it_is_switched_off(
     assert capfd.readouterr().err == ""
     ihgnn.train(mutag, out=tmp_path / "two", **SMALL)
     assert "3/3" in capfd.readouterr().err
+
+
+def test_what_the_command_searches_the_function_searches_too() -> None:
+    config = RunConfig()
+    assert set(searchable(config)) == set(kinds_of(config))
+
+
+@pytest.mark.parametrize("graphs", [5, {"node_labels": [0], "edges": []}])
+def test_one_graph_or_no_graph_is_not_a_list_of_graphs(run: ihgnn.Run, graphs: Any) -> None:
+    with pytest.raises(InputError, match="is not a list of graphs"):
+        ihgnn.load_dataset(graphs)
+    with pytest.raises(InputError, match="Give \\[graph\\]"):
+        run.predict(graphs)

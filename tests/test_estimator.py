@@ -206,9 +206,26 @@ def test_bad_classes_and_an_unfitted_model_are_refused(molecules: Molecules) -> 
     graphs = molecules[0][:4]
     with pytest.raises(InputError, match="y cannot be sorted"):
         small().fit(graphs, [1, "a", 1, "a"])
-    with pytest.raises(InputError, match="3 classes for 4 graphs"):
+    with pytest.raises(InputError, match="y has 3 entries for 4 graphs"):
         small().fit(graphs, [1, 2, 3])
     with pytest.raises(InputError, match="same class"):
         small().fit(graphs, [1] * 4)
     with pytest.raises(NotFittedError):
         small().predict(graphs)
+
+
+def test_a_graph_without_a_class_is_refused(molecules: Molecules) -> None:
+    graphs, _ = molecules
+    with pytest.raises(InputError, match="y holds NaN"):
+        small().fit(graphs[:3], [0.0, 1.0, float("nan")])
+
+
+def test_export_replaces_no_file_unless_it_is_forced(molecules: Molecules, tmp_path: Path) -> None:
+    model = small(epochs=1).fit(*molecules)
+    path = tmp_path / "model.onnx"
+    path.write_text("mine")
+    with pytest.raises(InputError, match="already exists"):
+        model.export(path)
+    assert path.read_text() == "mine"
+    model.export(path, force=True)
+    assert ihgnn.load(path).predict([{"node_labels": [0, 0], "edges": [[0, 1]]}])

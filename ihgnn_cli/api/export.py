@@ -54,10 +54,7 @@ def export(
     """
     # Report invalid arguments before loading torch.
     form = Form(layout, max_nodes, opset, small)  # type: ignore[arg-type]
-    outputs = check_target(Path(path))
-    existing = [each for each in outputs if each.exists()]
-    if existing and not force:
-        raise InputError(f"{existing[0]} already exists. Give another name, or use --force.")
+    outputs = check_target(Path(path), force=force)
     if dataset is not None and not verify:
         raise InputError("--dataset is for the comparison, which --no-verify skips. Drop one.")
 

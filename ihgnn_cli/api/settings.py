@@ -12,7 +12,7 @@ from ihgnn_cli.display import Display
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.settings import checked
-from ihgnn_cli.training.config import RunConfig, TrainingSettings, configure, hint
+from ihgnn_cli.training.config import LOSS_AND_DECAY, RunConfig, TrainingSettings, configure, hint
 from ihgnn_cli.training.kinds import Recipe
 
 Graphs = str | Path | GraphDataset | Iterable[Any]
@@ -105,8 +105,8 @@ def configured(
 
 
 def searchable(config: RunConfig) -> tuple[str, ...]:
-    """The settings that can be searched: the model's own, `lr`, `batch_size` and `weight_decay`."""
-    return ("lr", "batch_size", "weight_decay", *(each.name for each in fields(config.model)))
+    """The settings that can be searched: the model's own, and those of optimiser and loss."""
+    return ("lr", "batch_size", *LOSS_AND_DECAY, *(each.name for each in fields(config.model)))
 
 
 def divided(

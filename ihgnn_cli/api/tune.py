@@ -1,9 +1,13 @@
 """Hyper-parameter search in a folder: the trials, a training with the best settings, the report."""
 
-from collections.abc import Mapping, Sequence
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+import optuna
 
 from ihgnn_cli.api.settings import Graphs, configured, dataset_of, divided, searchable
 from ihgnn_cli.data.dataset import GraphDataset
@@ -54,6 +58,18 @@ class Tuning:
     """The content of `result.json` in the folder."""
 
 
+@contextmanager
+def _optuna_as_before() -> Iterator[None]:
+    """Restore Optuna's verbosity and the warning filters, which a search changes."""
+    verbosity = optuna.logging.get_verbosity()
+    try:
+        with warnings.catch_warnings():
+            yield
+    finally:
+        optuna.logging.set_verbosity(verbosity)
+
+
+@_optuna_as_before()
 def tune(
     dataset: Graphs = "MUTAG",
     *,

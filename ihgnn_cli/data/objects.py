@@ -31,11 +31,15 @@ def from_graphs(
     Raises:
         InputError: something is missing or is not a graph; says which and why.
     """
+    if isinstance(graphs, Mapping) or not isinstance(graphs, Iterable):
+        raise InputError(f"{type(graphs).__name__} is not a list of graphs. Give {GRAPHS}.")
     items = graphs if isinstance(graphs, Sequence) else list(graphs)
     if not len(items):
         raise InputError("There are no graphs in the list. Give at least one.")
     if classes is not None and len(classes) != len(items):
-        raise InputError(f"{len(classes)} classes for {len(items)} graphs. Give one for each.")
+        raise InputError(
+            f"y has {len(classes)} entries for {len(items)} graphs. Give one class per graph."
+        )
     if is_pyg(items[0]):
         from ihgnn_cli.data.pyg import from_pyg
 
@@ -67,7 +71,7 @@ def plain_entry(graph: object) -> Mapping[str, Any]:
     if isinstance(graph, Mapping):
         return {key: _plain(value) for key, value in graph.items()}
     if not (hasattr(graph, "adjacency") and hasattr(graph, "nodes")):
-        raise GraphError(f"{type(graph).__name__} is no graph.", f"Give {GRAPHS}.")
+        raise GraphError(f"{type(graph).__name__} is not a graph.", f"Give {GRAPHS}.")
     place = {node: number for number, node in enumerate(graph.nodes)}
     ends = [(place[source], place[target]) for source, target in graph.edges()]  # type: ignore[attr-defined]
     entry: dict[str, Any] = {"num_nodes": len(place), "edges": ends}

@@ -194,15 +194,19 @@ def load_onnx(
     )
 
 
-def check_target(path: Path) -> list[Path]:
+def check_target(path: Path, *, force: bool = True) -> list[Path]:
     """The files that an export to this path writes: the model and its metadata.
 
     Raises:
-        InputError: the path does not end in .onnx.
+        InputError: the path does not end in .onnx, or a file exists (unless `force`).
     """
     if path.suffix.lower() != SUFFIX:
         raise InputError(f"{path} does not end in {SUFFIX}. Give a name such as model{SUFFIX}.")
-    return [path, path.with_suffix(".json")]
+    outputs = [path, path.with_suffix(".json")]
+    existing = [each for each in outputs if each.exists()]
+    if existing and not force:
+        raise InputError(f"{existing[0]} already exists. Give another name, or use --force.")
+    return outputs
 
 
 def _session(

@@ -92,11 +92,12 @@ class _Member(nn.Module):
         graphs, nodes = real.shape
 
         def spread(rows: Tensor, messages: Tensor) -> Tensor:
-            return rows + (edges @ messages.view(graphs, nodes, -1)).flatten(0, 1)
+            spread_out = edges @ messages.view(graphs, nodes, messages.shape[1])
+            return rows + spread_out.flatten(0, 1)
 
         h, key = self.nodes(row, attributes, spread)
         if self.summed:
-            read = h.view(graphs, nodes, -1).masked_fill(~real.unsqueeze(-1), 0).sum(1)
+            read = h.view(graphs, nodes, h.shape[1]).masked_fill(~real.unsqueeze(-1), 0).sum(1)
         else:
             read = self._sorted(h, key.view(graphs, nodes), real)
         if self.relu:

@@ -93,8 +93,8 @@ class _Edges:
     """
 
     def __init__(self, edge_index: Tensor, none: Tensor, ends: Sequence[int]) -> None:
-        # The order of a node's edges does not matter: their messages are summed.
-        order = edge_index[0].sort().indices
+        # Unique keys: sums of floats depend on their order.
+        order = (edge_index[0] * none.shape[0] + edge_index[1]).sort().indices
         node = edge_index[0].index_select(0, order)
         neighbor = edge_index[1].index_select(0, order)
         self.degree = none.scatter_add(0, node, torch.ones_like(node))

@@ -1,13 +1,13 @@
 """Collects a stream of graphs into batches; malformed graphs are reported and left out."""
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
 from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph, check_graph, parse_graph
 from ihgnn_cli.data.readers.lines import MAX_LINE
 from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
-from ihgnn_cli.errors import DataError, Problem
+from ihgnn_cli.errors import DataError, InputError, Problem
 from ihgnn_cli.inference.prediction import GraphBatch, Origin, Report
 from ihgnn_cli.inference.vocabulary import check_fits, encode_graphs
 from ihgnn_cli.models.card import ModelCard
@@ -40,7 +40,13 @@ def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | Non
 
 
 def of_objects(graphs: Iterable[Any]) -> Iterator[Arrival]:
-    """Graphs given as Python objects."""
+    """Graphs given as Python objects.
+
+    Raises:
+        InputError: it is one graph instead of a list.
+    """
+    if isinstance(graphs, Mapping) or not isinstance(graphs, Iterable):
+        raise InputError("predict takes a list of graphs. Give [graph].")
     for number, graph in enumerate(graphs):
         yield Origin(number, f"graph {number}"), graph
 

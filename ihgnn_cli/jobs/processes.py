@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from multiprocessing import connection, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import cast
+from typing import Any, cast
 
 import torch
 
@@ -105,6 +105,8 @@ class Workers:
             return None
         channel.close()
         process.join(_END_SECONDS)
+        if process.is_alive():  # it would share its core or GPU with its replacement
+            _stop([process])
         safe_point()  # a signal to all processes of the command is no reason for a new worker
         if process.exitcode == 0:
             self._ended = True
@@ -212,14 +214,14 @@ def _start(process: BaseProcess) -> None:
 @contextmanager
 def _hidden_script() -> Iterator[None]:
     main = sys.modules["__main__"]
-    before = {name: getattr(main, name, None) for name in ("__file__", "__spec__")}
+    script = ("__file__", "__spec__")
+    before: dict[str, Any] = {name: vars(main)[name] for name in script if name in vars(main)}
     for name in before:
         setattr(main, name, None)
     try:
         yield
     finally:
-        for name, value in before.items():
-            setattr(main, name, value)
+        vars(main).update(before)
 
 
 def _start_out_of_reach(process: BaseProcess) -> None:

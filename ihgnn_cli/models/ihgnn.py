@@ -135,6 +135,10 @@ class IHGNN(nn.Module):
         weight_init: WeightInit | str = WeightInit.TORCH,
     ) -> None:
         super().__init__()
+        sizes = {"in_channels": in_channels, "num_classes": num_classes, "max_nodes": max_nodes}
+        for name, size in sizes.items():
+            if size < 1:
+                raise InputError(f"{name} must be at least 1, not {size}.")
         options = (variant, sort_key, sort_order, readout_relu, theta_init, weight_init)
         self.settings = made = IHGNNSettings(layers, width, hidden, dropout, *options)  # type: ignore[arg-type]
         self.max_nodes = max_nodes
@@ -211,13 +215,14 @@ class IHGNN(nn.Module):
         """The trained model in a checkpoint, in evaluation mode.
 
         Args:
-            path: a `ckpt.pt` that `ihgnn train` wrote.
+            path: a run folder, or the `ckpt.pt` in it.
             member: which of the checkpoint's models, if it holds several.
 
         Raises:
             InputError: the file is not a checkpoint of IHGNN, or has no such member.
         """
-        saved = load_model(Path(path))
+        path = Path(path)
+        saved = load_model(path / "ckpt.pt" if path.is_dir() else path)
         made = saved.settings
         if not isinstance(made, IHGNNSettings):
             raise InputError(f"{path} is a checkpoint of {saved.spec.title}, not of IHGNN.")

@@ -98,5 +98,8 @@ class ModelSpec:
     """Whether `deploy` can export the model to ONNX."""
     recipes: tuple[str, ...] = ()
     """Names of its recipes: files in `ihgnn_cli/recipes`."""
+    revision: int = 1
+    """Raised when the same settings build another network than before, or start it differently:
+    finished units of an earlier revision do not count in a cross-validation or search."""
     package: str = "ihgnn"
     """The package that provides the model."""

@@ -27,9 +27,9 @@ _RULE_NAMES = {
     "authors": "the authors' script",
     "common-test-epoch": "one configuration and\nepoch for all folds",
 }
-"""Shorter forms of the titles in `selection.rules`."""
+"""Shorter forms of the titles in `studies.rules`."""
 _NOTE = f"{_NOTED} test graphs of one fold are validation\ngraphs of others in this choice"
-"""Shorter form of the note in `selection.rules`."""
+"""Shorter form of the note in `studies.rules`."""
 _CHOSEN_ON_TEST = "\n(chosen on test)"
 
 # Horizontal positions relative to the fold's number.

@@ -17,7 +17,7 @@ from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.units import Stage, Unit
-from ihgnn_cli.training.config import RunConfig, comparable
+from ihgnn_cli.training.config import RunConfig
 
 PAPER_RUNS = 3
 _DIGEST = 8  # hexadecimal digits that distinguish shapes in bundle names
@@ -47,7 +47,7 @@ class Protocol:
 
     def as_plain(self) -> dict[str, Any]:
         """The protocol as plain values; grid values replace those of the configuration."""
-        config = comparable(self.config.as_plain())
+        config = self.config.identity()
         for key in self.grid[0].as_plain():
             for section in ("model", "training"):
                 config[section].pop(key, None)

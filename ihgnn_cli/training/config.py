@@ -41,6 +41,7 @@ LOSS_AND_DECAY: dict[str, type] = {
 
 # Settings that were added after the first run folders were written, with their defaults.
 _ADDED = {
+    "design": "mutag",
     "weight_decay": 0.0,
     "weight_init": "torch",
     "label_smoothing": 0.0,
@@ -117,6 +118,9 @@ class RunConfig:
     """The model that the settings in `model` belong to."""
 
     def __post_init__(self) -> None:
+        for name, kind in (("data", DataSettings), ("training", TrainingSettings)):
+            if not isinstance(getattr(self, name), kind):
+                raise InputError(f"{name} must be {kind.__name__}, not {getattr(self, name)!r}.")
         expected = self.spec.settings
         if type(self.model) is not expected:
             raise InputError(
@@ -161,6 +165,13 @@ class RunConfig:
         """Sections of plain values, as a configuration file holds them."""
         plain = {name: _plain(asdict(getattr(self, name))) for name in SECTIONS}
         plain["model"] = {"name": self.model_name, **plain["model"]}
+        return plain
+
+    def identity(self) -> dict[str, dict[str, Any]]:
+        """The plain values that two studies must share, without later settings at their default."""
+        plain = comparable(self.as_plain())
+        if self.spec.revision > 1:
+            plain["model"]["revision"] = self.spec.revision
         return plain
 
 

@@ -11,6 +11,7 @@ from ihgnn_cli.data.splits import Split
 from ihgnn_cli.data.splits.stratify import random_bits, stratified
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.models.card import Snapshot, describe
+from ihgnn_cli.settings import checked
 from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.cohort import new_cohort
 from ihgnn_cli.training.config import RunConfig
@@ -90,6 +91,7 @@ def _parts(
     dataset: GraphDataset, fraction: float, seed: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     graphs = len(dataset)
+    fraction = checked("validation_fraction", fraction, float)
     if not 0 <= fraction < 1:
         raise InputError(f"validation_fraction must be at least 0 and below 1, not {fraction:g}.")
     if not fraction:

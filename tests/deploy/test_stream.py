@@ -126,7 +126,7 @@ def test_arrays_and_tuples_do_as_well_as_lists(card: ModelCard) -> None:
 @pytest.mark.parametrize(
     ("graph", "said"),
     [
-        (5, "graph 0: int is no graph. Give torch-geometric Data, networkx graphs"),
+        (5, "graph 0: int is not a graph. Give torch-geometric Data, networkx graphs"),
         ({"node_labels": [0], "edges": {0}}, "graph 0: edges is not a list"),
         ({"node_labels": [object()], "edges": []}, "graph 0: node_labels"),
         ({"node_labels": [0], "edges": [], 3: 4}, "graph 0: unknown key '3'"),

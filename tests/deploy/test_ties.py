@@ -87,3 +87,15 @@ def test_different_nodes_with_equal_keys_keep_the_order_they_are_given_in(
             value[..., -1] = 0
     found = answers(as_onnx(checkpoint, Form(layout)), checkpoint, data)
     np.testing.assert_allclose(found, torch_logits(checkpoint, data)[0], rtol=1e-5, atol=1e-5)
+
+
+def test_no_sort_in_a_file_has_ties_that_matter(real_data: Path) -> None:
+    """The order in which edges are given changes no bit of the logits."""
+    data = read(locate("MUTAG", data_root=real_data, offline=True))
+    checkpoint = untrained(data, SMALL, max_nodes=28)
+    session = ReferenceEvaluator(as_onnx(checkpoint, Form(Layout.SPARSE)), new_ops=[TopK])
+    inputs = sparse_inputs(checkpoint.card, data, np.arange(20))
+    shuffled = np.random.default_rng(0).permutation(inputs["edge_index"].shape[1])
+    given = session.run(["logits"], inputs)[0]
+    inputs["edge_index"] = inputs["edge_index"][:, shuffled]
+    np.testing.assert_array_equal(session.run(["logits"], inputs)[0], given)

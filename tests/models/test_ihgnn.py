@@ -188,6 +188,13 @@ def test_a_checkpoint_of_another_model_is_refused(tmp_path: Path) -> None:
         IHGNN.from_checkpoint(tmp_path / "none.pt")
 
 
+@pytest.mark.parametrize("name", ["in_channels", "num_classes", "max_nodes"])
+def test_sizes_below_1_are_refused(name: str) -> None:
+    sizes = {"in_channels": 3, "num_classes": 2, "max_nodes": 5, name: 0}
+    with pytest.raises(InputError, match=f"{name} must be at least 1, not 0"):
+        IHGNN(**sizes)
+
+
 def test_what_the_exported_layouts_answer_is_what_the_readable_model_answers(
     tmp_path: Path,
 ) -> None:
@@ -198,7 +205,7 @@ def test_what_the_exported_layouts_answer_is_what_the_readable_model_answers(
     tiny = dataset(([0, 1, 2], [(0, 1), (1, 2)]), ([1, 0, 0, 2], [(0, 1), (0, 2), (2, 3)]))
     checkpoint = untrained(tiny)
     save_checkpoint(checkpoint, tmp_path / "ckpt.pt")
-    expected = logits_of(IHGNN.from_checkpoint(tmp_path / "ckpt.pt"), tiny).softmax(1).numpy()
+    expected = logits_of(IHGNN.from_checkpoint(tmp_path), tiny).softmax(1).numpy()
     for layout in Layout:
         exported = export_onnx(checkpoint, tmp_path / f"{layout}.onnx", Form(layout))
         found = load_onnx(exported.path, "cpu").probabilities(tiny, np.arange(2))

@@ -640,3 +640,13 @@ def test_files_of_before_a_setting_compare_with_those_that_do_not_use_it(
     assert comparable(RunConfig().as_plain()) == comparable(plain)
     used = comparable(configure(overrides={key: other}).as_plain())
     assert used[section][key] == other
+
+
+def test_a_model_that_was_changed_since_has_another_identity() -> None:
+    assert "revision" not in RunConfig().identity()["model"]
+    assert RunConfig().of_model("diffpool").identity()["model"]["revision"] == 2
+
+
+def test_sections_of_the_wrong_kind_are_refused() -> None:
+    with pytest.raises(InputError, match="training must be TrainingSettings, not None"):
+        RunConfig(training=None)  # type: ignore[arg-type]

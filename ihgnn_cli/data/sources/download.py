@@ -16,6 +16,7 @@ from ihgnn_cli import __version__
 from ihgnn_cli.data.readers.tu_files import DAMAGE, open_tu
 from ihgnn_cli.errors import DataError, DownloadError, InputError, NotOnServerError, Problem
 from ihgnn_cli.files import written_whole
+from ihgnn_cli.masking import masked
 from ihgnn_cli.progress import NO_PROGRESS, Advance, Progress
 
 # Where torch-geometric's TUDataset downloads from.
@@ -183,6 +184,6 @@ def _fail(
     name: str, url: str, target: Path, reason: str, kind: type[DownloadError] = DownloadError
 ) -> NoReturn:
     raise kind(
-        f"Cannot download {name} from {url}: {reason.removesuffix('.')}.\n"
+        f"Cannot download {name} from {masked(url)}: {reason.removesuffix('.')}.\n"
         f"Download the file by hand and put it at {target}"
     )

@@ -29,6 +29,7 @@ from ihgnn_cli.data.sources.download import RETRY_POLICY, download, mirror
 from ihgnn_cli.data.sources.synthetic import generate
 from ihgnn_cli.data.sources.synthetic_spec import is_synthetic, parse_synthetic
 from ihgnn_cli.errors import DownloadError, InputError, NotOnServerError
+from ihgnn_cli.masking import masked
 from ihgnn_cli.paths import cache_root, expanded
 from ihgnn_cli.paths import data_root as default_data_root
 from ihgnn_cli.progress import NO_PROGRESS, Progress
@@ -139,7 +140,7 @@ def locate_by_name(
     except NotOnServerError as error:
         if known:
             raise
-        raise _unknown(given, f", and {server} has none of that name") from error
+        raise _unknown(given, f", and {masked(server or '')} has none of that name") from error
 
 
 def is_own_name(given: str) -> bool:

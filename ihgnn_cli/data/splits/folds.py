@@ -139,8 +139,10 @@ def read_fold_file(path: Path, graphs: int, *, whole: bool = True) -> list[Fold]
         for graph in np.flatnonzero(wrong)[:1]:
             found = [str(number) for number, fold in enumerate(folds) if graph in fold.test]
             where = f"folds {' and '.join(found)}" if found else "no fold"
+            some = "" if found else ", or use the folds that there are with --folds"
             raise InputError(
-                f"{path}: graph {graph} is in the test part of {where}. Put it into exactly one."
+                f"{path}: graph {graph} is in the test part of {where}. Put it into exactly "
+                f"one{some}."
             )
     return folds
 

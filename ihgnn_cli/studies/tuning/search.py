@@ -29,7 +29,7 @@ from ihgnn_cli.studies.tuning.slots import Slot
 from ihgnn_cli.studies.tuning.space import SearchSpace
 from ihgnn_cli.studies.tuning.storage import Address, speaking
 from ihgnn_cli.studies.tuning.trainer import Task
-from ihgnn_cli.training.config import RunConfig, comparable
+from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.needs import model_bytes, require_room
 
 if TYPE_CHECKING:
@@ -63,11 +63,10 @@ class Search(Settings):
     @property
     def identity(self) -> dict[str, Any]:
         """What two searches have to have in common to be one."""
-        plain = self.config.as_plain()
+        plain = self.config.identity()
         for name in self.space.parts:
             for section in plain.values():
                 section.pop(name, None)
-        plain = comparable(plain)
         data, training = plain["data"], plain["training"]
         for section, key in ((data, "split"), (data, "split_from"), (training, "device")):
             del section[key]
