@@ -5,6 +5,7 @@ whole or not at all. Calls into a database and the start and end of worker proce
 short: they run in a `held` block, and a long block calls `safe_point` where it may be left.
 """
 
+import math
 import signal
 import threading
 import time
@@ -12,8 +13,10 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-# After this many seconds a second signal is not held back: a hanging connection can be left.
+# A signal within this many seconds of another is the same request, sent again: cleaning up is not
+# cut short. A later one is not held back, either: a hanging connection can be left.
 _PATIENCE = 5.0
+_NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 
 
 class _State:
@@ -21,15 +24,24 @@ class _State:
 
     depth = 0
     waiting: int | None = None
-    since = 0.0
+    since = -math.inf
+    """When the last signal was obeyed."""
 
 
 def install() -> None:
     """Handle the signals that this process does not ignore (as nohup and background jobs do)."""
-    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
-        number = getattr(signal, name, None)  # Windows has no SIGHUP
+    for name in _NAMES:
+        number = getattr(signal, name, None)
         if number is not None and signal.getsignal(number) is not signal.SIG_IGN:
             signal.signal(number, handle)
+
+
+def uninstall() -> None:
+    """Ignore the signals from now on: the process ends, with the exit code that it has."""
+    for name in _NAMES:
+        number = getattr(signal, name, None)
+        if number is not None and signal.getsignal(number) is handle:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def handle(number: int, _frame: object = None) -> None:
@@ -40,9 +52,11 @@ def handle(number: int, _frame: object = None) -> None:
         SystemExit: another signal, with the exit code of a shell.
     """
     now = time.monotonic()
-    if _State.depth and (_State.waiting is None or now - _State.since < _PATIENCE):
-        if _State.waiting is None:
-            _State.waiting, _State.since = number, now
+    if now - _State.since < _PATIENCE:
+        return
+    _State.since = now
+    if _State.depth and _State.waiting is None:
+        _State.waiting = number
         return
     _raise(number)
 

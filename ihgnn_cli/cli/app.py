@@ -94,7 +94,10 @@ def main() -> NoReturn:
             stream.reconfigure(errors="replace")
     signals.install()  # a polite kill cleans up as Ctrl-C does
     logging.getLogger("ihgnn_cli").addHandler(_NoteHandler(logging.WARNING))
-    sys.exit(_run())
+    try:
+        sys.exit(_run())
+    finally:
+        signals.uninstall()
 
 
 def _invoke() -> int:

@@ -81,7 +81,7 @@ def test_degree_labels_are_said_and_explained(ihgnn, real_data: Path) -> None:
     assert "each node's degree is its label" in shown
     assert "0.673 ± 0.202" in shown
     assert "0.46 ± 0.27" in shown
-    assert "nodes carry other" in " ".join(shown.split())
+    assert "gives nodes the degrees of other nodes" in " ".join(shown.split())
 
 
 def test_one_bad_data_set_gives_no_half_answer(ihgnn, tmp_path: Path) -> None:

@@ -53,9 +53,10 @@ def test_a_search_that_is_terminated_again_and_again_says_one_thing_and_leaves_n
         process = start([command, *args])
         wait_for(lambda: states(folder).get("RUNNING"), process)
         time.sleep(0.5 * turn)
-        for _ in range(2):  # as an impatient queueing system: twice, and to all processes
-            os.killpg(process.pid, signal.SIGTERM)
         began = time.monotonic()
+        while process.poll() is None and time.monotonic() - began < 4:
+            os.killpg(process.pid, signal.SIGTERM)  # again and again, to all processes
+            time.sleep(0.1)
         _, said = process.communicate(timeout=60)
         assert time.monotonic() - began < 15  # far below what is left to train
         assert process.returncode == 143

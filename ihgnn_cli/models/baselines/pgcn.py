@@ -37,7 +37,6 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch_geometric.utils import scatter
 
-from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines.hops import neighbours
 from ihgnn_cli.models.baselines.pieces import Norm
 from ihgnn_cli.models.graphs import Graphs
@@ -71,13 +70,6 @@ class PGCNSettings(ModelSettings):
     readout: Readout = Readout.FUNNEL
     project: bool = True
     """Whether X is a projection of the features over one hop (the code) or the features."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        for name, kind in (("operator", Operator), ("readout", Readout)):
-            value = getattr(self, name)
-            if value not in list(kind):
-                raise InputError(f"{name} must be {' or '.join(kind)}, not {value}.")
 
 
 class PGCN(nn.Module):
