@@ -133,7 +133,10 @@ def test_a_folder_as_an_output_is_a_mistake(ihgnn, tmp_path: Path) -> None:
         assert "is a folder" in result.stderr
 
 
-def test_escape_sequences_in_the_data_do_not_reach_the_terminal(ihgnn, tmp_path: Path) -> None:
+def test_escape_sequences_in_the_data_do_not_reach_the_terminal(
+    ihgnn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "120")
     line = json.dumps({"node_labels": [1, 1], "edges": [[0, 1]], "class": "\x1b[2Jgone"})
     (tmp_path / "evil.jsonl").write_text(line + "\n")
     shown = ihgnn("homophily", "evil.jsonl").stdout
