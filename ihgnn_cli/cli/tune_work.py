@@ -11,7 +11,8 @@ from ihgnn_cli.studies.places import Places
 from ihgnn_cli.studies.tuning import folder as folders
 from ihgnn_cli.studies.tuning.final import earlier_runs, run_folder, train_best
 from ihgnn_cli.studies.tuning.rows import importances, trial_rows
-from ihgnn_cli.studies.tuning.search import Conducted, Search, conduct
+from ihgnn_cli.studies.tuning.run import conduct
+from ihgnn_cli.studies.tuning.search import Conducted, Search
 from ihgnn_cli.studies.tuning.slots import Slot
 from ihgnn_cli.studies.tuning.storage import Address, speaking
 from ihgnn_cli.studies.tuning.study import open_study, slots_now
