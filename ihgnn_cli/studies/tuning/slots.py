@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 from optuna import Study
-from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.trial import FrozenTrial, TrialState
 
 MOST_TRIES = 3
@@ -170,7 +169,7 @@ def _retried(trial: FrozenTrial) -> int | None:
 
     Studies of ihgnn 0.1 have an attribute of their own.
     """
-    history = RetryHeartbeatStaleTrialCallback.retry_history(trial)
+    history = trial.system_attrs.get("retry_history", [])
     found: int | None = history[-1] if history else trial.user_attrs.get("retry_of")
     return found
 
