@@ -20,10 +20,10 @@ from ihgnn_cli.settings import checked
 from ihgnn_cli.studies.places import Places, local_places
 from ihgnn_cli.studies.tuning import folder as folders
 from ihgnn_cli.studies.tuning import search as searches
-from ihgnn_cli.studies.tuning.conductor import Sight, Watch
 from ihgnn_cli.studies.tuning.final import earlier_runs, run_folder, train_best
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
 from ihgnn_cli.studies.tuning.rows import trial_rows
+from ihgnn_cli.studies.tuning.run import TuneCallback, TuneProgress, conduct
 from ihgnn_cli.studies.tuning.slots import Slot, best_of
 from ihgnn_cli.studies.tuning.space import make_space
 from ihgnn_cli.studies.tuning.storage import Address, address
@@ -148,7 +148,7 @@ def tune(
     epochs = chosen.training.epochs
     with display.work("trial-epochs") as update:
 
-        def watch(sight: Sight) -> None:
+        def watch(sight: TuneProgress) -> None:
             settled = sum(slot.settled for slot in sight.slots) * epochs
             done = min(settled + sum(sight.running.values()), sight.total * epochs)
             update(done, sight.total * epochs, told(sight.slots))
@@ -317,14 +317,14 @@ class TuneWork:
     stack: int
     command: str
 
-    def conduct(self, watch: Watch, timeout: float | None = None) -> searches.Conducted:
+    def conduct(self, watch: TuneCallback, timeout: float | None = None) -> searches.Conducted:
         """Run the trials; if interrupted, write the table of trials so far.
 
         Raises:
             IhgnnError: the storage or a worker failed.
         """
         try:
-            return searches.conduct(
+            return conduct(
                 self.search,
                 self.study,
                 self.where,

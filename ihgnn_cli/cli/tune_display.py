@@ -16,7 +16,7 @@ from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.studies.places import Places
-    from ihgnn_cli.studies.tuning.conductor import Sight
+    from ihgnn_cli.studies.tuning.run import TuneProgress
     from ihgnn_cli.studies.tuning.search import Search
     from ihgnn_cli.studies.tuning.slots import Slot
     from ihgnn_cli.training.stack import Epoch
@@ -41,54 +41,54 @@ def tell_begin(search: "Search", places: "Places", total: int, stack: int, folde
 
 
 @contextmanager
-def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[Sight], None]]":
+def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[TuneProgress], None]]":
     """A live table in a terminal, otherwise a line per change, on standard error."""
     if quiet:
         yield _warn
     elif console.err.is_terminal and not console.err.is_dumb_terminal:
         with console.work_bar("trial-epochs") as update:
 
-            def show_sight(sight: "Sight") -> None:
-                _warn(sight)
-                settled = sum(slot.settled for slot in sight.slots) * epochs
-                done = min(settled + sum(sight.running.values()), sight.total * epochs)
-                update(done, sight.total * epochs, _live_table(sight, epochs))
+            def show_now(now: "TuneProgress") -> None:
+                _warn(now)
+                settled = sum(slot.settled for slot in now.slots) * epochs
+                done = min(settled + sum(now.running.values()), now.total * epochs)
+                update(done, now.total * epochs, _live_table(now, epochs))
 
-            yield show_sight
+            yield show_now
     else:
         reported = -1
 
-        def tell(sight: "Sight") -> None:
+        def tell(now: "TuneProgress") -> None:
             nonlocal reported
-            _warn(sight)
-            settled = sum(slot.settled for slot in sight.slots)
+            _warn(now)
+            settled = sum(slot.settled for slot in now.slots)
             if settled > reported:
                 reported = settled
-                console.note(f"{settled:,} of {sight.total:,} trials: {told_of(sight.slots)}")
+                console.note(f"{settled:,} of {now.total:,} trials: {told_of(now.slots)}")
 
         yield tell
 
 
-def _warn(sight: "Sight") -> None:
-    if sight.dead:
+def _warn(now: "TuneProgress") -> None:
+    if now.dead:
         console.warn("A worker was killed from outside. Its trials are trained again.")
-    if sight.lost:
-        console.note(f"{counted(sight.lost, 'trial')} of a dead process: tried again.")
-    if sight.smaller:
+    if now.lost:
+        console.note(f"{counted(now.lost, 'trial')} of a dead process: tried again.")
+    if now.smaller:
         console.warn(
-            f"Memory is too small for {counted(sight.smaller, 'trial')} together: smaller stacks."
+            f"Memory is too small for {counted(now.smaller, 'trial')} together: smaller stacks."
         )
 
 
-def _live_table(sight: "Sight", epochs: int) -> Table:
+def _live_table(now: "TuneProgress", epochs: int) -> Table:
     """The best trials, and those that run in this process."""
-    here = {slot.last.number: slot for slot in sight.slots}
+    here = {slot.last.number: slot for slot in now.slots}
     running = sorted(
-        ((epoch, number) for number, epoch in sight.running.items() if number in here),
+        ((epoch, number) for number, epoch in now.running.items() if number in here),
         key=lambda each: (-each[0], each[1]),
     )
-    shown = _trial_table(told_of(sight.slots), sight.slots, "Epoch")
-    for slot in _best_slots(sight.slots):
+    shown = _trial_table(told_of(now.slots), now.slots, "Epoch")
+    for slot in _best_slots(now.slots):
         shown.add_row(*_cells(slot), "done", style="bold" if shown.row_count == 0 else None)
     for epoch, number in running[:_SHOWN]:
         shown.add_row(*_cells(here[number]), f"{epoch}/{epochs}", style="dim")

@@ -22,14 +22,30 @@ _PAUSE = 0.3
 _TELL_SECONDS = 0.2
 
 
-def run_workers(devices: Sequence[str], queue: Queue, callback: Callback) -> None:
-    """Run all units of a queue with one worker process for each of these devices.
+Main = Callable[[str, Callback], None]
+"""What a worker process runs: given its device, and where to report progress."""
+
+
+def run_workers(
+    devices: Sequence[str],
+    main: Main,
+    callback: Callback,
+    tick: Callable[[], None] = lambda: None,
+) -> None:
+    """Run a function in one worker process for each of these devices, until all have returned.
+
+    Args:
+        devices: as torch names them.
+        main: has to be importable by another process.
+        callback: called with the progress of the workers.
+        tick: called about once a second, and after every message.
 
     Raises:
         IhgnnError: a worker failed, or all were killed.
     """
-    with Workers(devices, partial(_live, queue)) as workers:
+    with Workers(devices, partial(_live, main)) as workers:
         while workers:
+            tick()
             for _, message in workers.hear(1.0):
                 match message:
                     case IhgnnError():
@@ -40,10 +56,9 @@ def run_workers(devices: Sequence[str], queue: Queue, callback: Callback) -> Non
                         callback(message)
 
 
-def _live(queue: Queue, device: str, channel: Connection) -> None:
-    """The main function of a worker process."""
+def _live(main: Main, device: str, channel: Connection) -> None:
     batched = _BatchedSteps(partial(tell, channel))
-    work(queue, device, batched.add)
+    main(device, batched.add)
     batched.flush()
 
 
@@ -86,7 +101,7 @@ class _BatchedSteps:
         self._sent = 0.0
 
     def add(self, step: Step) -> None:
-        self._sum = Step(self._sum.trained + step.trained, self._sum.settled + step.settled)
+        self._sum += step
         if time.monotonic() - self._sent >= _TELL_SECONDS:
             self.flush()
 

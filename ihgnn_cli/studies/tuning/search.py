@@ -7,33 +7,22 @@ more as an ordinary run (see `final`), and that run is what looks at the test gr
 import hashlib
 import json
 import math
-import time
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Split, inner_folds, load_split
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.files import exclusive
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.settings import Settings
 from ihgnn_cli.studies.memory import fitting, paying
 from ihgnn_cli.studies.places import Places
-from ihgnn_cli.studies.tuning.conductor import Conductor, Watch
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
-from ihgnn_cli.studies.tuning.ledger import Ledger
-from ihgnn_cli.studies.tuning.presence import Presence
 from ihgnn_cli.studies.tuning.slots import Slot
 from ihgnn_cli.studies.tuning.space import SearchSpace
-from ihgnn_cli.studies.tuning.storage import Address, speaking
 from ihgnn_cli.studies.tuning.trainer import Task
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.needs import model_bytes, require_room
-
-if TYPE_CHECKING:
-    from optuna import Study
 
 _DIGEST = 8  # hexadecimal digits that tell searches of a data set apart
 # Reports of a training: enough for a pruner, and few enough for a database.
@@ -95,10 +84,13 @@ class Search(Settings):
     def task(self) -> Task:
         """What workers are given: which graphs train and validate, and no class of another."""
         splits = tuple((each.train, each.validation) for each in self.inner)
+        return Task(self.blinded().dataset, splits, self.interval)
+
+    def blinded(self) -> "Search":
+        """The search for workers: without the classes of test graphs."""
         classes = self.dataset.graph_class.copy()
         classes[self.split.test] = 0
-        blinded = replace(self.dataset, graph_class=classes)
-        return Task(blinded, splits, self.interval, self.pruner != PrunerName.NONE)
+        return replace(self, dataset=replace(self.dataset, graph_class=classes))
 
 
 def prepare(
@@ -164,38 +156,3 @@ class Conducted:
     def finished(self) -> bool:
         """Whether every trial that was asked for is settled."""
         return len(self.slots) >= self.total and all(slot.settled for slot in self.slots)
-
-
-def conduct(
-    search: Search,
-    study: "Study",
-    where: Address,
-    places: Places,
-    *,
-    trials: int,
-    stack: int,
-    timeout: float | None = None,
-    watch: Watch = lambda _sight: None,
-) -> Conducted:
-    """Do trials until there are so many, by whomever, or the time is over.
-
-    Raises:
-        IhgnnError: the storage or a worker failed.
-    """
-    began = time.monotonic()
-    with speaking(where), Presence(study) as presence:
-        # SQLite gives a trial that waits to two who ask at the same moment.
-        alone = partial(exclusive, where.lock) if where.lock else nullcontext
-        ledger = Ledger(study, presence, search.space.distributions(), trials, alone)
-        conductor = Conductor(
-            ledger,
-            search.space,
-            search.config,
-            search.sampler,
-            stack=stack,
-            timeout=timeout,
-            watch=watch,
-        )
-        conductor.run(search.task(), places.devices)
-        slots = tuple(ledger.slots())
-    return Conducted(slots, trials, conductor.model_epochs, time.monotonic() - began)

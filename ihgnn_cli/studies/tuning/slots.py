@@ -13,7 +13,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 MOST_TRIES = 3
 """A trial that was lost so often is given up: it may be what kills its process."""
-WORKER, RETRY_OF, SUPERFLUOUS = "worker", "retry_of", "superfluous"
+WORKER, HEARTBEAT, SUPERFLUOUS = "worker", "heartbeat", "superfluous"
 FAILURE, OUTCOME = "failure", "outcome"
 """The attributes of a trial."""
 _QUEUED = "fixed_params"
@@ -150,18 +150,28 @@ def slots_of(trials: Iterable[FrozenTrial]) -> list[Slot]:
     counted.sort(key=lambda each: each.number)
     again: dict[int, FrozenTrial] = {}
     for each in counted:
-        before = each.user_attrs.get(RETRY_OF)
+        before = _retried(each)
         if before is not None:
             again.setdefault(before, each)  # of two, the earlier counts
     slots = []
     for each in counted:
-        if RETRY_OF in each.user_attrs:
+        if _retried(each) is not None:
             continue
         tries = [each]
         while tries[-1].number in again:
             tries.append(again[tries[-1].number])
         slots.append(Slot(tuple(tries)))
     return slots
+
+
+def _retried(trial: FrozenTrial) -> int | None:
+    """The number of the trial that this one retries; Optuna's callback notes it.
+
+    Studies of ihgnn 0.1 have an attribute of their own.
+    """
+    history = trial.system_attrs.get("retry_history", [])
+    found: int | None = history[-1] if history else trial.user_attrs.get("retry_of")
+    return found
 
 
 def rank(study: Study, number: int) -> int:

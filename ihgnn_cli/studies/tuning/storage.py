@@ -32,6 +32,8 @@ LOCK = "study.lock"
 # Drivers of PostgreSQL, SQLAlchemy's own choice first: module, and its name in an address.
 _DRIVERS = (("psycopg2", ""), ("psycopg", "+psycopg"))
 _REMEDY = "Check the address and that the server runs; the same command continues."
+HEARTBEAT_SECONDS, STALE_SECONDS = 10, 60
+"""Between two heartbeats of a trial; and without one after which its process counts as dead."""
 # Processes that share a file of SQLite wait for each other for so long.
 _PATIENCE = 60
 # Two processes that make the tables of a database at the same moment get in each other's way.
@@ -128,6 +130,7 @@ def open_storage(where: Address, folder: Path | None = None) -> "BaseStorage":
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    warnings.filterwarnings("ignore", "Heartbeat of storage is supposed to be used")
     one_by_one = nullcontext() if folder is None else exclusive(folder / LOCK)
     with one_by_one, speaking(where, "Cannot open the study's storage"):
         if where.url.startswith(JOURNAL):
@@ -137,14 +140,20 @@ def open_storage(where: Address, folder: Path | None = None) -> "BaseStorage":
 
 @contextmanager
 def speaking(where: Address, what: str = "The study's storage failed") -> Iterator[None]:
-    """Report in a line, without secrets, what a database raises in the block.
+    """Report in one line, without secrets, what a database raises in the block.
 
-    Ctrl-C and polite kills wait for the end of the block, or a `safe_point` in it: a call into a
+    Ctrl-C and SIGTERM wait for the end of the block, or a `safe_point` in it: a call into a
     database that is cut short leaves a connection in an unknown state.
     """
+    with reported(where, what), held():
+        yield
+
+
+@contextmanager
+def reported(where: Address, what: str = "The study's storage failed") -> Iterator[None]:
+    """Report in one line, without secrets, what a database raises in the block."""
     try:
-        with held():
-            yield
+        yield
     except IhgnnError:
         raise
     except Exception as error:
@@ -200,7 +209,12 @@ def _database(where: Address) -> "BaseStorage":
     url, options = _engine(where)
     for left in reversed(range(_TRIES)):
         try:
-            return RDBStorage(url, engine_kwargs=options)
+            return RDBStorage(
+                url,
+                engine_kwargs=options,
+                heartbeat_interval=HEARTBEAT_SECONDS,
+                grace_period=STALE_SECONDS,
+            )
         except ImportError as error:
             raise InputError(
                 f"The driver of {where.masked} is not installed ({error.__cause__ or error}). "

@@ -44,9 +44,19 @@ def open_study(search: Search, where: Address, folder: Path, name: str) -> "Stud
             _check_same(study, search, name)
         else:
             _introduce(study, search)
-        seed = search.config.training.seed
-        study.sampler = make_sampler(search.sampler, search.space, seed, partial(rank, study))
-        study.pruner = make_pruner(search.pruner, search.config.training.epochs, search.interval)
+    return _with_sampler(study, search)
+
+
+def join_study(search: Search, where: Address, name: str) -> "Study":
+    """The study of a search that another process has made, for a worker."""
+    study = optuna.load_study(storage=open_storage(where), study_name=name)
+    return _with_sampler(study, search)
+
+
+def _with_sampler(study: "Study", search: Search) -> "Study":
+    seed = search.config.training.seed
+    study.sampler = make_sampler(search.sampler, search.space, seed, partial(rank, study))
+    study.pruner = make_pruner(search.pruner, search.config.training.epochs, search.interval)
     return study
 
 

@@ -1,21 +1,15 @@
-"""What a worker of a search does: it trains stacks of trials, and reports how they are doing.
-
-A worker knows train and validation graphs, and no others. What it tells and hears are the messages
-below. The answer to a report is taken note of at the next report, so that a worker does not stand
-still while the database is asked.
-"""
+"""Trains stacks of trials and reports how they do; knows train and validation graphs only."""
 
 import math
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from typing import Protocol
 
 import torch
 
 from ihgnn_cli.data.batching import GraphStore, Positions
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.jobs.processes import tell
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.studies.tuning.slots import Outcome
 from ihgnn_cli.training.cohort import Cohort, new_cohort
@@ -38,111 +32,53 @@ class Task:
     """The graphs that train and those that validate, split by split."""
     interval: int
     """Epochs between two reports."""
-    prunes: bool = True
-    """Whether anybody answers to reports."""
 
 
-@dataclass(frozen=True)
-class Assignment:
-    """Trials to train as one stack, with their configurations: they differ in lr and dropout."""
+class Trials(Protocol):
+    """Takes reports and results of trials, by their numbers."""
 
-    trials: tuple[tuple[int, RunConfig], ...]
+    def report(self, number: int, epoch: int, accuracy: float) -> bool:
+        """Note the accuracy of the best epoch so far, and say whether to prune the trial."""
 
+    def finish(self, number: int, outcome: Outcome, *, pruned: bool) -> None:
+        """Note what a trial came to."""
 
-@dataclass(frozen=True)
-class Ready:
-    """A worker has nothing to do."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """How the trials of a stack are doing after an epoch: accuracy of their best epochs so far."""
-
-    epoch: int
-    accuracies: dict[int, float]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The answer to a report."""
-
-    pruned: frozenset[int]
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A trial was trained to its end, or given up."""
-
-    trial: int
-    outcome: Outcome
-    pruned: bool
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A trial cannot be trained."""
-
-    trial: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class Smaller:
-    """Memory was too small for a stack of these trials."""
-
-    trials: tuple[int, ...]
-
-
-def live(task: Task, device: str, channel: Connection) -> None:
-    """The life of a worker: assignments until the channel is closed."""
-    trainer = Trainer(task, torch.device(device), lambda message: tell(channel, message))
-
-    def answer() -> Verdict:
-        heard = channel.recv()
-        if not isinstance(heard, Verdict):
-            raise TypeError(f"a verdict was to come, not {heard}")
-        return heard
-
-    try:
-        while True:
-            tell(channel, Ready())
-            trainer.catch_up(answer)  # on a stack that has ended before it came
-            heard = channel.recv()
-            trainer.train(heard, answer)
-    except EOFError:
-        return
+    def fail(self, number: int, reason: str) -> None:
+        """Note that a trial cannot be trained."""
 
 
 class Trainer:
-    """Trains the stacks of a search on one device.
+    """Trains stacks of trials on one device.
 
     Args:
         task: the search.
         device: of the worker.
-        send: takes reports and results.
+        trials: takes reports and results.
+        smaller: called with the numbers of trials that did not fit in memory together.
     """
 
-    def __init__(self, task: Task, device: torch.device, send: Callable[[object], None]) -> None:
+    def __init__(
+        self,
+        task: Task,
+        device: torch.device,
+        trials: Trials,
+        smaller: Callable[[Sequence[int]], None] = lambda _numbers: None,
+    ) -> None:
         self.task = task
         self.device = device
-        self.send = send
-        self.unanswered = 0
-        """Reports whose verdict was not heard yet."""
+        self.trials = trials
+        self._smaller = smaller
         self._store: tuple[int | None, GraphStore] | None = None
 
-    def train(self, assignment: Assignment, answer: Callable[[], Verdict] | None) -> None:
-        """Train trials as one stack; where memory is too small for it, in halves.
+    def train(self, trials: Mapping[int, RunConfig]) -> None:
+        """Train trials that differ in learning rate and dropout only as one stack.
 
-        A trial that does not fit alone is trained split by split, and fails if that does not help.
-
-        Args:
-            assignment: the trials.
-            answer: waits for the verdict on the report before; `None` where there are no reports.
+        A stack that does not fit in memory is trained in halves.
         """
-        left = dict(assignment.trials)
+        left = dict(trials)
         try:
             with computing(0):  # one thread: a worker has one core
-                _Sitting(self, assignment.trials, left, answer).run()
+                _StackRun(self, trials, left).run()
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
             if not is_full_memory(error):
                 raise
@@ -152,24 +88,14 @@ class Trainer:
         self._store = None
         if self.device.type == "cuda":
             torch.cuda.empty_cache()
-        self.send(Smaller(tuple(number for number, _ in assignment.trials)))
-        trials = tuple(left.items())  # those that had not come to their end before
-        if len(assignment.trials) == 1:
-            self._train_split_by_split(*trials[0])
+        self._smaller(tuple(trials))
+        rest = list(left.items())  # those that had not ended before
+        if len(trials) == 1:
+            self._train_split_by_split(*rest[0])
             return
-        middle = math.ceil(len(assignment.trials) / 2)
-        for half in filter(None, (trials[:middle], trials[middle:])):
-            if answer is not None:
-                self.catch_up(answer)  # on what the larger stack reported
-            self.train(Assignment(half), answer)
-
-    def catch_up(self, answer: Callable[[], Verdict]) -> frozenset[int]:
-        """Hear the verdicts that are still to come: which trials are to be given up."""
-        pruned: frozenset[int] = frozenset()
-        while self.unanswered:
-            pruned |= answer().pruned
-            self.unanswered -= 1
-        return pruned
+        middle = math.ceil(len(trials) / 2)
+        for half in filter(None, (rest[:middle], rest[middle:])):
+            self.train(dict(half))
 
     def store(self, config: RunConfig) -> GraphStore:
         """The graphs for models of as many rounds; one store at a time is kept."""
@@ -198,7 +124,7 @@ class Trainer:
     def _train_split_by_split(self, trial: int, config: RunConfig) -> None:
         """The last resort: one model at a time, without reports."""
         if len(self.task.splits) == 1:
-            self.send(Failed(trial, OUT_OF_MEMORY))
+            self.trials.fail(trial, OUT_OF_MEMORY)
             return
         courses: list[Course] = []
         began = time.perf_counter()
@@ -212,7 +138,7 @@ class Trainer:
         except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
             if not is_full_memory(error):
                 raise
-            self.send(Failed(trial, OUT_OF_MEMORY))
+            self.trials.fail(trial, OUT_OF_MEMORY)
             return
         self.conclude(trial, courses, time.perf_counter() - began, 1)
 
@@ -228,7 +154,7 @@ class Trainer:
         """Tell what became of a trial, one course a split."""
         best = [course.best for course in courses if course.best is not None]
         if len(best) < len(courses):
-            self.send(Failed(trial, DIVERGED))
+            self.trials.fail(trial, DIVERGED)
             return
         graphs = tuple(len(validation) for _, validation in self.task.splits)
         outcome = Outcome(
@@ -242,28 +168,23 @@ class Trainer:
             seconds=round(seconds, 3),
             members=members,
         )
-        self.send(Finished(trial, outcome, pruned))
+        self.trials.finish(trial, outcome, pruned=pruned)
 
 
-class _Sitting:
-    """One stack of trials from its start to its end."""
+class _StackRun:
+    """The training of one stack of trials."""
 
     def __init__(
-        self,
-        trainer: Trainer,
-        trials: Sequence[tuple[int, RunConfig]],
-        left: dict[int, RunConfig],
-        answer: Callable[[], Verdict] | None,
+        self, trainer: Trainer, trials: Mapping[int, RunConfig], left: dict[int, RunConfig]
     ) -> None:
         self.trainer = trainer
-        self.numbers = [number for number, _ in trials]
+        self.numbers = list(trials)
         self.not_concluded = left
-        """Trials that are taken out when they are concluded."""
-        self.answer = answer
+        """Trials are taken out of it when they end."""
         self.splits = len(trainer.task.splits)
-        self.cohort = trainer.cohort([config for _, config in trials], trainer.task.splits)
+        self.cohort = trainer.cohort(list(trials.values()), trainer.task.splits)
         self.left = dict(enumerate(self.numbers))
-        """The trials that are not concluded, by their place."""
+        """The trials that have not ended, by their position."""
         self.seconds = [0.0] * len(trials)
 
     def run(self) -> None:
@@ -274,8 +195,7 @@ class _Sitting:
             self._count(time.perf_counter() - began)
             epoch += 1
             self._conclude_finished()
-            if self.answer is not None and self.left and epoch % self.trainer.task.interval == 0:
-                self._take_note(self.answer)
+            if self.left and epoch % self.trainer.task.interval == 0:
                 self._report(epoch)
         self._conclude_finished()
 
@@ -301,22 +221,13 @@ class _Sitting:
             number, self._courses(place), self.seconds[place], len(self.numbers), pruned=pruned
         )
 
-    def _take_note(self, answer: Callable[[], Verdict]) -> None:
-        """Give up what the answer to the last report says."""
-        pruned = self.trainer.catch_up(answer)
+    def _report(self, epoch: int) -> None:
         for place, number in list(self.left.items()):
-            if number in pruned:
+            best = [course.best for course in self._courses(place)]
+            found = [each.validation_accuracy for each in best if each is not None]
+            if len(found) < self.splits:
+                continue
+            if self.trainer.trials.report(number, epoch, sum(found) / len(found)):
                 for course in self._courses(place):
                     course.withdrawn = True
                 self._conclude(place, pruned=True)
-
-    def _report(self, epoch: int) -> None:
-        accuracies = {}
-        for place, number in self.left.items():
-            best = [course.best for course in self._courses(place)]
-            found = [each.validation_accuracy for each in best if each is not None]
-            if len(found) == self.splits:
-                accuracies[number] = sum(found) / len(found)
-        if accuracies:
-            self.trainer.send(Report(epoch, accuracies))
-            self.trainer.unanswered += self.trainer.task.prunes

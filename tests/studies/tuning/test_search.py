@@ -91,11 +91,6 @@ def test_workers_are_handed_no_class_of_a_test_graph(inner: int) -> None:
         assert not {*train, *validation} & set(test)
 
 
-@pytest.mark.parametrize("pruner", PrunerName)
-def test_workers_wait_for_verdicts_only_of_a_pruner(pruner: PrunerName) -> None:
-    assert search(pruner=pruner).task().prunes is (pruner is not PrunerName.NONE)
-
-
 @pytest.mark.parametrize("sampler", [SamplerName.TPE, SamplerName.GRID])
 def test_trials_of_models_that_take_turns_are_trained_one_at_a_time(sampler: SamplerName) -> None:
     asked = search(sampler, model="gin")

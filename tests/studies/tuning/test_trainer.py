@@ -1,10 +1,8 @@
-"""What a worker does with trials: stacks, reports, verdicts, and memory that is too small."""
+"""How stacks of trials are trained: reports, pruning, and memory that is too small."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import cache
-from multiprocessing import Pipe
-from threading import Thread
 
 import numpy as np
 import pytest
@@ -12,19 +10,12 @@ import torch
 
 from ihgnn_cli.data import GraphDataset, load_dataset
 from ihgnn_cli.data.splits import Split, inner_folds, load_split
+from ihgnn_cli.studies.tuning.slots import Outcome
 from ihgnn_cli.studies.tuning.trainer import (
     DIVERGED,
     OUT_OF_MEMORY,
-    Assignment,
-    Failed,
-    Finished,
-    Ready,
-    Report,
-    Smaller,
     Task,
     Trainer,
-    Verdict,
-    live,
 )
 from ihgnn_cli.training import cohort
 from ihgnn_cli.training.config import RunConfig, configure
@@ -50,18 +41,52 @@ def config(lr: float = 0.01, *, epochs: int = 3, **others: object) -> RunConfig:
     return configure(overrides={**sizes, "lr": lr, "epochs": epochs, **others})
 
 
+@dataclass(frozen=True)
+class Finished:
+    trial: int
+    outcome: Outcome
+    pruned: bool
+
+
+@dataclass(frozen=True)
+class Failed:
+    trial: int
+    reason: str
+
+
+@dataclass(frozen=True)
+class Smaller:
+    trials: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Report:
+    """What the trials of a stack report after an epoch."""
+
+    epoch: int
+    accuracies: dict[int, float]
+
+
 class Heard(list[object]):
-    """What a trainer tells; `answer` gives one verdict a report, or fails where none can come."""
+    """What a trainer tells, in its order; `prunes` says which trial is pruned at which epoch."""
 
-    def __init__(self, judge: Callable[[Report], set[int]] = lambda _: set()) -> None:
+    def __init__(self, prunes: Callable[[int, int], bool] = lambda _number, _epoch: False) -> None:
         super().__init__()
-        self.judge = judge
-        self.answered: list[int] = []
+        self.prunes = prunes
 
-    def answer(self) -> Verdict:
-        report = self.reports[len(self.answered)]
-        self.answered.append(report.epoch)
-        return Verdict(frozenset(self.judge(report)))
+    def report(self, number: int, epoch: int, accuracy: float) -> bool:
+        last = self.reports[-1] if self.reports else None
+        if last is None or last.epoch != epoch or number in last.accuracies:
+            last = Report(epoch, {})
+            self.append(last)
+        last.accuracies[number] = accuracy
+        return self.prunes(number, epoch)
+
+    def finish(self, number: int, outcome: Outcome, *, pruned: bool) -> None:
+        self.append(Finished(number, outcome, pruned))
+
+    def fail(self, number: int, reason: str) -> None:
+        self.append(Failed(number, reason))
 
     @property
     def reports(self) -> list[Report]:
@@ -82,8 +107,8 @@ class Heard(list[object]):
 
 def trained(task: Task, *configs: RunConfig, heard: Heard | None = None) -> Heard:
     heard = Heard() if heard is None else heard
-    assignment = Assignment(tuple(enumerate(configs)))
-    Trainer(task, CPU, heard.append).train(assignment, heard.answer)
+    trainer = Trainer(task, CPU, heard, lambda numbers: heard.append(Smaller(tuple(numbers))))
+    trainer.train(dict(enumerate(configs)))
     return heard
 
 
@@ -175,7 +200,6 @@ def test_reports_come_at_their_interval_and_not_of_what_is_over(
     heard = trained(make_task(interval=interval), config(epochs=epochs), config(epochs=epochs))
     assert [each.epoch for each in heard.reports] == reported
     assert [set(each.accuracies) for each in heard.reports] == [{0, 1}] * len(reported)
-    assert heard.answered == reported[:-1]  # the last answer changes nothing any more
 
 
 def test_a_report_is_the_accuracy_of_the_best_epoch_so_far() -> None:
@@ -187,30 +211,12 @@ def test_a_report_is_the_accuracy_of_the_best_epoch_so_far() -> None:
         assert report.accuracies == {0: pytest.approx(sum(shares) / 2)}
 
 
-def test_without_answers_there_are_no_reports() -> None:
-    heard = Heard()
-    Trainer(make_task(), CPU, heard.append).train(Assignment(((7, config()),)), None)
-    assert [type(each) for each in heard] == [Finished]
-    assert set(heard.finished) == {7}
-
-
-def test_where_nothing_is_pruned_no_verdict_is_waited_for(monkeypatch) -> None:
-    """Reports come all the same, for those who look on; also when a stack is halved."""
-    memory_for(monkeypatch, 1, after=2)
-    heard = Heard(lambda _: {0, 1})
-    trained(replace(make_task(), prunes=False), config(), config(0.02), heard=heard)
-    assert heard.answered == []
-    assert [each.epoch for each in heard.reports] == [1, 2] * 3
-    assert [each.pruned for each in heard.finished.values()] == [False, False]
-
-
-def test_a_verdict_is_obeyed_at_the_next_report() -> None:
-    """Given up after the report of epoch 4, and trained until that of epoch 6."""
-    heard = Heard(lambda report: {1} if report.epoch == 4 else set())
+def test_a_pruned_trial_ends_at_once_and_the_others_go_on() -> None:
+    heard = Heard(lambda number, epoch: (number, epoch) == (1, 4))
     trained(make_task(interval=2), *[config(lr, epochs=9) for lr in (0.1, 0.2, 0.3)], heard=heard)
     given_up = heard.finished[1]
     assert given_up.pruned
-    assert [len(hits) for hits in given_up.outcome.hits] == [6]
+    assert [len(hits) for hits in given_up.outcome.hits] == [4]
     for number in (0, 2):
         assert not heard.finished[number].pruned
         assert heard.finished[number].outcome.model_epochs == 9
@@ -220,7 +226,7 @@ def test_a_verdict_is_obeyed_at_the_next_report() -> None:
 def test_the_others_are_what_they_are_without_one_that_is_given_up() -> None:
     configs = [config(lr, epochs=5) for lr in (0.01, 0.02, 0.03)]
     whole = trained(make_task(), *configs)
-    heard = trained(make_task(), *configs, heard=Heard(lambda _: {0}))
+    heard = trained(make_task(), *configs, heard=Heard(lambda number, _: number == 0))
     for number in (1, 2):
         found, expected = (each.finished[number].outcome for each in (heard, whole))
         assert found.hits == expected.hits
@@ -229,10 +235,10 @@ def test_the_others_are_what_they_are_without_one_that_is_given_up() -> None:
 
 def test_where_all_are_given_up_the_stack_ends() -> None:
     heard = trained(
-        make_task(), *[config(lr, epochs=50) for lr in (0.1, 0.2)], heard=Heard(lambda _: {0, 1})
+        make_task(), *[config(lr, epochs=50) for lr in (0.1, 0.2)], heard=Heard(lambda *_: True)
     )
     assert [each.pruned for each in heard.finished.values()] == [True, True]
-    assert {each.outcome.model_epochs for each in heard.finished.values()} == {2}
+    assert {each.outcome.model_epochs for each in heard.finished.values()} == {1}
 
 
 def test_with_patience_a_trial_is_concluded_when_its_splits_are() -> None:
@@ -260,18 +266,6 @@ def test_a_stack_that_memory_is_too_small_for_is_trained_in_halves(monkeypatch) 
     for number in range(5):
         assert heard.finished[number].outcome.hits == whole[number].outcome.hits
     assert [heard.finished[number].outcome.members for number in range(5)] == [2, 2, 1, 2, 2]
-
-
-def test_verdicts_on_a_stack_that_was_too_large_are_not_taken_for_later_ones(monkeypatch) -> None:
-    """Memory is full in epoch 3; what the halves report is answered as soon as without it."""
-    memory_for(monkeypatch, 1, after=2)
-    heard = Heard(lambda report: {1} if set(report.accuracies) == {1} else set())
-    trained(make_task(), config(0.01, epochs=6), config(0.02, epochs=6), heard=heard)
-    assert heard.smaller == [(0, 1)]
-    assert heard.finished[0].outcome.model_epochs == 6
-    assert heard.finished[1].pruned
-    assert heard.finished[1].outcome.model_epochs == 2
-    assert len(heard.answered) == len(heard.reports)
 
 
 def test_a_trial_that_diverged_before_memory_was_full_is_not_trained_again(monkeypatch) -> None:
@@ -318,14 +312,13 @@ def test_a_trial_that_patience_ended_before_memory_was_full_is_not_trained_again
 def test_a_trial_that_was_given_up_before_memory_was_full_is_not_trained_again(
     monkeypatch,
 ) -> None:
-    """Told of epoch 1, given up in epoch 2; memory is full in epoch 3."""
+    """Pruned in epoch 1; memory is full in epoch 3."""
     memory_for(monkeypatch, 1, after=2)
-    heard = Heard(lambda report: {1} & set(report.accuracies))
+    heard = Heard(lambda number, _: number == 1)
     trained(make_task(), *[config(lr, epochs=5) for lr in (0.01, 0.02, 0.03)], heard=heard)
     assert [each.trial for each in heard if isinstance(each, Finished)] == [1, 0, 2]
     assert [heard.finished[number].pruned for number in range(3)] == [False, True, False]
     assert heard.smaller == [(0, 1, 2), (0, 2)]
-    assert len(heard.answered) == len(heard.reports) - 1  # the last one's is not waited for
 
 
 def test_a_trial_that_does_not_fit_alone_fails_alone(monkeypatch) -> None:
@@ -406,41 +399,7 @@ def test_a_trial_that_diverges_alone_fails_without_a_report() -> None:
 
 
 def test_the_graphs_are_kept_for_trials_of_the_same_layers() -> None:
-    trainer = Trainer(make_task(), CPU, lambda _: None)
+    trainer = Trainer(make_task(), CPU, Heard())
     one = trainer.store(config(0.1))
     assert trainer.store(config(0.2, width=8)) is one
     assert trainer.store(config(layers=2)) is not one
-
-
-def test_a_worker_of_a_search_without_pruning_hears_nothing_but_assignments() -> None:
-    ours, theirs = Pipe()
-    worker = Thread(target=live, args=(replace(make_task(), prunes=False), "cpu", theirs))
-    worker.start()
-    for lr in (0.01, 0.02):
-        assert ours.recv() == Ready()
-        ours.send(Assignment(((5, config(lr)),)))
-        assert [type(ours.recv()) for _ in range(3)] == [Report, Report, Finished]
-    assert ours.recv() == Ready()
-    ours.close()
-    worker.join(10)
-    assert not worker.is_alive()
-
-
-def test_a_worker_lives_until_its_channel_is_closed() -> None:
-    """Its last report is answered when it has ended already, and is not taken for work."""
-    ours, theirs = Pipe()
-    worker = Thread(target=live, args=(make_task(), "cpu", theirs))
-    worker.start()
-    for lr in (0.01, 0.02):
-        heard = []
-        assert ours.recv() == Ready()
-        ours.send(Assignment(((5, config(lr)),)))
-        while not isinstance(message := ours.recv(), Finished):
-            heard.append(message)
-            ours.send(Verdict(frozenset()))
-        assert [each.epoch for each in heard] == [1, 2]
-        assert message.outcome.model_epochs == 3
-    assert ours.recv() == Ready()
-    ours.close()
-    worker.join(10)
-    assert not worker.is_alive()

@@ -3,8 +3,8 @@
 import subprocess
 import sys
 import threading
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack
+from collections.abc import Callable
+from dataclasses import asdict
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -16,21 +16,21 @@ from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import TrialState
 
-from ihgnn_cli.studies.tuning import ledger as ledgers
+from ihgnn_cli.jobs.alive import this_process
+from ihgnn_cli.studies.tuning import queue as queues
 from ihgnn_cli.studies.tuning.kinds import SamplerName
-from ihgnn_cli.studies.tuning.ledger import Ledger
-from ihgnn_cli.studies.tuning.presence import STALE, Presence
+from ihgnn_cli.studies.tuning.queue import TrialQueue
 from ihgnn_cli.studies.tuning.samplers import make_sampler
 from ihgnn_cli.studies.tuning.slots import MOST_TRIES, Outcome, Slot, best_of, slots_of
 from ihgnn_cli.studies.tuning.space import Choice, Range, SearchSpace
-from ihgnn_cli.studies.tuning.storage import address, open_storage
+from ihgnn_cli.studies.tuning.storage import STALE_SECONDS, address, open_storage
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
 SPACE = SearchSpace({"lr": Range(1e-4, 1e-2, log=True), "layers": Choice((3, 4, 5))})
 COMPLETE, PRUNED, FAIL = TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL
 RUNNING, WAITING = TrialState.RUNNING, TrialState.WAITING
-Telling = Callable[[Ledger, int], None]
+Telling = Callable[[TrialQueue, int], None]
 
 TAKER = """
 import sys
@@ -41,8 +41,7 @@ import sqlalchemy.event
 from sqlalchemy.engine import Engine
 from ihgnn_cli.files import exclusive
 from ihgnn_cli.studies.tuning.kinds import SamplerName
-from ihgnn_cli.studies.tuning.ledger import Ledger
-from ihgnn_cli.studies.tuning.presence import Presence
+from ihgnn_cli.studies.tuning.queue import TrialQueue
 from ihgnn_cli.studies.tuning.samplers import make_sampler
 from ihgnn_cli.studies.tuning.space import Range, SearchSpace
 from ihgnn_cli.studies.tuning.storage import address, open_storage
@@ -56,69 +55,71 @@ space = SearchSpace({"lr": Range(1e-4, 1e-2, log=True)})
 study.sampler = make_sampler(SamplerName.RANDOM, space, 0, lambda number: number)
 print("ready", flush=True)
 sys.stdin.readline()
-with Presence(study) as presence:
-    alone = partial(exclusive, where.lock)
-    ledger = Ledger(study, presence, space.distributions(), int(sys.argv[2]), alone)
-    while (trial := ledger.take()) is not None:
-        print(trial.number, flush=True)
+alone = partial(exclusive, where.lock)
+queue = TrialQueue(study, space.distributions(), int(sys.argv[2]), alone)
+while (trial := queue.take()) is not None:
+    print(trial.number, flush=True)
 """
 
 
 class House:
     """A storage, and processes that come and go."""
 
-    def __init__(self, storage: BaseStorage, stack: ExitStack) -> None:
+    def __init__(self, storage: BaseStorage) -> None:
         self.storage = storage
         self.now = 0.0
-        self._stack = stack
-        self._present: dict[int, Presence] = {}
 
-    def comes(self, total: int) -> Ledger:
+    def comes(self, total: int) -> TrialQueue:
         """A process that asks for so many trials."""
         study = optuna.create_study(
             storage=self.storage, study_name="one", direction="maximize", load_if_exists=True
         )
         study.sampler = make_sampler(SamplerName.RANDOM, SPACE, 0, lambda number: number)
-        presence = self._stack.enter_context(Presence(study, lambda: self.now))
-        ledger = Ledger(study, presence, SPACE.distributions(), total)
-        self._present[id(ledger)] = presence
-        return ledger
+        return TrialQueue(study, SPACE.distributions(), total, clock=lambda: self.now)
 
-    def dies(self, ledger: Ledger) -> None:
-        """It is gone, and whoever looks sees it at once."""
-        key = f"worker-{self._present[id(ledger)].token}"
-        ledger.study.set_user_attr(key, None)
+    def dies(self, queue: TrialQueue) -> None:
+        """Its process is of this machine and gone."""
+        self._owned_by(queue, {**asdict(this_process()), "started": -1})
 
-    def is_silent(self, ledger: Ledger) -> None:
-        """It is of another machine, and gives no signs."""
-        key = f"worker-{self._present[id(ledger)].token}"
-        ledger.study.set_user_attr(key, {"machine": "x", "pid": 1, "started": 1, "beat": 1})
+    def is_silent(self, queue: TrialQueue) -> None:
+        """It is of another machine, and its heartbeat stands still."""
+        self._owned_by(queue, {"machine": "x", "pid": 1, "started": 1})
+
+    def _owned_by(self, queue: TrialQueue, who: dict[str, object]) -> None:
+        for trial in queue._mine.values():
+            trial.set_user_attr("worker", who)
+
+
+def lose(queue: TrialQueue, number: int) -> None:
+    """A worker dies with a trial, and its parent finds out."""
+    trial = queue._mine.pop(number)
+    trial.set_user_attr("worker", {**asdict(this_process()), "started": -1})
+    queue.reclaim()
 
 
 @pytest.fixture
-def house() -> Iterator[House]:
-    with ExitStack() as stack:
-        yield House(InMemoryStorage(), stack)
+def house() -> House:
+    return House(InMemoryStorage())
 
 
 def outcome(hits: int = 50, loss: float = 0.5) -> Outcome:
     return Outcome(loss, (1,), ((hits,),), (100,), 1.0, 1)
 
 
-def taken(ledger: Ledger) -> int:
-    trial = ledger.take()
+def taken(queue: TrialQueue) -> int:
+    trial = queue.take()
     assert trial is not None
     return trial.number
 
 
-def done(ledger: Ledger, hits: int = 50, loss: float = 0.5) -> int:
-    number = taken(ledger)
-    ledger.finish(number, outcome(hits, loss), pruned=False)
+def done(queue: TrialQueue, hits: int = 50, loss: float = 0.5) -> int:
+    number = taken(queue)
+    queue.finish(number, outcome(hits, loss), pruned=False)
     return number
 
 
-def states(ledger: Ledger) -> list[TrialState]:
-    return [slot.state for slot in ledger.slots()]
+def states(queue: TrialQueue) -> list[TrialState]:
+    return [slot.state for slot in queue.slots()]
 
 
 def test_an_outcome_is_the_mean_over_splits_at_their_best_epochs() -> None:
@@ -129,18 +130,18 @@ def test_an_outcome_is_the_mean_over_splits_at_their_best_epochs() -> None:
 
 
 def test_so_many_trials_are_taken_and_no_more(house: House) -> None:
-    ledger = house.comes(3)
-    assert [done(ledger) for _ in range(3)] == [0, 1, 2]
-    assert ledger.take() is None
-    assert ledger.finished()
-    assert states(ledger) == [COMPLETE] * 3
+    queue = house.comes(3)
+    assert [done(queue) for _ in range(3)] == [0, 1, 2]
+    assert queue.take() is None
+    assert queue.finished()
+    assert states(queue) == [COMPLETE] * 3
 
 
 def test_trials_that_run_count(house: House) -> None:
-    ledger = house.comes(2)
-    taken(ledger), taken(ledger)
-    assert ledger.take() is None
-    assert not ledger.finished()
+    queue = house.comes(2)
+    taken(queue), taken(queue)
+    assert queue.take() is None
+    assert not queue.finished()
 
 
 def test_two_processes_in_turns_never_take_more_than_the_total(house: House) -> None:
@@ -158,36 +159,35 @@ def test_processes_at_the_same_time_never_count_more_than_the_total(
 ) -> None:
     """One too many may be begun, is marked as such, and belongs to nobody."""
     total, workers = (40, 6) if kind == "memory" else (6, 3)
-    with ExitStack() as stack:
-        storage: BaseStorage = InMemoryStorage()
-        if kind == "sqlite":
-            storage = RDBStorage(f"sqlite:///{tmp_path}/s.db")
-        house = House(storage, stack)
-        ledgers = [house.comes(total) for _ in range(workers)]
-        mine: dict[int, list[int]] = {place: [] for place in range(workers)}
-        barrier = threading.Barrier(workers)
+    storage: BaseStorage = InMemoryStorage()
+    if kind == "sqlite":
+        storage = RDBStorage(f"sqlite:///{tmp_path}/s.db")
+    house = House(storage)
+    queues_of = [house.comes(total) for _ in range(workers)]
+    mine: dict[int, list[int]] = {place: [] for place in range(workers)}
+    barrier = threading.Barrier(workers)
 
-        def work(place: int) -> None:
-            barrier.wait()
-            while (trial := ledgers[place].take()) is not None:
-                mine[place].append(trial.number)
-                ledgers[place].finish(trial.number, outcome(), pruned=False)
+    def work(place: int) -> None:
+        barrier.wait()
+        while (trial := queues_of[place].take()) is not None:
+            mine[place].append(trial.number)
+            queues_of[place].finish(trial.number, outcome(), pruned=False)
 
-        threads = [threading.Thread(target=work, args=(place,)) for place in range(workers)]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
-        while (late := ledgers[0].take()) is not None:  # who left early saw one being made
-            mine[0].append(late.number)
-            ledgers[0].finish(late.number, outcome(), pruned=False)
-        assert ledgers[0].finished()
-        slots = ledgers[0].slots()
-        assert len(slots) == total
-        assert sorted(slot.number for slot in slots) == sorted(chain(*mine.values()))
-        assert {slot.state for slot in slots} == {COMPLETE}
-        extra = [each for each in ledgers[0].study.trials if each.state is not COMPLETE]
-        assert all(each.user_attrs["superfluous"] for each in extra)
+    threads = [threading.Thread(target=work, args=(place,)) for place in range(workers)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    while (late := queues_of[0].take()) is not None:  # who left early saw one being made
+        mine[0].append(late.number)
+        queues_of[0].finish(late.number, outcome(), pruned=False)
+    assert queues_of[0].finished()
+    slots = queues_of[0].slots()
+    assert len(slots) == total
+    assert sorted(slot.number for slot in slots) == sorted(chain(*mine.values()))
+    assert {slot.state for slot in slots} == {COMPLETE}
+    extra = [each for each in queues_of[0].study.trials if each.state is not COMPLETE]
+    assert all(each.user_attrs["superfluous"] for each in extra)
 
 
 def test_processes_that_share_a_file_of_sqlite_never_hold_the_same_waiting_trial(
@@ -247,7 +247,7 @@ def test_a_trial_of_a_dead_process_is_tried_again_with_its_settings_and_counts_o
 def test_a_worker_that_died_and_a_search_that_stops_give_back(house: House) -> None:
     one, other = house.comes(3), house.comes(3)
     first, _ = taken(one), taken(one)
-    one.give_back([first])
+    lose(one, first)
     one.give_all_back()
     assert states(other) == [WAITING, WAITING]
     numbers = [done(other) for _ in range(3)]
@@ -257,11 +257,11 @@ def test_a_worker_that_died_and_a_search_that_stops_give_back(house: House) -> N
 
 
 def test_a_trial_that_was_lost_too_often_is_failed(house: House) -> None:
-    ledger = house.comes(1)
+    queue = house.comes(1)
     for tries in range(1, MOST_TRIES + 1):
-        number = taken(ledger)
-        ledger.give_back([number])
-        (slot,) = ledger.slots()
+        number = taken(queue)
+        lose(queue, number)
+        (slot,) = queue.slots()
         queued = tries < MOST_TRIES
         assert [each.state for each in slot.tries] == [FAIL] * tries + [WAITING] * queued
     assert slot.state is FAIL
@@ -269,10 +269,10 @@ def test_a_trial_that_was_lost_too_often_is_failed(house: House) -> None:
     assert not slot.lost
     assert slot.deaths == MOST_TRIES
     assert slot.failure == f"its process died {MOST_TRIES} times"
-    assert ledger.finished()
-    assert ledger.take() is None
-    assert ledger.reclaim() == 0
-    assert len(ledger.study.trials) == MOST_TRIES
+    assert queue.finished()
+    assert queue.take() is None
+    assert queue.reclaim() == 0
+    assert len(queue.study.trials) == MOST_TRIES
 
 
 @pytest.mark.parametrize("url", ["sqlite:///study.db", "journal:study.log"])
@@ -281,25 +281,24 @@ def test_a_search_may_be_interrupted_as_often_as_one_likes(
 ) -> None:
     """A trial goes back to the queue with its settings and its number; none is left as failed."""
     monkeypatch.chdir(tmp_path)
-    with ExitStack() as stack:
-        house = House(open_storage(address(url, tmp_path)), stack)
-        settings = []
-        for _ in range(3 * MOST_TRIES):
-            ledger = house.comes(1)
-            trial = ledger.take()
-            assert trial is not None
-            settings.append(trial.params)
-            ledger.give_all_back()
-            assert ledger.reclaim() == 0
-        (slot,) = ledger.slots()
-        assert (slot.state, slot.deaths, len(ledger.study.trials)) == (WAITING, 0, 1)
-        assert len(settings[0]) == 2
-        assert settings == settings[:1] * len(settings)
-        for _ in range(MOST_TRIES):  # and deaths count as before
-            assert not ledger.finished()
-            ledger.give_back([taken(ledger)])
-        (slot,) = ledger.slots()
-        assert slot.failure == f"its process died {MOST_TRIES} times"
+    house = House(open_storage(address(url, tmp_path)))
+    settings = []
+    for _ in range(3 * MOST_TRIES):
+        queue = house.comes(1)
+        trial = queue.take()
+        assert trial is not None
+        settings.append(trial.params)
+        queue.give_all_back()
+        assert queue.reclaim() == 0
+    (slot,) = queue.slots()
+    assert (slot.state, slot.deaths, len(queue.study.trials)) == (WAITING, 0, 1)
+    assert len(settings[0]) == 2
+    assert settings == settings[:1] * len(settings)
+    for _ in range(MOST_TRIES):  # and deaths count as before
+        assert not queue.finished()
+        lose(queue, taken(queue))
+    (slot,) = queue.slots()
+    assert slot.failure == f"its process died {MOST_TRIES} times"
 
 
 def test_a_trial_that_was_interrupted_is_judged_when_it_passes_its_last_report(
@@ -319,14 +318,14 @@ def test_a_trial_that_was_interrupted_is_judged_when_it_passes_its_last_report(
 
 
 def test_a_trial_that_a_process_has_died_of_is_known_by_its_next_try(house: House) -> None:
-    ledger = house.comes(3)
-    died, _ = taken(ledger), taken(ledger)
-    assert not ledger.has_died(died)  # it runs for the first time
-    ledger.give_back([died])
-    ledger.give_all_back()
-    returned, again, new = taken(ledger), taken(ledger), taken(ledger)
-    assert [slot.last.number for slot in ledger.slots()] == [again, returned, new]
-    assert [ledger.has_died(number) for number in (again, returned, new)] == [True, False, False]
+    queue = house.comes(3)
+    died, _ = taken(queue), taken(queue)
+    assert not queue.has_died(died)  # it runs for the first time
+    lose(queue, died)
+    queue.give_all_back()
+    returned, again, new = taken(queue), taken(queue), taken(queue)
+    assert [slot.last.number for slot in queue.slots()] == [again, returned, new]
+    assert [queue.has_died(number) for number in (again, returned, new)] == [True, False, False]
 
 
 class Shaky:
@@ -352,7 +351,7 @@ class Shaky:
 
 @pytest.fixture
 def shaky(house: House, monkeypatch: pytest.MonkeyPatch) -> Shaky:
-    monkeypatch.setattr(ledgers, "_PAUSE", 0.0)
+    monkeypatch.setattr(queues, "_PAUSE", 0.0)
     return Shaky(monkeypatch, house.storage)
 
 
@@ -368,84 +367,84 @@ AWAY = [
     [
         (
             "set_trial_user_attr",
-            lambda ledger, number: ledger.finish(number, outcome(70), pruned=False),
+            lambda queue, number: queue.finish(number, outcome(70), pruned=False),
             COMPLETE,
         ),
         (
             "set_trial_state_values",
-            lambda ledger, number: ledger.finish(number, outcome(70), pruned=False),
+            lambda queue, number: queue.finish(number, outcome(70), pruned=False),
             COMPLETE,
         ),
         (
             "set_trial_state_values",
-            lambda ledger, number: ledger.finish(number, outcome(70), pruned=True),
+            lambda queue, number: queue.finish(number, outcome(70), pruned=True),
             PRUNED,
         ),
-        ("set_trial_user_attr", lambda ledger, number: ledger.fail(number, "no"), FAIL),
-        ("set_trial_state_values", lambda ledger, number: ledger.give_back({number}), WAITING),
-        ("create_new_trial", lambda ledger, number: ledger.give_back({number}), WAITING),
-        ("set_trial_user_attr", lambda ledger, _: ledger.give_all_back(), WAITING),
-        ("set_trial_state_values", lambda ledger, _: ledger.give_all_back(), WAITING),
+        ("set_trial_user_attr", lambda queue, number: queue.fail(number, "no"), FAIL),
+        ("set_trial_state_values", lose, WAITING),
+        ("create_new_trial", lose, WAITING),
+        ("set_trial_user_attr", lambda queue, _: queue.give_all_back(), WAITING),
+        ("set_trial_state_values", lambda queue, _: queue.give_all_back(), WAITING),
     ],
 )
 def test_a_database_that_is_away_for_a_moment_loses_nothing_of_what_is_told(
     house: House, shaky: Shaky, error: Exception, what: tuple[str, Telling, TrialState]
 ) -> None:
     where, how, state = what
-    ledger = house.comes(1)
-    number = taken(ledger)
+    queue = house.comes(1)
+    number = taken(queue)
     shaky.fails(where, error)
-    how(ledger, number)
+    how(queue, number)
     assert shaky.failures == 2
-    (slot,) = ledger.slots()
+    (slot,) = queue.slots()
     assert slot.state is state
     assert slot.outcome == (outcome(70) if state in (COMPLETE, PRUNED) else None)
-    assert len(slot.tries) == len(ledger.study.trials) == 1 + (slot.deaths and state is WAITING)
-    assert slot.settled or taken(ledger) == slot.last.number
+    assert len(slot.tries) == len(queue.study.trials) == 1 + (slot.deaths and state is WAITING)
+    assert slot.settled or taken(queue) == slot.last.number
 
 
 @pytest.mark.parametrize("error", AWAY)
 def test_a_database_that_is_away_for_a_moment_loses_no_trial_that_is_taken(
     house: House, shaky: Shaky, error: Exception
 ) -> None:
-    ledger = house.comes(3)
+    queue = house.comes(3)
     for where in ("get_all_trials", "create_new_trial", "get_all_trials"):
         shaky.fails(where, error)
-        done(ledger)
+        done(queue)
     assert shaky.failures == 6
-    assert ledger.finished()
-    assert len(ledger.study.trials) == 3
+    assert queue.finished()
+    assert len(queue.study.trials) == 3
 
 
 @pytest.mark.parametrize("error", AWAY)
 def test_a_trial_that_was_taken_and_could_not_be_signed_is_tried_again(
     house: House, shaky: Shaky, error: Exception
 ) -> None:
-    ledger = house.comes(1)
+    queue = house.comes(1)
     shaky.fails("set_trial_user_attr", error, times=1)
-    assert ledger.take() is None
-    assert not ledger.finished()
-    assert ledger.reclaim() == 0
-    house.now += STALE
-    assert ledger.reclaim() == 1
-    done(ledger)
-    assert ledger.finished()
+    assert queue.take() is None
+    assert not queue.finished()
+    assert queue.reclaim() == 0
+    house.now += STALE_SECONDS
+    assert queue.reclaim() == 1
+    done(queue)
+    assert queue.finished()
 
 
 @pytest.mark.parametrize("error", AWAY)
 def test_a_database_that_is_away_for_a_moment_delays_reports_and_looks(
     house: House, shaky: Shaky, error: Exception
 ) -> None:
-    one, ledger = house.comes(2), house.comes(2)
+    one, queue = house.comes(2), house.comes(2)
     taken(one)
-    number = taken(ledger)
+    number = taken(queue)
     shaky.fails("set_trial_intermediate_value", error)
-    assert ledger.report(number, 1, 0.5) is False
-    assert ledger.study.trials[number].intermediate_values == {1: 0.5}
+    assert queue.report(number, 1, 0.5) is False
+    assert queue.study.trials[number].intermediate_values == {1: 0.5}
     house.dies(one)
     shaky.fails("get_all_trials", error)
-    assert ledger.reclaim() == 1
-    assert states(ledger) == [WAITING, RUNNING]
+    assert queue.reclaim() == 1
+    assert states(queue) == [WAITING, RUNNING]
     assert shaky.failures == 4
 
 
@@ -453,20 +452,20 @@ def test_a_database_that_is_away_for_a_moment_delays_reports_and_looks(
 def test_a_database_that_stays_away_is_told_when_others_take_this_process_for_dead(
     house: House, shaky: Shaky, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    ledger = house.comes(1)
+    queue = house.comes(1)
     clock = iter(range(0, 1000, 25))
-    monkeypatch.setattr(ledgers.time, "monotonic", lambda: next(clock))
+    monkeypatch.setattr(queues.time, "monotonic", lambda: next(clock))
     shaky.fails("get_all_trials", error, times=99)
     with pytest.raises(type(error)):
-        ledger.take()
+        queue.take()
     assert shaky.failures == 3  # after 25, 50 and 75 seconds
 
 
 def test_other_failures_are_not_waited_for(house: House, shaky: Shaky) -> None:
-    ledger = house.comes(1)
+    queue = house.comes(1)
     shaky.fails("create_new_trial", ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
-        ledger.take()
+        queue.take()
     assert shaky.failures == 1
 
 
@@ -483,7 +482,7 @@ def test_two_that_look_after_the_same_trial_make_one_retry_that_counts(
     a.reclaim()
     with monkeypatch.context() as patch:
         patch.setattr(b.study, "get_trials", lambda **_: before)
-        b._try_again()
+        b._retry_lost()
     assert [each.state for each in a.study.trials] == [FAIL, WAITING, WAITING]
     assert states(a) == [WAITING]
     got = [each.take() for each in (a, b, a, b)]
@@ -501,7 +500,7 @@ def test_two_that_look_after_the_same_trial_make_one_retry_that_counts(
 def test_two_that_take_the_same_retry_at_once_do_it_once(house: House) -> None:
     one, a, b = house.comes(1), house.comes(1), house.comes(1)
     taken(one)
-    one.give_back([0])
+    lose(one, 0)
     one.study.enqueue_trial(one.slots()[0].last.params, user_attrs={"retry_of": 0})  # twice
     mine = taken(a)
     assert b.take() is None
@@ -515,7 +514,7 @@ def test_one_taken_for_dead_that_tells_later_changes_nothing(house: House) -> No
     number = taken(one)
     house.is_silent(one)
     assert other.reclaim() == 0
-    house.now += STALE
+    house.now += STALE_SECONDS
     assert other.reclaim() == 1
     again = taken(other)
     assert one.report(number, 1, 0.9) is True  # it is told to give up
@@ -544,7 +543,7 @@ def test_one_taken_for_dead_that_ends_its_trial_without_a_report_changes_nothing
     (slot,) = other.slots()
     assert slot.state is WAITING
     assert slot.tries[0].state is FAIL
-    assert slot.tries[0].user_attrs.keys() == {"worker"}
+    assert slot.tries[0].user_attrs.keys() == {"worker", "heartbeat"}
     assert len(one.study.trials) == 2  # nothing was queued twice
 
 
@@ -555,52 +554,52 @@ def test_a_death_between_the_failure_and_the_new_trial_is_repaired(house: House)
     assert states(other) == [WAITING]
     assert other.take() is None
     assert not other.finished()
-    assert other.reclaim() == 0
+    assert other.reclaim() == 1
     assert taken(other) == 1
 
 
 def test_a_death_before_the_trial_was_signed_is_seen_after_a_while(house: House) -> None:
-    ledger = house.comes(1)
-    ledger.study.ask({})  # without settings as yet
-    assert ledger.reclaim() == 0
-    house.now += STALE
-    assert ledger.reclaim() == 1
-    trial = ledger.take()
+    queue = house.comes(1)
+    queue.study.ask({})  # without settings as yet
+    assert queue.reclaim() == 0
+    house.now += STALE_SECONDS
+    assert queue.reclaim() == 1
+    trial = queue.take()
     assert trial is not None
     assert trial.params.keys() == {"lr", "layers"}
-    ledger.finish(trial.number, outcome(), pruned=False)
-    assert ledger.finished()
+    queue.finish(trial.number, outcome(), pruned=False)
+    assert queue.finished()
 
 
 @pytest.mark.parametrize("queued", [True, False])
 def test_a_death_while_a_trial_was_taken_loses_no_setting(house: House, queued: bool) -> None:
     """Settings are written one by one when a trial is taken; the next try has all of them."""
-    ledger = house.comes(1)
+    queue = house.comes(1)
     if queued:
-        ledger.study.enqueue_trial({"lr": 0.005, "layers": 4})
+        queue.study.enqueue_trial({"lr": 0.005, "layers": 4})
     else:
-        first = ledger.take()
+        first = queue.take()
         assert first is not None
-        ledger.give_back([first.number])
-    expected = ledger.slots()[0].params
+        lose(queue, first.number)
+    expected = queue.slots()[0].params
     assert expected.keys() == {"lr", "layers"}
     for name in ("lr", "layers"):
-        dying = ledger.study.ask({name: SPACE.distributions()[name]})
-        ledger.study.tell(dying, state=FAIL)
-        ledger.reclaim()
+        dying = queue.study.ask({name: SPACE.distributions()[name]})
+        queue.study.tell(dying, state=FAIL)
+        queue.reclaim()
         if not queued:
             break
-    again = ledger.take()
+    again = queue.take()
     assert again is not None
     assert again.params == expected
 
 
 def test_ones_own_trials_are_never_reclaimed(house: House) -> None:
-    ledger = house.comes(2)
-    taken(ledger)
-    house.dies(ledger)
-    assert ledger.reclaim() == 0
-    assert states(ledger) == [RUNNING]
+    queue = house.comes(2)
+    taken(queue)
+    house.dies(queue)
+    assert queue.reclaim() == 0
+    assert states(queue) == [RUNNING]
 
 
 def test_more_trials_go_on_and_fewer_show_all_that_are_there(house: House) -> None:
@@ -611,9 +610,9 @@ def test_more_trials_go_on_and_fewer_show_all_that_are_there(house: House) -> No
     done(more, 90), done(more, 70)
     assert more.finished()
     assert few.finished()
-    for ledger in (few, more):
-        assert [slot.number for slot in ledger.slots()] == [0, 1, 2, 3]
-        best = best_of(ledger.slots())
+    for queue in (few, more):
+        assert [slot.number for slot in queue.slots()] == [0, 1, 2, 3]
+        best = best_of(queue.slots())
         assert best is not None
         assert (best.number, best.last.value) == (2, 0.9)
     assert few.take() is None
@@ -649,21 +648,21 @@ def test_a_trial_that_waits_beyond_fewer_is_not_lost_for_more(house: House) -> N
 def test_a_trial_that_cannot_be_trained_is_failed_with_its_reason_and_not_tried_again(
     house: House,
 ) -> None:
-    ledger = house.comes(1)
-    ledger.fail(taken(ledger), "out of memory")
-    (slot,) = ledger.slots()
+    queue = house.comes(1)
+    queue.fail(taken(queue), "out of memory")
+    (slot,) = queue.slots()
     assert (slot.state, slot.failure, slot.outcome) == (FAIL, "out of memory", None)
-    assert ledger.finished()
-    assert ledger.reclaim() == 0
-    assert len(ledger.study.trials) == 1
+    assert queue.finished()
+    assert queue.reclaim() == 0
+    assert len(queue.study.trials) == 1
 
 
 def test_a_trial_that_was_given_up_has_its_outcome_but_no_value(house: House) -> None:
-    ledger = house.comes(1)
-    number = taken(ledger)
-    ledger.report(number, 1, 0.4)
-    ledger.finish(number, outcome(40), pruned=True)
-    (slot,) = ledger.slots()
+    queue = house.comes(1)
+    number = taken(queue)
+    queue.report(number, 1, 0.4)
+    queue.finish(number, outcome(40), pruned=True)
+    (slot,) = queue.slots()
     assert slot.state is PRUNED
     assert slot.outcome == outcome(40)
     assert slot.failure is None
@@ -672,32 +671,31 @@ def test_a_trial_that_was_given_up_has_its_outcome_but_no_value(house: House) ->
 
 def test_an_outcome_survives_a_database(tmp_path: Path) -> None:
     whole = Outcome(1 / 3, (2, 1), ((1, 3, 2), (1, 0)), (4, 2), 1.234, 5)
-    with ExitStack() as stack:
-        ledger = House(RDBStorage(f"sqlite:///{tmp_path}/s.db"), stack).comes(1)
-        ledger.finish(taken(ledger), whole, pruned=False)
-        (slot,) = ledger.slots()
+    queue = House(RDBStorage(f"sqlite:///{tmp_path}/s.db")).comes(1)
+    queue.finish(taken(queue), whole, pruned=False)
+    (slot,) = queue.slots()
     assert slot.outcome == whole
     assert slot.last.value == 0.625
 
 
 def test_what_is_told_twice_counts_once(house: House) -> None:
     """As of a trial that was concluded in a stack which then was too large."""
-    ledger = house.comes(1)
-    number = taken(ledger)
-    ledger.finish(number, outcome(40), pruned=False)
-    ledger.finish(number, outcome(90), pruned=False)
-    ledger.fail(number, "out of memory")
-    assert ledger.report(number, 1, 0.5) is True
-    (slot,) = ledger.slots()
+    queue = house.comes(1)
+    number = taken(queue)
+    queue.finish(number, outcome(40), pruned=False)
+    queue.finish(number, outcome(90), pruned=False)
+    queue.fail(number, "out of memory")
+    assert queue.report(number, 1, 0.5) is True
+    (slot,) = queue.slots()
     assert slot.last.value == 0.4
 
 
 def test_a_trial_that_begins_anew_reports_without_a_word_of_warning(house: House) -> None:
-    ledger = house.comes(1)
-    number = taken(ledger)
+    queue = house.comes(1)
+    number = taken(queue)
     for epoch in (1, 2, 1, 2, 3):
-        assert ledger.report(number, epoch, epoch / 10) is False
-    assert ledger.study.trials[0].intermediate_values == {1: 0.1, 2: 0.2, 3: 0.3}
+        assert queue.report(number, epoch, epoch / 10) is False
+    assert queue.study.trials[0].intermediate_values == {1: 0.1, 2: 0.2, 3: 0.3}
 
 
 def slot(number: int, state: TrialState, hits: int = 50, loss: float = 0.5) -> Slot:

@@ -1,38 +1,41 @@
-"""Trials are put together to stacks, and none is lost: with workers that are threads here."""
+"""Workers put trials together to stacks, and none is lost: the workers are threads here."""
 
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import asdict
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-import optuna
 import pytest
 import torch
 from optuna.trial import TrialState
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.jobs.processes import Workers
-from ihgnn_cli.studies.tuning import conductor
-from ihgnn_cli.studies.tuning.conductor import Conductor, Sight
+from ihgnn_cli.jobs.alive import this_process
+from ihgnn_cli.jobs.processes import Workers, tell
+from ihgnn_cli.studies.places import Places
+from ihgnn_cli.studies.tuning import run as runs
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
-from ihgnn_cli.studies.tuning.ledger import Ledger
-from ihgnn_cli.studies.tuning.presence import Presence
-from ihgnn_cli.studies.tuning.samplers import make_pruner, make_sampler
+from ihgnn_cli.studies.tuning.run import TuneProgress, conduct
 from ihgnn_cli.studies.tuning.search import Search, prepare
-from ihgnn_cli.studies.tuning.slots import MOST_TRIES, Slot, rank
+from ihgnn_cli.studies.tuning.slots import Slot
 from ihgnn_cli.studies.tuning.space import make_space
-from ihgnn_cli.studies.tuning.trainer import Assignment, Task, Verdict
+from ihgnn_cli.studies.tuning.storage import address
+from ihgnn_cli.studies.tuning.study import open_study
+from ihgnn_cli.studies.tuning.worker import WorkerPlan, work
 from ihgnn_cli.training import cohort
 from ihgnn_cli.training.config import configure
 
+CPU = torch.device("cpu")
+
 
 class Process:
-    """As much of a process as the conductor asks of one."""
+    """As much of a process as its parent asks of one."""
 
-    exitcode = -9
+    exitcode = 0
 
     def join(self, timeout: float) -> None:
         pass
@@ -41,46 +44,27 @@ class Process:
         return False
 
 
-class Overheard:
-    """A worker's channel; whatever it is sent is looked at first, and may kill the worker."""
-
-    def __init__(self, channel: Connection, kills: Callable[[object], bool]) -> None:
-        self._channel = channel
-        self._kills = kills
-
-    def send(self, message: object) -> None:
-        self._channel.send(message)
-
-    def recv(self) -> object:
-        message = self._channel.recv()
-        if self._kills(message):
-            self._channel.close()  # as a process that is killed does
-            raise EOFError
-        return message
-
-
-def overhear(monkeypatch: pytest.MonkeyPatch, kills: Callable[[object], bool]) -> None:
-    real = conductor.live
-
-    def live(task: Task, device: str, channel: Connection) -> None:
-        real(task, device, Overheard(channel, kills))  # type: ignore[arg-type]
-
-    monkeypatch.setattr(conductor, "live", live)
-
-
 @pytest.fixture(autouse=True)
-def workers_are_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+def workers_are_threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def launch(workers: Workers, device: str, core: int | None) -> tuple[Connection, Process]:
         ours, theirs = Pipe()
+        process = Process()
 
-        def run() -> None:
-            with suppress(OSError, SystemExit):  # nobody listens any more
-                workers.life(device, theirs)
+        def live() -> None:
+            with suppress(OSError):  # nobody listens any more
+                try:
+                    workers.life(device, theirs)
+                except IhgnnError as error:
+                    tell(theirs, error)
+                except SystemExit:
+                    process.exitcode = -9
+                theirs.close()
 
-        threading.Thread(target=run, daemon=True).start()
-        return ours, Process()
+        threading.Thread(target=live, daemon=True).start()
+        return ours, process
 
     monkeypatch.setattr(Workers, "launch", launch)
+    monkeypatch.chdir(tmp_path)
 
 
 def search(sampler: SamplerName, pruner: PrunerName = PrunerName.NONE, epochs: int = 1) -> Search:
@@ -98,24 +82,15 @@ def conducted(
     stack: int = 5,
     workers: int = 1,
     timeout: float | None = None,
-    watch: Callable[[Sight], None] = lambda _: None,
+    watch: Callable[[TuneProgress], None] = lambda _: None,
 ) -> list[Slot]:
-    study = optuna.create_study(direction="maximize")
-    study.sampler = make_sampler(asked.sampler, asked.space, 0, lambda number: rank(study, number))
-    study.pruner = make_pruner(asked.pruner, asked.config.training.epochs, asked.interval)
-    with Presence(study) as presence:
-        ledger = Ledger(study, presence, asked.space.distributions(), trials)
-        made = Conductor(
-            ledger,
-            asked.space,
-            asked.config,
-            asked.sampler,
-            stack=stack,
-            timeout=timeout,
-            watch=watch,
-        )
-        made.run(asked.task(), ["cpu"] * workers)
-        return ledger.slots()
+    where = address("sqlite:///study.db", Path())
+    study = open_study(asked, where, Path(), "one")
+    places = Places(("cpu",) * workers, CPU, 2**40)
+    done = conduct(
+        asked, study, where, places, trials=trials, stack=stack, timeout=timeout, watch=watch
+    )
+    return list(done.slots)
 
 
 def shape(slot: Slot) -> tuple[object, object]:
@@ -173,8 +148,8 @@ def test_where_memory_is_too_small_stacks_of_that_shape_become_smaller(
     monkeypatch.setattr(cohort.Cohort, "advance", full)
     told: list[int] = []
 
-    def watch(sight: Sight) -> None:
-        told.extend([sight.smaller] if sight.smaller else [])
+    def watch(now: TuneProgress) -> None:
+        told.extend([now.smaller] if now.smaller else [])
 
     slots = conducted(search(SamplerName.RANDOM), 40, stack=4, watch=watch)
     assert {slot.state for slot in slots} == {TrialState.COMPLETE}
@@ -205,119 +180,71 @@ def test_no_trial_begins_after_the_time_and_none_is_left_half_done() -> None:
     assert sum(slot.state is TrialState.COMPLETE for slot in slots) < 12
 
 
-@pytest.mark.parametrize("workers", [1, 2])
-def test_a_killed_worker_is_replaced_and_its_trials_are_done(
-    monkeypatch: pytest.MonkeyPatch, workers: int
+def test_a_worker_that_dies_is_replaced_and_the_search_is_finished(
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    real, first = conductor.live, threading.Lock()
+    first = threading.Lock()
 
-    def live(task, device: str, channel: Connection) -> None:
+    def live(plan: WorkerPlan, device: str, callback: Callable[..., None]) -> None:
         if first.acquire(blocking=False):
-            channel.send(conductor.Ready())
-            channel.recv()
-            channel.close()  # as a process that is killed does
-        else:
-            real(task, device, channel)
+            raise SystemExit  # as a process that is killed does
+        work(plan, device, callback)
 
-    monkeypatch.setattr(conductor, "live", live)
+    monkeypatch.setattr(runs, "work", live)
     deaths: list[int] = []
-    slots = conducted(
-        search(SamplerName.RANDOM),
-        8,
-        workers=workers,
-        watch=lambda sight: deaths.append(sight.dead),
-    )
+    slots = conducted(search(SamplerName.RANDOM), 4, watch=lambda now: deaths.append(now.dead))
     assert sum(deaths) == 1
     assert {slot.state for slot in slots} == {TrialState.COMPLETE}
-    assert any(len(slot.tries) == 2 for slot in slots)
 
 
 @pytest.mark.parametrize("sampler", [SamplerName.RANDOM, SamplerName.TPE])
-def test_a_trial_that_kills_its_worker_takes_no_others_with_it(
-    monkeypatch: pytest.MonkeyPatch, sampler: SamplerName
-) -> None:
-    """It dies in a stack of several, then alone, and alone again; the others are done."""
-    turns, fatal = threading.Lock(), []
-    stacks: list[tuple[int, ...]] = []
-
-    def kills(message: object) -> bool:
-        with turns:
-            if not isinstance(message, Assignment):
-                return False
-            stack = message.trials
-            if not fatal and len(stack) > 2:
-                fatal.append(stack[1][1])
-            if any(config in fatal for _, config in stack):
-                stacks.append(tuple(number for number, _ in stack))
-                return True
-            return False
-
-    overhear(monkeypatch, kills)
-    deaths: list[int] = []
-    slots = conducted(search(sampler), 12, workers=1, watch=lambda sight: deaths.append(sight.dead))
-    assert sum(deaths) == MOST_TRIES
-    first, *later = stacks
-    assert len(first) > 2
-    assert [len(stack) for stack in later] == [1] * (MOST_TRIES - 1)
-    (killer,) = [slot for slot in slots if slot.state is not TrialState.COMPLETE]
-    assert killer.number == first[1]
-    assert killer.state is TrialState.FAIL
-    assert killer.failure == "its process died 3 times"
-    for slot in slots:
-        if slot.number in first and slot is not killer:
-            assert (slot.deaths, slot.outcome.members) == (1, 1)  # tried again alone
-        elif slot is not killer:
-            assert slot.deaths == 0
-    assert len(slots) == 12
+def test_trials_whose_process_died_are_trained_alone(sampler: SamplerName) -> None:
+    asked = search(sampler)
+    where = address("sqlite:///study.db", Path())
+    open_study(asked, where, Path(), "one")
+    dying = WorkerPlan(asked, where, "one", 12, 5, None).queue()
+    lost = [dying.take() for _ in range(3)]
+    for trial in lost:
+        trial.set_user_attr("worker", {**asdict(this_process()), "started": -1})
+    found: list[int] = []
+    slots = conducted(asked, 12, watch=lambda now: found.append(now.lost))
+    assert sum(found) == 3
+    assert [slot.state for slot in slots] == [TrialState.COMPLETE] * 12
+    assert [(slot.deaths, slot.outcome.members) for slot in slots[:3]] == [(1, 1)] * 3
+    assert [slot.params for slot in slots[:3]] == [trial.params for trial in lost]
+    assert max(slot.outcome.members for slot in slots[3:]) > 1
 
 
-@pytest.mark.parametrize(
-    ("pruner", "answers"), [(PrunerName.NONE, False), (PrunerName.MEDIAN, True)]
-)
-def test_reports_are_answered_only_where_trials_may_be_given_up(
-    monkeypatch: pytest.MonkeyPatch, pruner: PrunerName, answers: bool
-) -> None:
-    heard: list[object] = []
-
-    def listen(message: object) -> bool:
-        heard.append(message)
-        return False
-
-    overhear(monkeypatch, listen)
+@pytest.mark.parametrize("pruner", [PrunerName.NONE, PrunerName.MEDIAN])
+def test_trials_report_whether_or_not_they_may_be_pruned(pruner: PrunerName) -> None:
     slots = conducted(search(SamplerName.RANDOM, pruner, epochs=3), 4)
     assert {slot.state for slot in slots} == {TrialState.COMPLETE}
-    assert any(isinstance(each, Verdict) for each in heard) is answers
-    # Those who look on see the same.
     assert all({1, 2} <= set(slot.last.intermediate_values) for slot in slots)
 
 
 def test_when_every_new_worker_is_killed_the_search_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     started = []
 
-    def live(task, device: str, channel: Connection) -> None:
+    def live(_plan: WorkerPlan, device: str, _callback: Callable[..., None]) -> None:
         started.append(device)
-        channel.send(conductor.Ready())
-        channel.recv()
-        channel.close()
+        raise SystemExit
 
-    monkeypatch.setattr(conductor, "live", live)
+    monkeypatch.setattr(runs, "work", live)
     with pytest.raises(IhgnnError, match="All workers were killed"):
         conducted(search(SamplerName.RANDOM), 4)
     assert len(started) == 5
 
 
 def test_a_mistake_in_a_worker_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
-    def live(task, device: str, channel: Connection) -> None:
-        channel.send(conductor.Ready())
-        channel.recv()
-        channel.send(IhgnnError("A worker failed"))
+    def live(_plan: WorkerPlan, _device: str, _callback: Callable[..., None]) -> None:
+        raise IhgnnError("A worker failed")
 
-    monkeypatch.setattr(conductor, "live", live)
+    monkeypatch.setattr(runs, "work", live)
     with pytest.raises(IhgnnError, match="A worker failed"):
         conducted(search(SamplerName.RANDOM), 4)
 
 
-def test_test_graphs_are_out_of_reach(tmp_path: Path) -> None:
+def test_test_graphs_are_out_of_reach() -> None:
     asked = search(SamplerName.RANDOM)
     for train, validation in asked.task().splits:
         used = {*train.tolist(), *validation.tolist()}

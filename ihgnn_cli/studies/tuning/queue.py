@@ -1,30 +1,39 @@
-"""A study as one process sees it: takes trials, tells what became of them, and loses none.
+"""The trials of a study as a queue that several processes share, also on several machines.
 
-A trial whose process was interrupted goes back to the queue. One whose process died is failed and
-tried again with the same settings; both belong to one slot, and a slot counts once. Several
-processes on several machines may take trials at the same time: a trial that is one too many is
-marked as such and never counted.
+An interrupted trial goes back to the queue with its number. A trial whose process died is failed
+and retried with the same settings by Optuna's retry callback; both belong to one slot, and a slot
+counts once. Optuna's heartbeat tells which processes live; on this machine a death is seen at once.
+Several processes may take trials at the same time: one too many is marked as such and not counted.
 """
 
+import copy
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
+from dataclasses import asdict
 from functools import wraps
-from typing import Any, ParamSpec, TypeVar
+from threading import Event, Thread
+from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 
 import optuna
 import sqlalchemy.exc
 from optuna import Study, Trial
 from optuna.distributions import BaseDistribution
-from optuna.trial import TrialState
+from optuna.storages import RetryHeartbeatStaleTrialCallback, fail_stale_trials
+from optuna.trial import FrozenTrial, TrialState
 
-from ihgnn_cli.signals import safe_point
-from ihgnn_cli.studies.tuning.presence import STALE, Presence
+from ihgnn_cli.signals import held, safe_point
+from ihgnn_cli.studies.tuning.storage import HEARTBEAT_SECONDS, STALE_SECONDS
+
+if TYPE_CHECKING:
+    from optuna.storages._heartbeat import BaseHeartbeat
+from ihgnn_cli.jobs.alive import this_process, who_from_plain
 from ihgnn_cli.studies.tuning.samplers import TrialSampler
 from ihgnn_cli.studies.tuning.slots import (
     FAILURE,
+    HEARTBEAT,
+    MOST_TRIES,
     OUTCOME,
-    RETRY_OF,
     SUPERFLUOUS,
     WORKER,
     Outcome,
@@ -41,18 +50,19 @@ _Result = TypeVar("_Result")
 
 
 def _patient(method: Callable[_Args, _Result]) -> Callable[_Args, _Result]:
-    """Try again for as long as others would take this process for alive.
+    """Try again for as long as others take this process for alive; signals wait meanwhile.
 
-    Whatever of a call was done before it failed may be done twice: what is written is the same,
-    and a trial that was taken by nobody is found by `reclaim`.
+    Part of a failed call may be done twice: what is written is the same, and a trial that was
+    taken by nobody is found by `reclaim`.
     """
 
     @wraps(method)
     def tried(*args: _Args.args, **options: _Args.kwargs) -> _Result:
-        deadline = time.monotonic() + STALE
+        deadline = time.monotonic() + STALE_SECONDS
         while True:
             try:
-                return method(*args, **options)
+                with held():
+                    return method(*args, **options)
             except (sqlalchemy.exc.OperationalError, optuna.exceptions.StorageInternalError):
                 if time.monotonic() >= deadline:
                     raise
@@ -62,33 +72,56 @@ def _patient(method: Callable[_Args, _Result]) -> Callable[_Args, _Result]:
     return tried
 
 
-class Ledger:
-    """A study as one process sees it that takes trials and tells what became of them.
+class TrialQueue:
+    """The trials of a study as one process sees them: takes them, and tells what became of them.
+
+    Heartbeats of the trials in hand are recorded while the object is entered.
 
     Args:
         study: with a `TrialSampler`.
-        presence: by which others know this process.
         distributions: of the settings.
-        total: trials that are asked for, by whomever they are done.
-        alone: keeps others of this machine out while a trial is taken, where the storage does not.
+        total: the number of trials in all, whichever process runs them.
+        alone: keeps other processes of this machine out while a trial is taken or reclaimed, where
+            the storage does not.
+        clock: in seconds.
     """
 
     def __init__(
         self,
         study: Study,
-        presence: Presence,
         distributions: Mapping[str, BaseDistribution],
         total: int,
         alone: Callable[[], AbstractContextManager[None]] = nullcontext,
+        clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.study = study
         self.total = total
-        self._presence = presence
         self._distributions = dict(distributions)
         self._alone = alone
+        self._clock = clock
+        self._me = asdict(this_process())
+        # Optuna's own heartbeat, which a journal does not have.
+        interval = getattr(study._storage, "get_heartbeat_interval", lambda: None)()
+        self._has_heartbeat = interval is not None
         self._mine: dict[int, Trial] = {}
         self._epochs: dict[int, int] = {}
-        """The last epoch that was reported, trial by trial."""
+        """The last epoch that was reported, by trial."""
+        self._seen: dict[int, tuple[object, float]] = {}
+        """The last heartbeat of trials that Optuna does not watch, and when it was new."""
+        self._ended = Event()
+        self._thread = Thread(target=self._beat, name="heartbeat", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        try:
+            with held():
+                self.give_all_back()
+        finally:
+            self._ended.set()
+            self._thread.join()
 
     @_patient
     def slots(self) -> list[Slot]:
@@ -119,7 +152,8 @@ class Ledger:
         if isinstance(sampler, TrialSampler):
             sampler.fixed = {} if waiting else fixed
         trial = self.study.ask(self._distributions)
-        trial.set_user_attr(WORKER, self._presence.token)
+        trial.set_user_attr(WORKER, self._me)
+        self._record_heartbeat(trial)
         slot = next((each for each in self.slots() if each.last.number == trial.number), None)
         if slot is None:
             # Somebody else took the last one at the same moment, or it waited twice.
@@ -168,13 +202,6 @@ class Ledger:
         self._end(number, {FAILURE: reason}, TrialState.FAIL)
 
     @_patient
-    def give_back(self, numbers: Iterable[int]) -> None:
-        """Let trials of this process whose worker died be tried again, by whomever."""
-        for number in list(numbers):
-            self._end(number, {}, TrialState.FAIL)
-        self._try_again()
-
-    @_patient
     def give_all_back(self) -> None:
         """Put the trials that this process still has back into the queue, because it stops."""
         for number, trial in list(self._mine.items()):
@@ -185,25 +212,56 @@ class Ledger:
 
     @_patient
     def reclaim(self) -> int:
-        """Let trials of dead processes be tried again; says how many were found."""
-        trials = self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
-        others = {
-            str(each.number): each.user_attrs.get(WORKER)
-            for each in trials
-            if each.number not in self._mine
-        }
-        dead = self._presence.dead(others) if others else []
-        for number in dead:
-            self._tell(int(number), TrialState.FAIL)
-        self._try_again()
-        return len(dead)
+        """Queue trials of dead processes again; returns how many."""
+        with self._alone():
+            fail_stale_trials(self.study)
+            for each in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+                if each.number not in self._mine and self._is_dead(each):
+                    self._tell(each.number, TrialState.FAIL)
+            return self._retry_lost()
 
-    def _try_again(self) -> None:
-        """Queue every slot that was lost, also one whose process died while it did this."""
-        for slot in self.slots():
-            if slot.lost:
-                attrs = {RETRY_OF: slot.last.number}
-                self.study.enqueue_trial(slot.params, user_attrs=attrs)
+    def _is_dead(self, trial: FrozenTrial) -> bool:
+        """Whether the process of a trial has died; on this machine that is known at once."""
+        signed = False
+        with suppress(ValueError, KeyError, TypeError):
+            who = who_from_plain(trial.user_attrs[WORKER])
+            signed = True
+            lives = who.lives()
+            if lives is not None:
+                return not lives
+        if signed and self._has_heartbeat:
+            return False  # `fail_stale_trials` knows
+        # Optuna has no heartbeat in a journal, nor of a trial whose process died while taking it.
+        beat, now = trial.user_attrs.get(HEARTBEAT), self._clock()
+        before, since = self._seen.setdefault(trial.number, (beat, now))
+        if beat != before:
+            self._seen[trial.number] = beat, now
+            return False
+        return now - since >= STALE_SECONDS
+
+    def _retry_lost(self) -> int:
+        """Queue every slot whose last try died, also if a process died while it did this."""
+        retry = RetryHeartbeatStaleTrialCallback(max_retry=MOST_TRIES - 1)
+        lost = [slot.last for slot in self.slots() if slot.lost]
+        for each in lost:
+            again = copy.deepcopy(each)
+            again.user_attrs = {}  # it has no owner yet
+            retry(self.study, again)
+        return len(lost)
+
+    def _beat(self) -> None:
+        beats = 0
+        while not self._ended.wait(HEARTBEAT_SECONDS):
+            beats += 1
+            for trial in list(self._mine.values()):
+                with suppress(Exception):  # a network that is away for a moment
+                    self._record_heartbeat(trial, beats)
+
+    def _record_heartbeat(self, trial: Trial, beats: int = 0) -> None:
+        if self._has_heartbeat:
+            cast("BaseHeartbeat", self.study._storage).record_heartbeat(trial._trial_id)
+        else:
+            trial.set_user_attr(HEARTBEAT, beats)
 
     def _end(
         self,
