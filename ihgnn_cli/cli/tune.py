@@ -4,7 +4,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,6 +40,10 @@ from ihgnn_cli.cli.options import (
     output_folder,
 )
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
+
+if TYPE_CHECKING:
+    from ihgnn_cli.studies.tuning.trials import TrialsRun
+    from ihgnn_cli.studies.tuning.tune_job import TuneJob
 
 _STORAGE_VARIABLE = "IHGNN_STORAGE"
 
@@ -281,11 +285,10 @@ def tune(
     }
     settings = configure(recipe, config, given, model=model)
 
-    from ihgnn_cli.api.tune import plan
     from ihgnn_cli.cli import console, tune_display
     from ihgnn_cli.cli.dashboard import serve
-    from ihgnn_cli.cli.tune_work import conclude, conduct
     from ihgnn_cli.masking import masked
+    from ihgnn_cli.studies.tuning.planning import plan_search
     from ihgnn_cli.studies.tuning.study import find_study
 
     texts = {
@@ -298,7 +301,7 @@ def tune(
         "variant": variant,
         **dict(_named(each) for each in more or ()),
     }
-    planned = plan(
+    plan = plan_search(
         settings,
         texts,
         trials=trials,
@@ -317,20 +320,52 @@ def tune(
         progress=console.ProgressDisplay(),
         command=shlex.join(["ihgnn", *map(masked, sys.argv[1:])]),
     )
-    if trials is not None and trials > planned.total:
-        points = f"{planned.total:,}"
+    if trials is not None and trials > plan.total:
+        points = f"{plan.total:,}"
         console.note(f"The grid has {points} points: {points} trials are all there is.")
     if dashboard:
-        serve(find_study(planned.where, planned.study), planned.where, port)
+        serve(find_study(plan.where, plan.study), plan.where, port)
         return
-    work = planned.opened()
-    folder = work.folder
-    done = conduct(work, seconds, quiet=quiet, silent=as_json)
-    result = conclude(work, done, quiet=quiet)
+    job = plan.open()
+    done = _run_trials(job, seconds, quiet=quiet, silent=as_json)
+    result = _finish(job, done, quiet=quiet)
     if as_json:
-        console.show_json({**result, "folder": folder})
+        console.show_json({**result, "folder": job.folder})
     else:
-        tune_display.show(result, done.slots, folder)
+        tune_display.show(result, done.trials, job.folder)
+
+
+def _run_trials(job: "TuneJob", timeout: float | None, *, quiet: bool, silent: bool) -> "TrialsRun":
+    """Run the trials; if interrupted, show the best so far (unless `silent`)."""
+    from ihgnn_cli.api.tune import run_trials
+    from ihgnn_cli.cli import console, tune_display
+
+    if not quiet:
+        tune_display.show_start(job)
+    try:
+        with tune_display.progress(job.search.config.training.epochs, quiet=quiet) as show:
+            done = run_trials(job, show, timeout)
+    except (KeyboardInterrupt, SystemExit):
+        if not silent:
+            tune_display.show_best(job.trials())
+        console.note("Finished trials are kept: the same command continues with the rest.")
+        raise
+    if not done.finished:
+        console.note("The time is up. The next command runs the remaining trials.")
+    return done
+
+
+def _finish(job: "TuneJob", done: "TrialsRun", *, quiet: bool) -> "dict[str, Any]":
+    """Train the best settings, test them, and write the results."""
+    from ihgnn_cli.api.tune import finish
+    from ihgnn_cli.cli import console, tune_display
+
+    try:
+        with tune_display.final_progress(job, done.trials, quiet=quiet) as show:
+            return finish(job, done, show)
+    except (KeyboardInterrupt, SystemExit):
+        console.note("All trials are kept: the same command continues with the last training.")
+        raise
 
 
 def _named(text: str) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, TypeVar
 
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.jobs.claims import Claims
@@ -21,6 +21,7 @@ _PAUSE = 0.3
 # Seconds between two progress messages, so that reporting costs nothing.
 _TELL_SECONDS = 0.2
 
+_Unit = TypeVar("_Unit")
 
 Main = Callable[[str, Callback], None]
 """What a worker process runs: given its device, and where to report progress."""
@@ -79,17 +80,37 @@ def work(queue: Queue, device: str, callback: Callback) -> None:
     def report(trained: int, settled: int) -> None:
         callback(Step(trained, settled))
 
-    callback(Step())  # ready
+    def run_claimed(unit: Any) -> None:
+        with suppress(_ClaimLostError):
+            run(unit, deliver, report, queue.partial)
+        claims.release()
+
     with claims:
-        while not queue.finished():
-            unit = queue.take(claims)
-            if unit is None:
-                callback(Step())
-                time.sleep(_PAUSE)
-                continue
-            with suppress(_ClaimLostError):
-                run(unit, deliver, report, queue.partial)
-            claims.release()
+        run_until_finished(lambda: queue.take(claims), run_claimed, queue.finished, callback)
+
+
+def run_until_finished(
+    take: Callable[[], _Unit | None],
+    run: Callable[[_Unit], None],
+    finished: Callable[[], bool],
+    callback: Callback,
+) -> None:
+    """The loop of every worker: take a unit and run it, until all work is finished.
+
+    Args:
+        take: takes a unit; `None` if other workers have all that is left.
+        run: runs a unit.
+        finished: whether to stop.
+        callback: receives an empty step when the worker is ready, and while it waits.
+    """
+    callback(Step())
+    while not finished():
+        unit = take()
+        if unit is not None:
+            run(unit)
+        else:
+            callback(Step())
+            time.sleep(_PAUSE)
 
 
 class _BatchedSteps:

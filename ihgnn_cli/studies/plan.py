@@ -67,11 +67,12 @@ class Bundle:
     def __len__(self) -> int:
         return len(self.units)
 
-    def halves(self) -> "tuple[Bundle, Bundle]":
-        """The same work in two bundles that need half the memory."""
-        middle = len(self.units) // 2
-        first, second = self.units[:middle], self.units[middle:]
-        return Bundle(f"{self.name}a", first), Bundle(f"{self.name}b", second)
+    def part(self, units: Sequence[Unit]) -> "Bundle":
+        """Consecutive units of this bundle as a bundle of their own."""
+        if len(units) == len(self.units):
+            return self
+        first = self.units.index(units[0])
+        return Bundle(f"{self.name}-{first}-{first + len(units)}", tuple(units))
 
 
 def selection_units(protocol: Protocol, folds: Sequence[Fold]) -> list[Unit]:

@@ -1,162 +1,148 @@
-"""Trains stacks of trials and reports how they do; knows train and validation graphs only."""
+"""Trains stacks of trials and reports their validation accuracy; test graphs are not used."""
 
-import math
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import torch
 
-from ihgnn_cli.data.batching import GraphStore, Positions
-from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.batching import GraphStore
+from ihgnn_cli.data.splits import Split
+from ihgnn_cli.jobs.queue import Callback, Step
 from ihgnn_cli.models.card import inputs_of
-from ihgnn_cli.studies.tuning.slots import Outcome
+from ihgnn_cli.studies.tuning.search import Search
+from ihgnn_cli.studies.tuning.trials import Outcome
 from ihgnn_cli.training.cohort import Cohort, new_cohort
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.course import Course
-from ihgnn_cli.training.devices import computing, is_full_memory
+from ihgnn_cli.training.devices import computing
+from ihgnn_cli.training.halving import train_in_halves
 from ihgnn_cli.training.loading import store_for
 from ihgnn_cli.training.stack import Member
 
 OUT_OF_MEMORY = "out of memory"
-DIVERGED = "the loss was no number from the first epoch on"
+DIVERGED = "the loss was not finite in the first epoch"
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What all trials of a search have in common."""
-
-    dataset: GraphDataset
-    splits: tuple[tuple[Positions, Positions], ...]
-    """The graphs that train and those that validate, split by split."""
-    interval: int
-    """Epochs between two reports."""
-
-
-class Trials(Protocol):
-    """Takes reports and results of trials, by their numbers."""
+class Results(Protocol):
+    """Receives the reports and results of trials, by number."""
 
     def report(self, number: int, epoch: int, accuracy: float) -> bool:
-        """Note the accuracy of the best epoch so far, and say whether to prune the trial."""
+        """Receive the accuracy of the best epoch so far; returns whether to stop the trial."""
 
     def finish(self, number: int, outcome: Outcome, *, pruned: bool) -> None:
-        """Note what a trial came to."""
+        """Receive the result of a trial."""
 
     def fail(self, number: int, reason: str) -> None:
-        """Note that a trial cannot be trained."""
+        """Receive the reason why a trial cannot be trained."""
 
 
-class Trainer:
+class TrialTrainer:
     """Trains stacks of trials on one device.
 
     Args:
-        task: the search.
-        device: of the worker.
-        trials: takes reports and results.
-        smaller: called with the numbers of trials that did not fit in memory together.
+        search: the data, the splits and the reporting interval.
+        device: the device of the worker.
+        results: receives reports and results.
+        callback: receives the number of trained epochs.
+        halved: called with the numbers of trials that did not fit in memory together.
     """
 
     def __init__(
         self,
-        task: Task,
+        search: Search,
         device: torch.device,
-        trials: Trials,
-        smaller: Callable[[Sequence[int]], None] = lambda _numbers: None,
+        results: Results,
+        callback: Callback = lambda _step: None,
+        halved: Callable[[Sequence[int]], None] = lambda _numbers: None,
     ) -> None:
-        self.task = task
+        self.search = search
         self.device = device
-        self.trials = trials
-        self._smaller = smaller
+        self.results = results
+        self._callback = callback
+        self._halved = halved
         self._store: tuple[int | None, GraphStore] | None = None
 
     def train(self, trials: Mapping[int, RunConfig]) -> None:
-        """Train trials that differ in learning rate and dropout only as one stack.
+        """Train trials that differ only in learning rate and dropout as one stack.
 
-        A stack that does not fit in memory is trained in halves.
+        A stack that does not fit in memory is trained in halves; a trial that does not fit alone,
+        split by split.
         """
-        left = dict(trials)
-        try:
-            with computing(0):  # one thread: a worker has one core
-                _StackRun(self, trials, left).run()
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not is_full_memory(error):
-                raise
-        else:
-            return
-        # Out of the block: the exception holds on to what filled the memory.
-        self._store = None
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-        self._smaller(tuple(trials))
-        rest = list(left.items())  # those that had not ended before
-        if len(trials) == 1:
-            self._train_split_by_split(*rest[0])
-            return
-        middle = math.ceil(len(trials) / 2)
-        for half in filter(None, (rest[:middle], rest[middle:])):
-            self.train(dict(half))
+        unfinished = dict(trials)
+
+        def train_stack(numbers: Sequence[int]) -> None:
+            stack = {number: unfinished[number] for number in numbers if number in unfinished}
+            if stack:
+                with computing(0):  # one thread: a worker has one core
+                    _StackRun(self, stack, unfinished).run()
+
+        def free_memory(numbers: Sequence[int]) -> None:
+            self._store = None
+            self._halved(numbers)
+
+        for number in train_in_halves(list(trials), train_stack, free_memory):
+            self._train_split_by_split(number, unfinished[number])
 
     def store(self, config: RunConfig) -> GraphStore:
-        """The graphs for models of as many rounds; one store at a time is kept."""
+        """The graphs for models with this number of rounds; keeps one store at a time."""
         rounds = config.spec.rounds(config.model)
         if self._store is None or self._store[0] != rounds:
-            self._store = None  # never two of them in memory
-            dataset = self.task.dataset
+            self._store = None  # frees memory for the next one
+            dataset = self.search.dataset
             self._store = rounds, store_for(config, dataset, dataset.max_nodes, self.device)
         return self._store[1]
 
-    def cohort(
-        self, configs: Sequence[RunConfig], splits: Sequence[tuple[Positions, Positions]]
-    ) -> Cohort:
-        """Models at their start: for each configuration one a split."""
+    def cohort(self, configs: Sequence[RunConfig], splits: Sequence[Split]) -> Cohort:
+        """Untrained models: one per configuration and split."""
         members = [
             Member(
-                config.training.seed, config.training.lr, train, validation, config.model.dropout
+                config.training.seed,
+                config.training.lr,
+                split.train,
+                split.validation,
+                config.model.dropout,
             )
             for config in configs
-            for train, validation in splits
+            for split in splits
         ]
         shape = configs[0]
-        inputs = inputs_of(self.task.dataset, shape.data.features)
+        inputs = inputs_of(self.search.dataset, shape.data.features)
         return new_cohort(shape, inputs, self.store(shape), members, keep_weights=False)
 
-    def _train_split_by_split(self, trial: int, config: RunConfig) -> None:
-        """The last resort: one model at a time, without reports."""
-        if len(self.task.splits) == 1:
-            self.trials.fail(trial, OUT_OF_MEMORY)
-            return
+    def _train_split_by_split(self, number: int, config: RunConfig) -> None:
+        """Train one model at a time, without reports."""
         courses: list[Course] = []
         began = time.perf_counter()
-        try:
-            with computing(0):
-                for split in self.task.splits:
-                    cohort = self.cohort([config], [split])
-                    while not cohort.finished:
-                        cohort.advance()
-                    courses += cohort.courses
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not is_full_memory(error):
-                raise
-            self.trials.fail(trial, OUT_OF_MEMORY)
-            return
-        self.conclude(trial, courses, time.perf_counter() - began, 1)
 
-    def conclude(
+        def train_split(split: Sequence[Split]) -> None:
+            cohort = self.cohort([config], split)
+            with computing(0):
+                while not cohort.finished:
+                    cohort.advance()
+            courses.extend(cohort.courses)
+
+        inner = self.search.inner
+        if len(inner) == 1 or any(train_in_halves([split], train_split) for split in inner):
+            self.results.fail(number, OUT_OF_MEMORY)
+        else:
+            self.finish(number, courses, time.perf_counter() - began, 1)
+
+    def finish(
         self,
-        trial: int,
+        number: int,
         courses: Sequence[Course],
         seconds: float,
         members: int,
         *,
         pruned: bool = False,
     ) -> None:
-        """Tell what became of a trial, one course a split."""
+        """Deliver the result of a trial with one course per split."""
         best = [course.best for course in courses if course.best is not None]
         if len(best) < len(courses):
-            self.trials.fail(trial, DIVERGED)
+            self.results.fail(number, DIVERGED)
             return
-        graphs = tuple(len(validation) for _, validation in self.task.splits)
+        graphs = tuple(len(split.validation) for split in self.search.inner)
         outcome = Outcome(
             loss=sum(each.validation_loss for each in best) / len(best),
             best_epochs=tuple(each.epoch for each in best),
@@ -168,24 +154,25 @@ class Trainer:
             seconds=round(seconds, 3),
             members=members,
         )
-        self.trials.finish(trial, outcome, pruned=pruned)
+        self.results.finish(number, outcome, pruned=pruned)
+        self._callback(Step(trained=outcome.model_epochs))
 
 
 class _StackRun:
-    """The training of one stack of trials."""
+    """The training of one stack; finished trials are removed from `unfinished`."""
 
     def __init__(
-        self, trainer: Trainer, trials: Mapping[int, RunConfig], left: dict[int, RunConfig]
+        self,
+        trainer: TrialTrainer,
+        trials: Mapping[int, RunConfig],
+        unfinished: dict[int, RunConfig],
     ) -> None:
         self.trainer = trainer
         self.numbers = list(trials)
-        self.not_concluded = left
-        """Trials are taken out of it when they end."""
-        self.splits = len(trainer.task.splits)
-        self.cohort = trainer.cohort(list(trials.values()), trainer.task.splits)
-        self.left = dict(enumerate(self.numbers))
-        """The trials that have not ended, by their position."""
-        self.seconds = [0.0] * len(trials)
+        self.unfinished = unfinished
+        self.splits = len(trainer.search.inner)
+        self.cohort = trainer.cohort(list(trials.values()), trainer.search.inner)
+        self.seconds = dict.fromkeys(trials, 0.0)
 
     def run(self) -> None:
         epoch = 0
@@ -194,10 +181,15 @@ class _StackRun:
             self.cohort.advance()
             self._count(time.perf_counter() - began)
             epoch += 1
-            self._conclude_finished()
-            if self.left and epoch % self.trainer.task.interval == 0:
+            for place, number in self._running():
+                if all(map(self.cohort.done, self._members(place))):
+                    self._finish(place, number)
+            if epoch % self.trainer.search.interval == 0:
                 self._report(epoch)
-        self._conclude_finished()
+
+    def _running(self) -> list[tuple[int, int]]:
+        """Position and number of the unfinished trials."""
+        return [each for each in enumerate(self.numbers) if each[1] in self.unfinished]
 
     def _members(self, place: int) -> range:
         return range(place * self.splits, (place + 1) * self.splits)
@@ -206,28 +198,22 @@ class _StackRun:
         return [self.cohort.courses[member] for member in self._members(place)]
 
     def _count(self, seconds: float) -> None:
-        for member in self.cohort.present:
-            self.seconds[member // self.splits] += seconds / len(self.cohort.present)
+        present = self.cohort.present
+        for member in present:
+            self.seconds[self.numbers[member // self.splits]] += seconds / len(present)
 
-    def _conclude_finished(self) -> None:
-        for place in list(self.left):
-            if all(map(self.cohort.done, self._members(place))):
-                self._conclude(place)
-
-    def _conclude(self, place: int, *, pruned: bool = False) -> None:
-        number = self.left.pop(place)
-        del self.not_concluded[number]
-        self.trainer.conclude(
-            number, self._courses(place), self.seconds[place], len(self.numbers), pruned=pruned
-        )
+    def _finish(self, place: int, number: int, *, pruned: bool = False) -> None:
+        del self.unfinished[number]
+        courses, members = self._courses(place), len(self.numbers)
+        self.trainer.finish(number, courses, self.seconds[number], members, pruned=pruned)
 
     def _report(self, epoch: int) -> None:
-        for place, number in list(self.left.items()):
+        for place, number in self._running():
             best = [course.best for course in self._courses(place)]
             found = [each.validation_accuracy for each in best if each is not None]
             if len(found) < self.splits:
                 continue
-            if self.trainer.trials.report(number, epoch, sum(found) / len(found)):
+            if self.trainer.results.report(number, epoch, sum(found) / len(found)):
                 for course in self._courses(place):
                     course.withdrawn = True
-                self._conclude(place, pruned=True)
+                self._finish(place, number, pruned=True)

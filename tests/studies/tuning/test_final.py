@@ -104,7 +104,7 @@ def test_the_run_of_other_settings_is_refused_and_left_alone(
         test = {"test": {"accuracy": 1.0}, "validation": {"accuracy": 1.0}}
         runs.write_result(test, folder)
     before = content(folder)
-    with pytest.raises(InputError, match=r"holds the run of other settings .* another --out"):
+    with pytest.raises(InputError, match=r"holds a run with other settings .* another --out"):
         train_best(config(**changes), folder)
     assert content(folder) == before
 
@@ -114,7 +114,7 @@ def test_other_features_are_other_settings(tmp_path: Path) -> None:
     folder = tmp_path / "trial-0"
     started(folder)
     given = replace(asked, data=replace(asked.data, features="both"))
-    with pytest.raises(InputError, match="holds the run of other settings"):
+    with pytest.raises(InputError, match="holds a run with other settings"):
         train_best(given, folder)
 
 

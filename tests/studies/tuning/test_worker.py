@@ -1,4 +1,4 @@
-"""Workers put trials together to stacks, and none is lost: the workers are threads here."""
+"""Workers group trials into stacks, and lose none; here the workers are threads."""
 
 import threading
 from collections.abc import Callable
@@ -17,14 +17,14 @@ from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.jobs.alive import this_process
 from ihgnn_cli.jobs.processes import Workers, tell
 from ihgnn_cli.studies.places import Places
-from ihgnn_cli.studies.tuning import run as runs
+from ihgnn_cli.studies.tuning import tune_job
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
-from ihgnn_cli.studies.tuning.run import TuneProgress, conduct
 from ihgnn_cli.studies.tuning.search import Search, prepare
-from ihgnn_cli.studies.tuning.slots import Slot
 from ihgnn_cli.studies.tuning.space import make_space
 from ihgnn_cli.studies.tuning.storage import address
 from ihgnn_cli.studies.tuning.study import open_study
+from ihgnn_cli.studies.tuning.trials import RequestedTrial
+from ihgnn_cli.studies.tuning.tune_job import TuneJob, TuneProgress
 from ihgnn_cli.studies.tuning.worker import WorkerPlan, work
 from ihgnn_cli.training import cohort
 from ihgnn_cli.training.config import configure
@@ -75,7 +75,7 @@ def search(sampler: SamplerName, pruner: PrunerName = PrunerName.NONE, epochs: i
     return prepare(config, space, load_dataset("MUTAG"), sampler=sampler, pruner=pruner)
 
 
-def conducted(
+def run_trials(
     asked: Search,
     trials: int,
     *,
@@ -83,56 +83,54 @@ def conducted(
     workers: int = 1,
     timeout: float | None = None,
     watch: Callable[[TuneProgress], None] = lambda _: None,
-) -> list[Slot]:
+) -> list[RequestedTrial]:
     where = address("sqlite:///study.db", Path())
     study = open_study(asked, where, Path(), "one")
     places = Places(("cpu",) * workers, CPU, 2**40)
-    done = conduct(
-        asked, study, where, places, trials=trials, stack=stack, timeout=timeout, watch=watch
-    )
-    return list(done.slots)
+    job = TuneJob(asked, study, where, Path(), places, trials, stack, "")
+    return list(job.run_trials(watch, timeout).trials)
 
 
-def shape(slot: Slot) -> tuple[object, object]:
-    return slot.params["layers"], slot.params["batch_size"]
+def shape(trial: RequestedTrial) -> tuple[object, object]:
+    return trial.params["layers"], trial.params["batch_size"]
 
 
 def test_random_trials_are_trained_with_others_of_their_shape() -> None:
-    slots = conducted(search(SamplerName.RANDOM), 20)
-    assert [slot.state for slot in slots] == [TrialState.COMPLETE] * 20
-    assert len({shape(slot) for slot in slots}) == 4
-    together = [slot.outcome.members for slot in slots]
+    trials = run_trials(search(SamplerName.RANDOM), 20)
+    assert [trial.state for trial in trials] == [TrialState.COMPLETE] * 20
+    assert len({shape(trial) for trial in trials}) == 4
+    together = [trial.outcome.members for trial in trials]
     assert max(together) == 5
     assert sum(1 / members for members in together) < 12  # stacks, of 20 trials
 
 
 def test_after_its_first_trials_tpe_fills_a_stack_with_one_shape() -> None:
-    slots = conducted(search(SamplerName.TPE), 20)
-    assert len({shape(slot) for slot in slots[:10]}) == 4  # at random
-    for stack in (slots[10:15], slots[15:20]):
-        assert len({shape(slot) for slot in stack}) == 1
-        assert len({slot.params["lr"] for slot in stack}) == 5
-        assert {slot.outcome.members for slot in stack} == {5}
+    trials = run_trials(search(SamplerName.TPE), 20)
+    assert len({shape(trial) for trial in trials[:10]}) == 4  # at random
+    for stack in (trials[10:15], trials[15:20]):
+        assert len({shape(trial) for trial in stack}) == 1
+        assert len({trial.params["lr"] for trial in stack}) == 5
+        assert {trial.outcome.members for trial in stack} == {5}
 
 
 def test_a_grid_is_walked_along_shapes() -> None:
-    slots = conducted(search(SamplerName.GRID), 12)
-    assert [slot.outcome.members for slot in slots] == [3] * 12
-    assert len({(*shape(slot), slot.params["lr"]) for slot in slots}) == 12
+    trials = run_trials(search(SamplerName.GRID), 12)
+    assert [trial.outcome.members for trial in trials] == [3] * 12
+    assert len({(*shape(trial), trial.params["lr"]) for trial in trials}) == 12
 
 
 def test_several_workers_do_every_trial_once() -> None:
-    slots = conducted(search(SamplerName.RANDOM), 12, workers=2)
-    assert [slot.number for slot in slots] == list(range(12))
-    assert {slot.state for slot in slots} == {TrialState.COMPLETE}
-    assert {len(slot.tries) for slot in slots} == {1}
+    trials = run_trials(search(SamplerName.RANDOM), 12, workers=2)
+    assert [trial.number for trial in trials] == list(range(12))
+    assert {trial.state for trial in trials} == {TrialState.COMPLETE}
+    assert {len(trial.attempts) for trial in trials} == {1}
 
 
 def test_trials_below_the_median_are_given_up() -> None:
-    slots = conducted(search(SamplerName.RANDOM, PrunerName.MEDIAN, epochs=12), 14, stack=2)
-    pruned = [slot for slot in slots if slot.state is TrialState.PRUNED]
+    trials = run_trials(search(SamplerName.RANDOM, PrunerName.MEDIAN, epochs=12), 14, stack=2)
+    pruned = [trial for trial in trials if trial.state is TrialState.PRUNED]
     assert pruned
-    assert all(len(slot.outcome.hits[0]) < 12 for slot in pruned)
+    assert all(len(trial.outcome.hits[0]) < 12 for trial in pruned)
 
 
 def test_where_memory_is_too_small_stacks_of_that_shape_become_smaller(
@@ -149,12 +147,12 @@ def test_where_memory_is_too_small_stacks_of_that_shape_become_smaller(
     told: list[int] = []
 
     def watch(now: TuneProgress) -> None:
-        told.extend([now.smaller] if now.smaller else [])
+        told.extend([now.halved] if now.halved else [])
 
-    slots = conducted(search(SamplerName.RANDOM), 40, stack=4, watch=watch)
-    assert {slot.state for slot in slots} == {TrialState.COMPLETE}
-    assert max(slot.outcome.members for slot in slots if shape(slot)[1] == 128) == 2
-    assert max(slot.outcome.members for slot in slots if shape(slot)[1] == 64) == 4
+    trials = run_trials(search(SamplerName.RANDOM), 40, stack=4, watch=watch)
+    assert {trial.state for trial in trials} == {TrialState.COMPLETE}
+    assert max(trial.outcome.members for trial in trials if shape(trial)[1] == 128) == 2
+    assert max(trial.outcome.members for trial in trials if shape(trial)[1] == 64) == 4
     assert 1 <= len(told) <= 4  # once or twice a shape, and then it is known
 
 
@@ -167,17 +165,17 @@ def test_a_trial_that_does_not_fit_fails_alone(monkeypatch: pytest.MonkeyPatch) 
         real(self)
 
     monkeypatch.setattr(cohort.Cohort, "advance", full)
-    slots = conducted(search(SamplerName.RANDOM), 12)
-    for slot in slots:
-        fits = shape(slot)[1] == 64
-        assert slot.state is (TrialState.COMPLETE if fits else TrialState.FAIL)
-        assert slot.failure == (None if fits else "out of memory")
+    trials = run_trials(search(SamplerName.RANDOM), 12)
+    for trial in trials:
+        fits = shape(trial)[1] == 64
+        assert trial.state is (TrialState.COMPLETE if fits else TrialState.FAIL)
+        assert trial.failure == (None if fits else "out of memory")
 
 
 def test_no_trial_begins_after_the_time_and_none_is_left_half_done() -> None:
-    slots = conducted(search(SamplerName.RANDOM), 12, timeout=1e-9)
-    assert all(slot.state is not TrialState.RUNNING for slot in slots)
-    assert sum(slot.state is TrialState.COMPLETE for slot in slots) < 12
+    trials = run_trials(search(SamplerName.RANDOM), 12, timeout=1e-9)
+    assert all(trial.state is not TrialState.RUNNING for trial in trials)
+    assert sum(trial.state is TrialState.COMPLETE for trial in trials) < 12
 
 
 def test_a_worker_that_dies_is_replaced_and_the_search_is_finished(
@@ -190,11 +188,11 @@ def test_a_worker_that_dies_is_replaced_and_the_search_is_finished(
             raise SystemExit  # as a process that is killed does
         work(plan, device, callback)
 
-    monkeypatch.setattr(runs, "work", live)
+    monkeypatch.setattr(tune_job, "work", live)
     deaths: list[int] = []
-    slots = conducted(search(SamplerName.RANDOM), 4, watch=lambda now: deaths.append(now.dead))
+    trials = run_trials(search(SamplerName.RANDOM), 4, watch=lambda now: deaths.append(now.killed))
     assert sum(deaths) == 1
-    assert {slot.state for slot in slots} == {TrialState.COMPLETE}
+    assert {trial.state for trial in trials} == {TrialState.COMPLETE}
 
 
 @pytest.mark.parametrize("sampler", [SamplerName.RANDOM, SamplerName.TPE])
@@ -207,19 +205,19 @@ def test_trials_whose_process_died_are_trained_alone(sampler: SamplerName) -> No
     for trial in lost:
         trial.set_user_attr("worker", {**asdict(this_process()), "started": -1})
     found: list[int] = []
-    slots = conducted(asked, 12, watch=lambda now: found.append(now.lost))
+    trials = run_trials(asked, 12, watch=lambda now: found.append(now.retried))
     assert sum(found) == 3
-    assert [slot.state for slot in slots] == [TrialState.COMPLETE] * 12
-    assert [(slot.deaths, slot.outcome.members) for slot in slots[:3]] == [(1, 1)] * 3
-    assert [slot.params for slot in slots[:3]] == [trial.params for trial in lost]
-    assert max(slot.outcome.members for slot in slots[3:]) > 1
+    assert [trial.state for trial in trials] == [TrialState.COMPLETE] * 12
+    assert [(trial.deaths, trial.outcome.members) for trial in trials[:3]] == [(1, 1)] * 3
+    assert [trial.params for trial in trials[:3]] == [trial.params for trial in lost]
+    assert max(trial.outcome.members for trial in trials[3:]) > 1
 
 
 @pytest.mark.parametrize("pruner", [PrunerName.NONE, PrunerName.MEDIAN])
 def test_trials_report_whether_or_not_they_may_be_pruned(pruner: PrunerName) -> None:
-    slots = conducted(search(SamplerName.RANDOM, pruner, epochs=3), 4)
-    assert {slot.state for slot in slots} == {TrialState.COMPLETE}
-    assert all({1, 2} <= set(slot.last.intermediate_values) for slot in slots)
+    trials = run_trials(search(SamplerName.RANDOM, pruner, epochs=3), 4)
+    assert {trial.state for trial in trials} == {TrialState.COMPLETE}
+    assert all({1, 2} <= set(trial.last.intermediate_values) for trial in trials)
 
 
 def test_when_every_new_worker_is_killed_the_search_fails(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -229,9 +227,9 @@ def test_when_every_new_worker_is_killed_the_search_fails(monkeypatch: pytest.Mo
         started.append(device)
         raise SystemExit
 
-    monkeypatch.setattr(runs, "work", live)
+    monkeypatch.setattr(tune_job, "work", live)
     with pytest.raises(IhgnnError, match="All workers were killed"):
-        conducted(search(SamplerName.RANDOM), 4)
+        run_trials(search(SamplerName.RANDOM), 4)
     assert len(started) == 5
 
 
@@ -239,16 +237,9 @@ def test_a_mistake_in_a_worker_ends_the_search(monkeypatch: pytest.MonkeyPatch) 
     def live(_plan: WorkerPlan, _device: str, _callback: Callable[..., None]) -> None:
         raise IhgnnError("A worker failed")
 
-    monkeypatch.setattr(runs, "work", live)
+    monkeypatch.setattr(tune_job, "work", live)
     with pytest.raises(IhgnnError, match="A worker failed"):
-        conducted(search(SamplerName.RANDOM), 4)
-
-
-def test_test_graphs_are_out_of_reach() -> None:
-    asked = search(SamplerName.RANDOM)
-    for train, validation in asked.task().splits:
-        used = {*train.tolist(), *validation.tolist()}
-        assert not used & set(asked.split.test.tolist())
+        run_trials(search(SamplerName.RANDOM), 4)
 
 
 def test_settings_that_do_not_go_together_fail_their_trial_and_no_other() -> None:
@@ -256,6 +247,6 @@ def test_settings_that_do_not_go_together_fail_their_trial_and_no_other() -> Non
     given = {"width": "4:8", "heads": "4", "lr": "0.01", "batch_size": "128", "layers": "1"}
     space, config = make_space(config, given, None, grid=False)
     asked = prepare(config, space, load_dataset("MUTAG"), sampler=SamplerName.RANDOM)
-    slots = conducted(asked, 8, stack=1)
-    found = {(slot.last.params["width"] % 4 == 0, slot.last.state) for slot in slots}
+    trials = run_trials(asked, 8, stack=1)
+    found = {(trial.last.params["width"] % 4 == 0, trial.last.state) for trial in trials}
     assert found == {(True, TrialState.COMPLETE), (False, TrialState.FAIL)}

@@ -1,9 +1,9 @@
 """The trials of a study as a queue that several processes share, also on several machines.
 
-An interrupted trial goes back to the queue with its number. A trial whose process died is failed
-and retried with the same settings by Optuna's retry callback; both belong to one slot, and a slot
-counts once. Optuna's heartbeat tells which processes live; on this machine a death is seen at once.
-Several processes may take trials at the same time: one too many is marked as such and not counted.
+An interrupted trial goes back to the queue with its number. A trial whose process died is marked as
+failed, and Optuna's retry callback queues its settings again. Optuna's heartbeat finds processes
+that died on other machines; on this machine a death is noticed immediately. Optuna's journal has no
+heartbeat: a counter in the attributes of each running trial replaces it there.
 """
 
 import copy
@@ -15,73 +15,76 @@ from functools import wraps
 from threading import Event, Thread
 from typing import TYPE_CHECKING, Any, ParamSpec, Self, TypeVar, cast
 
-import optuna
 import sqlalchemy.exc
 from optuna import Study, Trial
 from optuna.distributions import BaseDistribution
+from optuna.exceptions import StorageInternalError, UpdateFinishedTrialError
 from optuna.storages import RetryHeartbeatStaleTrialCallback, fail_stale_trials
 from optuna.trial import FrozenTrial, TrialState
 
-from ihgnn_cli.signals import held, safe_point
-from ihgnn_cli.studies.tuning.storage import HEARTBEAT_SECONDS, STALE_SECONDS
-
-if TYPE_CHECKING:
-    from optuna.storages._heartbeat import BaseHeartbeat
 from ihgnn_cli.jobs.alive import this_process, who_from_plain
+from ihgnn_cli.signals import held, safe_point
 from ihgnn_cli.studies.tuning.samplers import TrialSampler
-from ihgnn_cli.studies.tuning.slots import (
+from ihgnn_cli.studies.tuning.storage import HEARTBEAT_SECONDS, STALE_SECONDS
+from ihgnn_cli.studies.tuning.trials import (
     FAILURE,
     HEARTBEAT,
-    MOST_TRIES,
+    MAX_ATTEMPTS,
     OUTCOME,
     SUPERFLUOUS,
     WORKER,
     Outcome,
-    Slot,
-    asked_for,
+    RequestedTrial,
+    all_finished,
+    requested,
 )
 
-_GONE = (ValueError, optuna.exceptions.UpdateFinishedTrialError)
-"""What telling a trial raises that another process took for dead."""
-# A database that restarts, or a network that is away for a moment, is waited for.
+if TYPE_CHECKING:
+    from optuna.storages._heartbeat import BaseHeartbeat
+
+_GONE = (ValueError, UpdateFinishedTrialError)
+"""Raised for a trial that another process has marked as failed."""
+# Seconds until the next attempt if a database restarts or the network is interrupted.
 _PAUSE = 2.0
 _Args = ParamSpec("_Args")
 _Result = TypeVar("_Result")
 
 
 def _patient(method: Callable[_Args, _Result]) -> Callable[_Args, _Result]:
-    """Try again for as long as others take this process for alive; signals wait meanwhile.
+    """Repeat a call while the database is unavailable; signals wait until the call has ended.
 
-    Part of a failed call may be done twice: what is written is the same, and a trial that was
-    taken by nobody is found by `reclaim`.
+    The limit is the time after which other machines consider this process dead. Repeating part of a
+    call does no harm: it writes the same values, and a trial that was taken without an owner is
+    found by `retry_dead`.
     """
 
     @wraps(method)
-    def tried(*args: _Args.args, **options: _Args.kwargs) -> _Result:
+    def repeated(*args: _Args.args, **options: _Args.kwargs) -> _Result:
         deadline = time.monotonic() + STALE_SECONDS
         while True:
             try:
                 with held():
                     return method(*args, **options)
-            except (sqlalchemy.exc.OperationalError, optuna.exceptions.StorageInternalError):
+            except (sqlalchemy.exc.OperationalError, StorageInternalError):
                 if time.monotonic() >= deadline:
                     raise
             safe_point()
             time.sleep(_PAUSE)
 
-    return tried
+    return repeated
 
 
 class TrialQueue:
-    """The trials of a study as one process sees them: takes them, and tells what became of them.
+    """Takes trials from a study for this process, and stores their reports and results.
 
-    Heartbeats of the trials in hand are recorded while the object is entered.
+    Inside a `with` block, heartbeats of the taken trials are recorded. At its end, unfinished
+    trials go back to the queue.
 
     Args:
-        study: with a `TrialSampler`.
-        distributions: of the settings.
-        total: the number of trials in all, whichever process runs them.
-        alone: keeps other processes of this machine out while a trial is taken or reclaimed, where
+        study: has a `TrialSampler`.
+        distributions: the search space.
+        total: number of requested trials, over all processes.
+        exclusive: keeps other processes of this machine out while a trial is taken or retried, if
             the storage does not.
         clock: in seconds.
     """
@@ -91,23 +94,23 @@ class TrialQueue:
         study: Study,
         distributions: Mapping[str, BaseDistribution],
         total: int,
-        alone: Callable[[], AbstractContextManager[None]] = nullcontext,
+        exclusive: Callable[[], AbstractContextManager[None]] = nullcontext,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.study = study
         self.total = total
         self._distributions = dict(distributions)
-        self._alone = alone
+        self._exclusive = exclusive
         self._clock = clock
-        self._me = asdict(this_process())
-        # Optuna's own heartbeat, which a journal does not have.
+        self._owner = asdict(this_process())
         interval = getattr(study._storage, "get_heartbeat_interval", lambda: None)()
         self._has_heartbeat = interval is not None
-        self._mine: dict[int, Trial] = {}
+        self._taken: dict[int, Trial] = {}
+        self._retries: set[int] = set()
         self._epochs: dict[int, int] = {}
-        """The last epoch that was reported, by trial."""
+        """The last reported epoch of each trial."""
         self._seen: dict[int, tuple[object, float]] = {}
-        """The last heartbeat of trials that Optuna does not watch, and when it was new."""
+        """The last heartbeat of trials that Optuna does not watch, and when it changed."""
         self._ended = Event()
         self._thread = Thread(target=self._beat, name="heartbeat", daemon=True)
 
@@ -118,77 +121,79 @@ class TrialQueue:
     def __exit__(self, *_: object) -> None:
         try:
             with held():
-                self.give_all_back()
+                self.requeue()
         finally:
             self._ended.set()
             self._thread.join()
 
     @_patient
-    def slots(self) -> list[Slot]:
-        """As many as were asked for, or fewer where there are fewer as yet; see `asked_for`."""
-        return asked_for(self.study.get_trials(deepcopy=False), self.total)
+    def trials(self) -> list[RequestedTrial]:
+        """The requested trials so far."""
+        return requested(self.study.get_trials(deepcopy=False), self.total)
 
     def finished(self) -> bool:
-        """Whether every slot has come to its result."""
-        slots = self.slots()
-        return len(slots) >= self.total and all(slot.settled for slot in slots)
+        """Whether every requested trial is finished."""
+        return all_finished(self.trials(), self.total)
 
     @_patient
     def take(self, fixed: Mapping[str, Any] | None = None) -> Trial | None:
-        """A trial to work on, one that waits if there is one; `None` where there is none now.
+        """Take a waiting trial, or a new one; `None` if there is none at the moment.
 
         Args:
-            fixed: settings that a new trial is to have; one that waits has its own.
+            fixed: settings of a new trial; a waiting one keeps its own.
         """
-        with self._alone():
+        with self._exclusive(), suppress(UpdateFinishedTrialError):  # taken for dead meanwhile
             return self._take(fixed or {})
+        return None
 
     def _take(self, fixed: Mapping[str, Any]) -> Trial | None:
-        slots = self.slots()
-        waiting = any(slot.last.state is TrialState.WAITING for slot in slots)
-        if not waiting and len(slots) >= self.total:
+        trials = self.trials()
+        waiting = any(each.last.state is TrialState.WAITING for each in trials)
+        if not waiting and len(trials) >= self.total:
             return None
         sampler = self.study.sampler
         if isinstance(sampler, TrialSampler):
             sampler.fixed = {} if waiting else fixed
         trial = self.study.ask(self._distributions)
-        trial.set_user_attr(WORKER, self._me)
+        trial.set_user_attr(WORKER, self._owner)
         self._record_heartbeat(trial)
-        slot = next((each for each in self.slots() if each.last.number == trial.number), None)
-        if slot is None:
-            # Somebody else took the last one at the same moment, or it waited twice.
+        found = next((each for each in self.trials() if each.last.number == trial.number), None)
+        if found is None:
+            # Another process took the last one at the same time, or it was queued twice.
             trial.set_user_attr(SUPERFLUOUS, True)
             self._tell(trial, TrialState.FAIL)
             return None
-        self._mine[trial.number] = trial
-        # One that was interrupted has its earlier reports.
-        self._epochs[trial.number] = max(slot.last.intermediate_values, default=0)
+        self._taken[trial.number] = trial
+        if found.deaths:
+            self._retries.add(trial.number)
+        # A trial that was interrupted has reports already.
+        self._epochs[trial.number] = max(found.last.intermediate_values, default=0)
         return trial
 
     def has_died(self, number: int) -> bool:
-        """Whether a process has died at an earlier try of a trial."""
-        return any(slot.last.number == number and slot.deaths for slot in self.slots())
+        """Whether a process died in an earlier attempt at a trial that was taken here."""
+        return number in self._retries
 
     @_patient
     def report(self, number: int, epoch: int, accuracy: float) -> bool:
-        """Take note of how a trial is doing, and say whether to give it up."""
-        trial = self._mine.get(number)
+        """Store an intermediate result; returns whether to stop the trial."""
+        trial = self._taken.get(number)
         if trial is None:
             return True
         try:
-            # One that starts again, interrupted or in a smaller stack, was reported before.
+            # A trial that starts again, interrupted or in a smaller stack, has reported before.
             if epoch <= self._epochs.get(number, 0):
                 return False
             trial.report(accuracy, epoch)
             self._epochs[number] = epoch
             return trial.should_prune()
-        except _GONE:  # somebody took us for dead, and has it now
-            del self._mine[number]
+        except _GONE:  # another process considered this one dead
+            del self._taken[number]
             return True
 
     @_patient
     def finish(self, number: int, outcome: Outcome, *, pruned: bool) -> None:
-        """Write down what a trial came to."""
+        """Store the result of a trial."""
         self._end(
             number,
             {OUTCOME: outcome.as_plain()},
@@ -198,40 +203,39 @@ class TrialQueue:
 
     @_patient
     def fail(self, number: int, reason: str) -> None:
-        """Write down that a trial cannot be trained."""
+        """Mark a trial as failed for good."""
         self._end(number, {FAILURE: reason}, TrialState.FAIL)
 
     @_patient
-    def give_all_back(self) -> None:
-        """Put the trials that this process still has back into the queue, because it stops."""
-        for number, trial in list(self._mine.items()):
-            with suppress(*_GONE):  # another process took it
-                trial.set_user_attr(WORKER, None)  # nobody's, before somebody else has it
+    def requeue(self) -> None:
+        """Put the unfinished trials of this process back in the queue."""
+        for number, trial in list(self._taken.items()):
+            with suppress(*_GONE):
+                trial.set_user_attr(WORKER, None)  # before another process takes it
                 trial.storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
-            del self._mine[number]  # one that could not be written is still ours
+            del self._taken[number]  # only now: a failed write is repeated
 
     @_patient
-    def reclaim(self) -> int:
-        """Queue trials of dead processes again; returns how many."""
-        with self._alone():
+    def retry_dead(self) -> int:
+        """Queue trials of dead processes again; returns their number."""
+        with self._exclusive():
             fail_stale_trials(self.study)
             for each in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
-                if each.number not in self._mine and self._is_dead(each):
+                if each.number not in self._taken and self._is_dead(each):
                     self._tell(each.number, TrialState.FAIL)
-            return self._retry_lost()
+            return self._retry_failed()
 
     def _is_dead(self, trial: FrozenTrial) -> bool:
-        """Whether the process of a trial has died; on this machine that is known at once."""
-        signed = False
+        """Whether the process of a running trial is dead."""
+        has_owner = False
         with suppress(ValueError, KeyError, TypeError):
-            who = who_from_plain(trial.user_attrs[WORKER])
-            signed = True
-            lives = who.lives()
+            lives = who_from_plain(trial.user_attrs[WORKER]).lives()
             if lives is not None:
                 return not lives
-        if signed and self._has_heartbeat:
-            return False  # `fail_stale_trials` knows
-        # Optuna has no heartbeat in a journal, nor of a trial whose process died while taking it.
+            has_owner = True
+        if has_owner and self._has_heartbeat:
+            return False  # left to `fail_stale_trials`
+        # In a journal, or if a process died while it took the trial.
         beat, now = trial.user_attrs.get(HEARTBEAT), self._clock()
         before, since = self._seen.setdefault(trial.number, (beat, now))
         if beat != before:
@@ -239,22 +243,22 @@ class TrialQueue:
             return False
         return now - since >= STALE_SECONDS
 
-    def _retry_lost(self) -> int:
-        """Queue every slot whose last try died, also if a process died while it did this."""
-        retry = RetryHeartbeatStaleTrialCallback(max_retry=MOST_TRIES - 1)
-        lost = [slot.last for slot in self.slots() if slot.lost]
-        for each in lost:
+    def _retry_failed(self) -> int:
+        """Queue all trials that need a retry, including those of a process that died here."""
+        retry = RetryHeartbeatStaleTrialCallback(max_retry=MAX_ATTEMPTS - 1)
+        found = [each.last for each in self.trials() if each.needs_retry]
+        for each in found:
             again = copy.deepcopy(each)
             again.user_attrs = {}  # it has no owner yet
             retry(self.study, again)
-        return len(lost)
+        return len(found)
 
     def _beat(self) -> None:
         beats = 0
         while not self._ended.wait(HEARTBEAT_SECONDS):
             beats += 1
-            for trial in list(self._mine.values()):
-                with suppress(Exception):  # a network that is away for a moment
+            for trial in list(self._taken.values()):
+                with suppress(Exception):  # the network may be interrupted
                     self._record_heartbeat(trial, beats)
 
     def _record_heartbeat(self, trial: Trial, beats: int = 0) -> None:
@@ -270,15 +274,15 @@ class TrialQueue:
         state: TrialState,
         value: float | None = None,
     ) -> None:
-        trial = self._mine.get(number)
+        trial = self._taken.get(number)
         if trial is None:
             return
         with suppress(*_GONE):
             for name, content in attrs.items():
                 trial.set_user_attr(name, content)
             self._tell(trial, state, value)
-        del self._mine[number]  # what could not be written is still ours
+        del self._taken[number]  # only now: a failed write is repeated
 
     def _tell(self, trial: Trial | int, state: TrialState, value: float | None = None) -> None:
-        with suppress(*_GONE):  # another process did
+        with suppress(*_GONE):  # another process did it first
             self.study.tell(trial, value, state)

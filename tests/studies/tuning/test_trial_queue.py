@@ -17,13 +17,19 @@ from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import TrialState
 
 from ihgnn_cli.jobs.alive import this_process
-from ihgnn_cli.studies.tuning import queue as queues
+from ihgnn_cli.studies.tuning import trial_queue as queues
 from ihgnn_cli.studies.tuning.kinds import SamplerName
-from ihgnn_cli.studies.tuning.queue import TrialQueue
 from ihgnn_cli.studies.tuning.samplers import make_sampler
-from ihgnn_cli.studies.tuning.slots import MOST_TRIES, Outcome, Slot, best_of, slots_of
 from ihgnn_cli.studies.tuning.space import Choice, Range, SearchSpace
 from ihgnn_cli.studies.tuning.storage import STALE_SECONDS, address, open_storage
+from ihgnn_cli.studies.tuning.trial_queue import TrialQueue
+from ihgnn_cli.studies.tuning.trials import (
+    MAX_ATTEMPTS,
+    Outcome,
+    RequestedTrial,
+    best_trial,
+    group_attempts,
+)
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
@@ -41,7 +47,7 @@ import sqlalchemy.event
 from sqlalchemy.engine import Engine
 from ihgnn_cli.files import exclusive
 from ihgnn_cli.studies.tuning.kinds import SamplerName
-from ihgnn_cli.studies.tuning.queue import TrialQueue
+from ihgnn_cli.studies.tuning.trial_queue import TrialQueue
 from ihgnn_cli.studies.tuning.samplers import make_sampler
 from ihgnn_cli.studies.tuning.space import Range, SearchSpace
 from ihgnn_cli.studies.tuning.storage import address, open_storage
@@ -86,15 +92,15 @@ class House:
         self._owned_by(queue, {"machine": "x", "pid": 1, "started": 1})
 
     def _owned_by(self, queue: TrialQueue, who: dict[str, object]) -> None:
-        for trial in queue._mine.values():
+        for trial in queue._taken.values():
             trial.set_user_attr("worker", who)
 
 
 def lose(queue: TrialQueue, number: int) -> None:
     """A worker dies with a trial, and its parent finds out."""
-    trial = queue._mine.pop(number)
+    trial = queue._taken.pop(number)
     trial.set_user_attr("worker", {**asdict(this_process()), "started": -1})
-    queue.reclaim()
+    queue.retry_dead()
 
 
 @pytest.fixture
@@ -119,7 +125,7 @@ def done(queue: TrialQueue, hits: int = 50, loss: float = 0.5) -> int:
 
 
 def states(queue: TrialQueue) -> list[TrialState]:
-    return [slot.state for slot in queue.slots()]
+    return [trial.state for trial in queue.trials()]
 
 
 def test_an_outcome_is_the_mean_over_splits_at_their_best_epochs() -> None:
@@ -182,10 +188,10 @@ def test_processes_at_the_same_time_never_count_more_than_the_total(
         mine[0].append(late.number)
         queues_of[0].finish(late.number, outcome(), pruned=False)
     assert queues_of[0].finished()
-    slots = queues_of[0].slots()
-    assert len(slots) == total
-    assert sorted(slot.number for slot in slots) == sorted(chain(*mine.values()))
-    assert {slot.state for slot in slots} == {COMPLETE}
+    trials = queues_of[0].trials()
+    assert len(trials) == total
+    assert sorted(trial.number for trial in trials) == sorted(chain(*mine.values()))
+    assert {trial.state for trial in trials} == {COMPLETE}
     extra = [each for each in queues_of[0].study.trials if each.state is not COMPLETE]
     assert all(each.user_attrs["superfluous"] for each in extra)
 
@@ -229,9 +235,9 @@ def test_a_trial_of_a_dead_process_is_tried_again_with_its_settings_and_counts_o
     lost = one.take()
     assert lost is not None
     done(other)
-    assert other.reclaim() == 0
+    assert other.retry_dead() == 0
     house.dies(one)
-    assert other.reclaim() == 1
+    assert other.retry_dead() == 1
     assert states(other) == [WAITING, COMPLETE]
     again = other.take()
     assert again is not None
@@ -239,40 +245,40 @@ def test_a_trial_of_a_dead_process_is_tried_again_with_its_settings_and_counts_o
     assert other.take() is None
     other.finish(again.number, outcome(70), pruned=False)
     assert other.finished()
-    (slot, _) = other.slots()
-    assert [each.number for each in slot.tries] == [0, 2]
-    assert (slot.number, slot.state, slot.last.value) == (0, COMPLETE, 0.7)
+    (trial, _) = other.trials()
+    assert [each.number for each in trial.attempts] == [0, 2]
+    assert (trial.number, trial.state, trial.last.value) == (0, COMPLETE, 0.7)
 
 
 def test_a_worker_that_died_and_a_search_that_stops_give_back(house: House) -> None:
     one, other = house.comes(3), house.comes(3)
     first, _ = taken(one), taken(one)
     lose(one, first)
-    one.give_all_back()
+    one.requeue()
     assert states(other) == [WAITING, WAITING]
     numbers = [done(other) for _ in range(3)]
     assert numbers == [1, 2, 3]  # the one given back, the lost one again, and a new one
     assert other.finished()
-    assert [len(slot.tries) for slot in other.slots()] == [2, 1, 1]
+    assert [len(trial.attempts) for trial in other.trials()] == [2, 1, 1]
 
 
 def test_a_trial_that_was_lost_too_often_is_failed(house: House) -> None:
     queue = house.comes(1)
-    for tries in range(1, MOST_TRIES + 1):
+    for tries in range(1, MAX_ATTEMPTS + 1):
         number = taken(queue)
         lose(queue, number)
-        (slot,) = queue.slots()
-        queued = tries < MOST_TRIES
-        assert [each.state for each in slot.tries] == [FAIL] * tries + [WAITING] * queued
-    assert slot.state is FAIL
-    assert slot.settled
-    assert not slot.lost
-    assert slot.deaths == MOST_TRIES
-    assert slot.failure == f"its process died {MOST_TRIES} times"
+        (trial,) = queue.trials()
+        queued = tries < MAX_ATTEMPTS
+        assert [each.state for each in trial.attempts] == [FAIL] * tries + [WAITING] * queued
+    assert trial.state is FAIL
+    assert trial.finished
+    assert not trial.needs_retry
+    assert trial.deaths == MAX_ATTEMPTS
+    assert trial.failure == f"its process died {MAX_ATTEMPTS} times"
     assert queue.finished()
     assert queue.take() is None
-    assert queue.reclaim() == 0
-    assert len(queue.study.trials) == MOST_TRIES
+    assert queue.retry_dead() == 0
+    assert len(queue.study.trials) == MAX_ATTEMPTS
 
 
 @pytest.mark.parametrize("url", ["sqlite:///study.db", "journal:study.log"])
@@ -283,22 +289,22 @@ def test_a_search_may_be_interrupted_as_often_as_one_likes(
     monkeypatch.chdir(tmp_path)
     house = House(open_storage(address(url, tmp_path)))
     settings = []
-    for _ in range(3 * MOST_TRIES):
+    for _ in range(3 * MAX_ATTEMPTS):
         queue = house.comes(1)
         trial = queue.take()
         assert trial is not None
         settings.append(trial.params)
-        queue.give_all_back()
-        assert queue.reclaim() == 0
-    (slot,) = queue.slots()
-    assert (slot.state, slot.deaths, len(queue.study.trials)) == (WAITING, 0, 1)
+        queue.requeue()
+        assert queue.retry_dead() == 0
+    (trial,) = queue.trials()
+    assert (trial.state, trial.deaths, len(queue.study.trials)) == (WAITING, 0, 1)
     assert len(settings[0]) == 2
     assert settings == settings[:1] * len(settings)
-    for _ in range(MOST_TRIES):  # and deaths count as before
+    for _ in range(MAX_ATTEMPTS):  # and deaths count as before
         assert not queue.finished()
         lose(queue, taken(queue))
-    (slot,) = queue.slots()
-    assert slot.failure == f"its process died {MOST_TRIES} times"
+    (trial,) = queue.trials()
+    assert trial.failure == f"its process died {MAX_ATTEMPTS} times"
 
 
 def test_a_trial_that_was_interrupted_is_judged_when_it_passes_its_last_report(
@@ -308,13 +314,13 @@ def test_a_trial_that_was_interrupted_is_judged_when_it_passes_its_last_report(
     number = taken(one)
     for epoch in (1, 2):
         one.report(number, epoch, 0.5)
-    one.give_all_back()
+    one.requeue()
     other = house.comes(1)
     other.study.pruner = optuna.pruners.ThresholdPruner(lower=0.6)
     assert taken(other) == number
     assert [other.report(number, epoch, 0.5) for epoch in (1, 2, 3)] == [False, False, True]
-    (slot,) = other.slots()
-    assert slot.last.intermediate_values == {1: 0.5, 2: 0.5, 3: 0.5}
+    (trial,) = other.trials()
+    assert trial.last.intermediate_values == {1: 0.5, 2: 0.5, 3: 0.5}
 
 
 def test_a_trial_that_a_process_has_died_of_is_known_by_its_next_try(house: House) -> None:
@@ -322,9 +328,9 @@ def test_a_trial_that_a_process_has_died_of_is_known_by_its_next_try(house: Hous
     died, _ = taken(queue), taken(queue)
     assert not queue.has_died(died)  # it runs for the first time
     lose(queue, died)
-    queue.give_all_back()
+    queue.requeue()
     returned, again, new = taken(queue), taken(queue), taken(queue)
-    assert [slot.last.number for slot in queue.slots()] == [again, returned, new]
+    assert [trial.last.number for trial in queue.trials()] == [again, returned, new]
     assert [queue.has_died(number) for number in (again, returned, new)] == [True, False, False]
 
 
@@ -383,8 +389,8 @@ AWAY = [
         ("set_trial_user_attr", lambda queue, number: queue.fail(number, "no"), FAIL),
         ("set_trial_state_values", lose, WAITING),
         ("create_new_trial", lose, WAITING),
-        ("set_trial_user_attr", lambda queue, _: queue.give_all_back(), WAITING),
-        ("set_trial_state_values", lambda queue, _: queue.give_all_back(), WAITING),
+        ("set_trial_user_attr", lambda queue, _: queue.requeue(), WAITING),
+        ("set_trial_state_values", lambda queue, _: queue.requeue(), WAITING),
     ],
 )
 def test_a_database_that_is_away_for_a_moment_loses_nothing_of_what_is_told(
@@ -396,11 +402,11 @@ def test_a_database_that_is_away_for_a_moment_loses_nothing_of_what_is_told(
     shaky.fails(where, error)
     how(queue, number)
     assert shaky.failures == 2
-    (slot,) = queue.slots()
-    assert slot.state is state
-    assert slot.outcome == (outcome(70) if state in (COMPLETE, PRUNED) else None)
-    assert len(slot.tries) == len(queue.study.trials) == 1 + (slot.deaths and state is WAITING)
-    assert slot.settled or taken(queue) == slot.last.number
+    (trial,) = queue.trials()
+    assert trial.state is state
+    assert trial.outcome == (outcome(70) if state in (COMPLETE, PRUNED) else None)
+    assert len(trial.attempts) == len(queue.study.trials) == 1 + (trial.deaths and state is WAITING)
+    assert trial.finished or taken(queue) == trial.last.number
 
 
 @pytest.mark.parametrize("error", AWAY)
@@ -424,9 +430,9 @@ def test_a_trial_that_was_taken_and_could_not_be_signed_is_tried_again(
     shaky.fails("set_trial_user_attr", error, times=1)
     assert queue.take() is None
     assert not queue.finished()
-    assert queue.reclaim() == 0
+    assert queue.retry_dead() == 0
     house.now += STALE_SECONDS
-    assert queue.reclaim() == 1
+    assert queue.retry_dead() == 1
     done(queue)
     assert queue.finished()
 
@@ -443,7 +449,7 @@ def test_a_database_that_is_away_for_a_moment_delays_reports_and_looks(
     assert queue.study.trials[number].intermediate_values == {1: 0.5}
     house.dies(one)
     shaky.fails("get_all_trials", error)
-    assert queue.reclaim() == 1
+    assert queue.retry_dead() == 1
     assert states(queue) == [WAITING, RUNNING]
     assert shaky.failures == 4
 
@@ -475,33 +481,33 @@ def test_two_that_look_after_the_same_trial_make_one_retry_that_counts(
     one, a, b = house.comes(2), house.comes(2), house.comes(2)
     taken(one)
     house.dies(one)
-    # Both see the slot as lost before either has queued it.
+    # Both see the trial as lost before either has queued it.
     seen = b.study.get_trials
     a.study.tell(0, state=FAIL)
     before = seen(deepcopy=True)
-    a.reclaim()
+    a.retry_dead()
     with monkeypatch.context() as patch:
         patch.setattr(b.study, "get_trials", lambda **_: before)
-        b._retry_lost()
+        b._retry_failed()
     assert [each.state for each in a.study.trials] == [FAIL, WAITING, WAITING]
     assert states(a) == [WAITING]
     got = [each.take() for each in (a, b, a, b)]
     numbers = [each.number for each in got if each is not None]
-    assert len(numbers) == 2  # the retry, and the other slot
+    assert len(numbers) == 2  # the retry, and the other trial
     assert numbers[0] == 1
     a.finish(numbers[0], outcome(), pruned=False)
     b.finish(numbers[0], outcome(), pruned=False)
     for each in (a, b):
         each.finish(numbers[1], outcome(), pruned=False)
     assert a.finished()
-    assert [len(slot.tries) for slot in a.slots()] == [2, 1]
+    assert [len(trial.attempts) for trial in a.trials()] == [2, 1]
 
 
 def test_two_that_take_the_same_retry_at_once_do_it_once(house: House) -> None:
     one, a, b = house.comes(1), house.comes(1), house.comes(1)
     taken(one)
     lose(one, 0)
-    one.study.enqueue_trial(one.slots()[0].last.params, user_attrs={"retry_of": 0})  # twice
+    one.study.enqueue_trial(one.trials()[0].last.params, user_attrs={"retry_of": 0})  # twice
     mine = taken(a)
     assert b.take() is None
     a.finish(mine, outcome(), pruned=False)
@@ -513,16 +519,16 @@ def test_one_taken_for_dead_that_tells_later_changes_nothing(house: House) -> No
     one, other = house.comes(1), house.comes(1)
     number = taken(one)
     house.is_silent(one)
-    assert other.reclaim() == 0
+    assert other.retry_dead() == 0
     house.now += STALE_SECONDS
-    assert other.reclaim() == 1
+    assert other.retry_dead() == 1
     again = taken(other)
     assert one.report(number, 1, 0.9) is True  # it is told to give up
     assert one.report(number, 2, 0.9) is True
     one.finish(number, outcome(99), pruned=False)
     other.finish(again, outcome(10), pruned=False)
-    (slot,) = other.slots()
-    assert (slot.last.value, len(slot.tries)) == (0.1, 2)
+    (trial,) = other.trials()
+    assert (trial.last.value, len(trial.attempts)) == (0.1, 2)
 
 
 @pytest.mark.parametrize("how", ["finish", "prune", "fail", "give back"])
@@ -532,18 +538,18 @@ def test_one_taken_for_dead_that_ends_its_trial_without_a_report_changes_nothing
     one, other = house.comes(1), house.comes(1)
     number = taken(one)
     house.dies(one)
-    other.reclaim()
+    other.retry_dead()
     match how:
         case "finish" | "prune":
             one.finish(number, outcome(99), pruned=how == "prune")
         case "fail":
             one.fail(number, "no")
         case "give back":
-            one.give_all_back()
-    (slot,) = other.slots()
-    assert slot.state is WAITING
-    assert slot.tries[0].state is FAIL
-    assert slot.tries[0].user_attrs.keys() == {"worker", "heartbeat"}
+            one.requeue()
+    (trial,) = other.trials()
+    assert trial.state is WAITING
+    assert trial.attempts[0].state is FAIL
+    assert trial.attempts[0].user_attrs.keys() == {"worker", "heartbeat"}
     assert len(one.study.trials) == 2  # nothing was queued twice
 
 
@@ -554,16 +560,16 @@ def test_a_death_between_the_failure_and_the_new_trial_is_repaired(house: House)
     assert states(other) == [WAITING]
     assert other.take() is None
     assert not other.finished()
-    assert other.reclaim() == 1
+    assert other.retry_dead() == 1
     assert taken(other) == 1
 
 
 def test_a_death_before_the_trial_was_signed_is_seen_after_a_while(house: House) -> None:
     queue = house.comes(1)
     queue.study.ask({})  # without settings as yet
-    assert queue.reclaim() == 0
+    assert queue.retry_dead() == 0
     house.now += STALE_SECONDS
-    assert queue.reclaim() == 1
+    assert queue.retry_dead() == 1
     trial = queue.take()
     assert trial is not None
     assert trial.params.keys() == {"lr", "layers"}
@@ -581,12 +587,12 @@ def test_a_death_while_a_trial_was_taken_loses_no_setting(house: House, queued: 
         first = queue.take()
         assert first is not None
         lose(queue, first.number)
-    expected = queue.slots()[0].params
+    expected = queue.trials()[0].params
     assert expected.keys() == {"lr", "layers"}
     for name in ("lr", "layers"):
         dying = queue.study.ask({name: SPACE.distributions()[name]})
         queue.study.tell(dying, state=FAIL)
-        queue.reclaim()
+        queue.retry_dead()
         if not queued:
             break
     again = queue.take()
@@ -598,7 +604,7 @@ def test_ones_own_trials_are_never_reclaimed(house: House) -> None:
     queue = house.comes(2)
     taken(queue)
     house.dies(queue)
-    assert queue.reclaim() == 0
+    assert queue.retry_dead() == 0
     assert states(queue) == [RUNNING]
 
 
@@ -611,8 +617,8 @@ def test_more_trials_go_on_and_fewer_show_all_that_are_there(house: House) -> No
     assert more.finished()
     assert few.finished()
     for queue in (few, more):
-        assert [slot.number for slot in queue.slots()] == [0, 1, 2, 3]
-        best = best_of(queue.slots())
+        assert [trial.number for trial in queue.trials()] == [0, 1, 2, 3]
+        best = best_trial(queue.trials())
         assert best is not None
         assert (best.number, best.last.value) == (2, 0.9)
     assert few.take() is None
@@ -625,8 +631,8 @@ def test_fewer_trials_leave_those_that_run_alone(house: House) -> None:
     few = house.comes(1)
     assert few.finished()
     assert few.take() is None
-    assert few.reclaim() == 0
-    assert [slot.number for slot in few.slots()] == [0]
+    assert few.retry_dead() == 0
+    assert [trial.number for trial in few.trials()] == [0]
     for number in running:
         more.finish(number, outcome(), pruned=False)
     assert more.finished()
@@ -636,13 +642,13 @@ def test_a_trial_that_waits_beyond_fewer_is_not_lost_for_more(house: House) -> N
     more = house.comes(2)
     done(more)
     taken(more)
-    more.give_all_back()
+    more.requeue()
     few = house.comes(1)
     assert few.finished()
     assert few.take() is None
     again = house.comes(2)
     assert taken(again) == 1
-    assert len(again.slots()) == 2
+    assert len(again.trials()) == 2
 
 
 def test_a_trial_that_cannot_be_trained_is_failed_with_its_reason_and_not_tried_again(
@@ -650,10 +656,10 @@ def test_a_trial_that_cannot_be_trained_is_failed_with_its_reason_and_not_tried_
 ) -> None:
     queue = house.comes(1)
     queue.fail(taken(queue), "out of memory")
-    (slot,) = queue.slots()
-    assert (slot.state, slot.failure, slot.outcome) == (FAIL, "out of memory", None)
+    (trial,) = queue.trials()
+    assert (trial.state, trial.failure, trial.outcome) == (FAIL, "out of memory", None)
     assert queue.finished()
-    assert queue.reclaim() == 0
+    assert queue.retry_dead() == 0
     assert len(queue.study.trials) == 1
 
 
@@ -662,20 +668,20 @@ def test_a_trial_that_was_given_up_has_its_outcome_but_no_value(house: House) ->
     number = taken(queue)
     queue.report(number, 1, 0.4)
     queue.finish(number, outcome(40), pruned=True)
-    (slot,) = queue.slots()
-    assert slot.state is PRUNED
-    assert slot.outcome == outcome(40)
-    assert slot.failure is None
-    assert best_of([slot]) is None
+    (trial,) = queue.trials()
+    assert trial.state is PRUNED
+    assert trial.outcome == outcome(40)
+    assert trial.failure is None
+    assert best_trial([trial]) is None
 
 
 def test_an_outcome_survives_a_database(tmp_path: Path) -> None:
     whole = Outcome(1 / 3, (2, 1), ((1, 3, 2), (1, 0)), (4, 2), 1.234, 5)
     queue = House(RDBStorage(f"sqlite:///{tmp_path}/s.db")).comes(1)
     queue.finish(taken(queue), whole, pruned=False)
-    (slot,) = queue.slots()
-    assert slot.outcome == whole
-    assert slot.last.value == 0.625
+    (trial,) = queue.trials()
+    assert trial.outcome == whole
+    assert trial.last.value == 0.625
 
 
 def test_what_is_told_twice_counts_once(house: House) -> None:
@@ -686,8 +692,8 @@ def test_what_is_told_twice_counts_once(house: House) -> None:
     queue.finish(number, outcome(90), pruned=False)
     queue.fail(number, "out of memory")
     assert queue.report(number, 1, 0.5) is True
-    (slot,) = queue.slots()
-    assert slot.last.value == 0.4
+    (trial,) = queue.trials()
+    assert trial.last.value == 0.4
 
 
 def test_a_trial_that_begins_anew_reports_without_a_word_of_warning(house: House) -> None:
@@ -698,35 +704,35 @@ def test_a_trial_that_begins_anew_reports_without_a_word_of_warning(house: House
     assert queue.study.trials[0].intermediate_values == {1: 0.1, 2: 0.2, 3: 0.3}
 
 
-def slot(number: int, state: TrialState, hits: int = 50, loss: float = 0.5) -> Slot:
+def trial(number: int, state: TrialState, hits: int = 50, loss: float = 0.5) -> RequestedTrial:
     attrs: dict[str, Any] = {"outcome": outcome(hits, loss).as_plain()}
     value = hits / 100 if state is COMPLETE else None
     trial = optuna.create_trial(state=state, value=value, user_attrs=attrs)
     trial.number = number
-    return Slot((trial,))
+    return RequestedTrial((trial,))
 
 
 @pytest.mark.parametrize(
-    ("slots", "best"),
+    ("trials", "best"),
     [
         ([], None),
-        ([slot(0, FAIL), slot(1, PRUNED, 99)], None),
-        ([slot(0, COMPLETE, 50), slot(1, COMPLETE, 60)], 1),
-        ([slot(0, COMPLETE, 60, 0.9), slot(1, COMPLETE, 50, 0.1)], 0),
-        ([slot(0, COMPLETE, 60, 0.9), slot(1, COMPLETE, 60, 0.1)], 1),
-        ([slot(0, COMPLETE, 60), slot(1, COMPLETE, 60)], 0),
-        ([slot(1, COMPLETE, 60), slot(0, COMPLETE, 60)], 0),
-        ([slot(0, COMPLETE, 50), slot(1, PRUNED, 90)], 0),
-        ([slot(0, COMPLETE, 0)], 0),
+        ([trial(0, FAIL), trial(1, PRUNED, 99)], None),
+        ([trial(0, COMPLETE, 50), trial(1, COMPLETE, 60)], 1),
+        ([trial(0, COMPLETE, 60, 0.9), trial(1, COMPLETE, 50, 0.1)], 0),
+        ([trial(0, COMPLETE, 60, 0.9), trial(1, COMPLETE, 60, 0.1)], 1),
+        ([trial(0, COMPLETE, 60), trial(1, COMPLETE, 60)], 0),
+        ([trial(1, COMPLETE, 60), trial(0, COMPLETE, 60)], 0),
+        ([trial(0, COMPLETE, 50), trial(1, PRUNED, 90)], 0),
+        ([trial(0, COMPLETE, 0)], 0),
     ],
 )
 def test_the_best_has_the_highest_accuracy_then_the_lowest_loss_then_was_earlier(
-    slots: list[Slot], best: int | None
+    trials: list[RequestedTrial], best: int | None
 ) -> None:
-    found = best_of(slots)
+    found = best_trial(trials)
     assert (found.number if found else None) == best
 
 
 def test_slots_come_in_the_order_of_their_numbers_whatever_the_databases() -> None:
-    made = [slot(number, COMPLETE).last for number in (2, 0, 1)]
-    assert [each.number for each in slots_of(made)] == [0, 1, 2]
+    made = [trial(number, COMPLETE).last for number in (2, 0, 1)]
+    assert [each.number for each in group_attempts(made)] == [0, 1, 2]
