@@ -115,8 +115,8 @@ def _run() -> int:
         return _failed(str(error), error.exit_code)
     except typer.TyperException as error:
         return _usage(error)
-    except (KeyboardInterrupt, typer.Abort):
-        return _failed("Interrupted.", INTERRUPTED)
+    except (KeyboardInterrupt, typer.Abort, SystemExit) as stop:  # SIGTERM exits with its own code
+        return _failed("Interrupted.", getattr(stop, "code", INTERRUPTED))
     except OSError as error:
         # What is still to be written has nowhere to go: the disk is full, or the reader (head,
         # less) has left, which is not reported.

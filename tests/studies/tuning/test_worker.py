@@ -2,20 +2,17 @@
 
 import threading
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import asdict
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 import pytest
 import torch
 from optuna.trial import TrialState
+from tuned import use_threads
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.jobs.alive import this_process
-from ihgnn_cli.jobs.processes import Workers, tell
 from ihgnn_cli.studies.places import Places
 from ihgnn_cli.studies.tuning import tune_job
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
@@ -32,38 +29,9 @@ from ihgnn_cli.training.config import configure
 CPU = torch.device("cpu")
 
 
-class Process:
-    """As much of a process as its parent asks of one."""
-
-    exitcode = 0
-
-    def join(self, timeout: float) -> None:
-        pass
-
-    def is_alive(self) -> bool:
-        return False
-
-
 @pytest.fixture(autouse=True)
 def workers_are_threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    def launch(workers: Workers, device: str, core: int | None) -> tuple[Connection, Process]:
-        ours, theirs = Pipe()
-        process = Process()
-
-        def live() -> None:
-            with suppress(OSError):  # nobody listens any more
-                try:
-                    workers.life(device, theirs)
-                except IhgnnError as error:
-                    tell(theirs, error)
-                except SystemExit:
-                    process.exitcode = -9
-                theirs.close()
-
-        threading.Thread(target=live, daemon=True).start()
-        return ours, process
-
-    monkeypatch.setattr(Workers, "launch", launch)
+    use_threads(monkeypatch)
     monkeypatch.chdir(tmp_path)
 
 
