@@ -119,7 +119,7 @@ def search(name: str, trials: str, folder: str) -> dict[str, Any]:
     config = configure(
         overrides={"dataset": name, "epochs": EPOCHS[name], "device": "cpu", "seed": 0}
     )
-    plan = plan_search(
+    job = plan_search(
         config,
         {},
         trials=int(trials),
@@ -127,7 +127,7 @@ def search(name: str, trials: str, folder: str) -> dict[str, Any]:
         out=Path(folder) / "search",
         offline=True,
     )
-    job = plan.open()
+    job.open()
     done = job.run_trials(lambda _now: None)
     return {
         "wall": done.seconds,

@@ -130,7 +130,8 @@ def tune(
         workers=workers,
         stack=stack,
         dataset=dataset_of(dataset, data_root, offline, display.reading),
-    ).open()
+    )
+    job.open()
     epochs = chosen.training.epochs
     with display.work("trial-epochs") as update:
 

@@ -301,7 +301,7 @@ def tune(
         "variant": variant,
         **dict(_named(each) for each in more or ()),
     }
-    plan = plan_search(
+    job = plan_search(
         settings,
         texts,
         trials=trials,
@@ -320,13 +320,13 @@ def tune(
         progress=console.ProgressDisplay(),
         command=shlex.join(["ihgnn", *map(masked, sys.argv[1:])]),
     )
-    if trials is not None and trials > plan.total:
-        points = f"{plan.total:,}"
+    if trials is not None and trials > job.total:
+        points = f"{job.total:,}"
         console.note(f"The grid has {points} points: {points} trials are all there is.")
     if dashboard:
-        serve(find_study(plan.where, plan.study), plan.where, port)
+        serve(find_study(job.where, job.study), job.where, port)
         return
-    job = plan.open()
+    job.open()
     done = _run_trials(job, seconds, quiet=quiet, silent=as_json)
     result = _finish(job, done, quiet=quiet)
     if as_json:

@@ -1,73 +1,22 @@
-"""From the arguments of a search to its definition, its folder and its study."""
+"""From the arguments of `ihgnn tune` to a search."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.progress import NO_PROGRESS, Progress
-from ihgnn_cli.studies.places import Places, local_places
-from ihgnn_cli.studies.tuning import tune_folder
+from ihgnn_cli.studies.places import local_places
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
-from ihgnn_cli.studies.tuning.search import Search, prepare, trials_together
+from ihgnn_cli.studies.tuning.search import prepare, trials_together
 from ihgnn_cli.studies.tuning.space import make_space
-from ihgnn_cli.studies.tuning.storage import Address, address
-from ihgnn_cli.studies.tuning.study import open_study
+from ihgnn_cli.studies.tuning.storage import address
 from ihgnn_cli.studies.tuning.tune_job import TuneJob
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.folder import RUNS, run_name
 from ihgnn_cli.training.loading import load_data
 
 _TRIALS = 50
-
-
-@dataclass(frozen=True, eq=False)
-class TunePlan:
-    """A search that has nothing on disk yet."""
-
-    search: Search
-    study: str
-    """Name of the study."""
-    where: Address
-    folder: Path
-    places: Places
-    total: int
-    """Number of requested trials."""
-    stack: int | None
-    command: str
-
-    def open(self) -> TuneJob:
-        """Create the folder and the study, or open them; a new folder is removed on failure.
-
-        Raises:
-            InputError: the folder or the study belongs to a different search.
-            IhgnnError: the storage cannot be reached.
-        """
-        stack = self.stack or trials_together(self.search, self.places)
-        new = tune_folder.begin(
-            self.search,
-            self.folder,
-            study=self.study,
-            storage=self.where.masked,
-            command=self.command,
-        )
-        try:
-            study = open_study(self.search, self.where, self.folder, self.study)
-        except IhgnnError:
-            if new:
-                tune_folder.discard_new(self.folder)
-            raise
-        return TuneJob(
-            self.search,
-            study,
-            self.where,
-            self.folder,
-            self.places,
-            self.total,
-            stack,
-            self.command,
-        )
 
 
 def plan_search(
@@ -90,7 +39,7 @@ def plan_search(
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
     command: str = "",
-) -> TunePlan:
+) -> TuneJob:
     """Define a search and read its data; `ihgnn_cli.tune` explains the arguments.
 
     Args:
@@ -115,6 +64,7 @@ def plan_search(
 
     Raises:
         InputError: an argument or the data is not valid.
+        NoRoomError: no configuration of the space fits in memory.
     """
     if stack is not None and stack < 1:
         raise InputError(f"stack must be at least 1, not {stack}.")
@@ -137,7 +87,8 @@ def plan_search(
     name = f"{run_name(data.name, config)}-tune-{search.digest}"
     folder = out or RUNS / name
     where = address(storage, folder)
-    return TunePlan(search, study or name, where, folder, places, total, stack, command)
+    stack = stack or trials_together(search, places)
+    return TuneJob(search, study or name, where, folder, places, total, stack, command)
 
 
 def _total(trials: int | None, points: int | None) -> int:

@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from optuna.trial import TrialState
 
@@ -18,7 +18,7 @@ from ihgnn_cli.studies.tuning import tune_folder
 from ihgnn_cli.studies.tuning.final import earlier_runs, run_folder, train_best
 from ihgnn_cli.studies.tuning.search import Search
 from ihgnn_cli.studies.tuning.storage import Address, database_calls
-from ihgnn_cli.studies.tuning.study import open_trials
+from ihgnn_cli.studies.tuning.study import find_study, open_study, open_trials
 from ihgnn_cli.studies.tuning.trials import (
     RequestedTrial,
     TrialsRun,
@@ -26,9 +26,6 @@ from ihgnn_cli.studies.tuning.trials import (
 )
 from ihgnn_cli.studies.tuning.worker import WorkerPlan, work
 from ihgnn_cli.training import run
-
-if TYPE_CHECKING:
-    from optuna import Study
 
 # Seconds between two looks at the study.
 _LOOK_SECONDS = 3.0
@@ -61,10 +58,11 @@ TuneCallback = Callable[[TuneProgress], None]
 
 @dataclass(frozen=True, eq=False)
 class TuneJob:
-    """A search whose folder and study exist."""
+    """A search, where it is stored, and who runs it."""
 
     search: Search
-    study: "Study"
+    study: str
+    """Name of the study."""
     where: Address
     folder: Path
     places: Places
@@ -74,13 +72,29 @@ class TuneJob:
     """Maximum number of trials per stack."""
     command: str
 
+    def open(self) -> None:
+        """Create the folder and the study, or open them; a new folder is removed on failure.
+
+        Raises:
+            InputError: the folder or the study belongs to a different search.
+            IhgnnError: the storage cannot be reached.
+        """
+        about = {"study": self.study, "storage": self.where.masked, "command": self.command}
+        new = tune_folder.begin(self.search, self.folder, **about)
+        try:
+            open_study(self.search, self.where, self.folder, self.study)
+        except IhgnnError:
+            if new:
+                tune_folder.discard_new(self.folder)
+            raise
+
     def trials(self) -> tuple[RequestedTrial, ...]:
         """The trials as they are now.
 
         Raises:
             IhgnnError: the storage failed.
         """
-        return open_trials(self.study, self.where, self.total)
+        return open_trials(find_study(self.where, self.study), self.where, self.total)
 
     def run_trials(self, callback: TuneCallback, timeout: float | None = None) -> TrialsRun:
         """Run workers until all trials are finished, by any command, or the time is up.
@@ -88,8 +102,8 @@ class TuneJob:
         Raises:
             IhgnnError: the storage or a worker failed.
         """
-        name, search = self.study.study_name, self.search.without_test_classes()
-        plan = WorkerPlan(search, self.where, name, self.total, self.stack, timeout)
+        search = self.search.without_test_classes()
+        plan = WorkerPlan(search, self.where, self.study, self.total, self.stack, timeout)
         began = time.monotonic()
         with database_calls(self.where):
             watcher = _Watcher(plan, callback)
@@ -117,7 +131,7 @@ class TuneJob:
             self.search,
             done,
             self.places.first,
-            study=self.study.study_name,
+            study=self.study,
             storage=self.where.masked,
             command=self.command,
         )

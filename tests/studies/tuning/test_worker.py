@@ -53,9 +53,9 @@ def run_trials(
     watch: Callable[[TuneProgress], None] = lambda _: None,
 ) -> list[RequestedTrial]:
     where = address("sqlite:///study.db", Path())
-    study = open_study(asked, where, Path(), "one")
+    open_study(asked, where, Path(), "one")
     places = Places(("cpu",) * workers, CPU, 2**40)
-    job = TuneJob(asked, study, where, Path(), places, trials, stack, "")
+    job = TuneJob(asked, "one", where, Path(), places, trials, stack, "")
     return list(job.run_trials(watch, timeout).trials)
 
 
