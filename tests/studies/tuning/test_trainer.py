@@ -1,4 +1,4 @@
-"""How stacks of trials are trained: reports, pruning, and memory that is too small."""
+"""Training of stacks of trials: reports, pruning, and full memory."""
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -58,7 +58,7 @@ class Report:
 
 
 class Heard(list[object]):
-    """What a trainer tells, in its order; `prunes` says which trial is pruned at which epoch."""
+    """What a trainer reports, in order; `prunes` says which trial is pruned at which epoch."""
 
     def __init__(self, prunes: Callable[[int, int], bool] = lambda _number, _epoch: False) -> None:
         super().__init__()
@@ -105,7 +105,7 @@ def trained(search: Search, *configs: RunConfig, heard: Heard | None = None) -> 
 
 
 def memory_for(monkeypatch: pytest.MonkeyPatch, models: int, after: int = 0) -> list[int]:
-    """Memory is too small for more models, after so many epochs of them; lists what was tried."""
+    """Let memory be full with more models, after some epochs; lists the stack sizes."""
     sizes: list[int] = []
     advance = cohort.Cohort.advance
 
@@ -179,7 +179,7 @@ def test_test_graphs_change_nothing(inner: int) -> None:
     ("interval", "epochs", "reported"),
     [(1, 4, [1, 2, 3]), (2, 5, [2, 4]), (3, 4, [3]), (4, 4, []), (9, 4, [])],
 )
-def test_reports_come_at_their_interval_and_not_of_what_is_over(
+def test_running_trials_report_at_the_interval(
     interval: int, epochs: int, reported: list[int]
 ) -> None:
     heard = trained(make_search(interval=interval), config(epochs=epochs), config(epochs=epochs))
@@ -208,7 +208,7 @@ def test_a_pruned_trial_ends_at_once_and_the_others_go_on() -> None:
     assert [set(each.accuracies) for each in heard.reports] == [{0, 1, 2}] * 2 + [{0, 2}] * 2
 
 
-def test_the_others_are_what_they_are_without_one_that_is_given_up() -> None:
+def test_a_pruned_trial_does_not_change_the_others() -> None:
     configs = [config(lr, epochs=5) for lr in (0.01, 0.02, 0.03)]
     whole = trained(make_search(), *configs)
     heard = trained(make_search(), *configs, heard=Heard(lambda number, _: number == 0))
@@ -218,7 +218,7 @@ def test_the_others_are_what_they_are_without_one_that_is_given_up() -> None:
         assert found.loss == pytest.approx(expected.loss, abs=2e-5)
 
 
-def test_where_all_are_given_up_the_stack_ends() -> None:
+def test_a_stack_ends_when_all_trials_are_pruned() -> None:
     heard = trained(
         make_search(), *[config(lr, epochs=50) for lr in (0.1, 0.2)], heard=Heard(lambda *_: True)
     )
@@ -226,7 +226,7 @@ def test_where_all_are_given_up_the_stack_ends() -> None:
     assert {each.outcome.model_epochs for each in heard.finished.values()} == {1}
 
 
-def test_with_patience_a_trial_is_concluded_when_its_splits_are() -> None:
+def test_with_patience_a_trial_ends_with_its_last_split() -> None:
     heard = trained(
         make_search(inner=2, interval=60),
         *[config(lr, epochs=60, patience=2) for lr in (0.01, 1e-5)],
@@ -241,7 +241,7 @@ def test_with_patience_a_trial_is_concluded_when_its_splits_are() -> None:
     assert order == sorted(order, key=lambda number: max(lengths[number]))
 
 
-def test_a_stack_that_memory_is_too_small_for_is_trained_in_halves(monkeypatch) -> None:
+def test_a_stack_that_does_not_fit_in_memory_is_trained_in_halves(monkeypatch) -> None:
     configs = [config(lr) for lr in (0.01, 0.02, 0.03, 0.04, 0.05)]
     whole = trained(make_search(), *configs).finished
     sizes = memory_for(monkeypatch, 2)
@@ -255,7 +255,7 @@ def test_a_stack_that_memory_is_too_small_for_is_trained_in_halves(monkeypatch) 
 
 
 def test_a_trial_that_diverged_before_memory_was_full_is_not_trained_again(monkeypatch) -> None:
-    """Of three the second fails in epoch 1; the others begin anew, and then one by one."""
+    """The second of three fails in epoch 1; the others are then trained alone."""
     configs = [config(lr, epochs=4) for lr in (0.01, 1e30, 0.02)]
     whole = trained(make_search(), *configs).finished
     sizes = memory_for(monkeypatch, 1, after=2)
@@ -295,7 +295,7 @@ def test_a_trial_that_patience_ended_before_memory_was_full_is_not_trained_again
         assert found.members == (3 if number == first else 2)
 
 
-def test_a_trial_that_was_given_up_before_memory_was_full_is_not_trained_again(
+def test_a_trial_that_was_pruned_before_memory_was_full_is_not_trained_again(
     monkeypatch,
 ) -> None:
     """Pruned in epoch 1; memory is full in epoch 3."""
@@ -322,7 +322,7 @@ def test_a_trial_that_does_not_fit_alone_fails_alone(monkeypatch) -> None:
     assert heard.smaller == [(0, 1, 2, 3), (0, 1), (1,)]
 
 
-def test_full_memory_while_models_are_made_is_the_same(monkeypatch) -> None:
+def test_memory_may_be_full_while_models_are_created(monkeypatch) -> None:
     make = TrialTrainer.cohort
 
     def full(self: TrialTrainer, configs: list[RunConfig], splits: object) -> cohort.Cohort:
@@ -358,7 +358,7 @@ def test_a_trial_none_of_whose_splits_fits_fails(monkeypatch) -> None:
 
 
 @pytest.mark.parametrize("inner", [1, 2])
-def test_other_failures_are_not_taken_for_a_full_memory(monkeypatch, inner: int) -> None:
+def test_other_errors_are_not_mistaken_for_full_memory(monkeypatch, inner: int) -> None:
     def broken(_: cohort.Cohort) -> None:
         raise RuntimeError("shapes do not match")
 
@@ -368,7 +368,7 @@ def test_other_failures_are_not_taken_for_a_full_memory(monkeypatch, inner: int)
 
 
 @pytest.mark.parametrize("inner", [1, 2])
-def test_a_trial_that_diverges_fails_and_disturbs_nobody(inner: int) -> None:
+def test_a_trial_that_diverges_fails_and_does_not_change_the_others(inner: int) -> None:
     search = make_search(inner=inner)
     heard = trained(search, config(0.01), config(1e30), config(0.02))
     assert heard.failed == {1: DIVERGED}

@@ -1,4 +1,4 @@
-"""Slots: as many as were asked for, each with one result, whatever happens to processes."""
+"""The queue of trials: each requested trial gets one result, whatever happens to processes."""
 
 import subprocess
 import sys
@@ -97,7 +97,7 @@ class House:
 
 
 def lose(queue: TrialQueue, number: int) -> None:
-    """A worker dies with a trial, and its parent finds out."""
+    """A worker dies while it trains a trial, and its parent notices."""
     trial = queue._taken.pop(number)
     trial.set_user_attr("worker", {**asdict(this_process()), "started": -1})
     queue.retry_dead()
@@ -135,7 +135,7 @@ def test_an_outcome_is_the_mean_over_splits_at_their_best_epochs() -> None:
     assert found.model_epochs == 5
 
 
-def test_so_many_trials_are_taken_and_no_more(house: House) -> None:
+def test_no_more_than_the_total_is_taken(house: House) -> None:
     queue = house.comes(3)
     assert [done(queue) for _ in range(3)] == [0, 1, 2]
     assert queue.take() is None
@@ -143,7 +143,7 @@ def test_so_many_trials_are_taken_and_no_more(house: House) -> None:
     assert states(queue) == [COMPLETE] * 3
 
 
-def test_trials_that_run_count(house: House) -> None:
+def test_running_trials_count(house: House) -> None:
     queue = house.comes(2)
     taken(queue), taken(queue)
     assert queue.take() is None
@@ -163,7 +163,7 @@ def test_two_processes_in_turns_never_take_more_than_the_total(house: House) -> 
 def test_processes_at_the_same_time_never_count_more_than_the_total(
     tmp_path: Path, kind: str
 ) -> None:
-    """One too many may be begun, is marked as such, and belongs to nobody."""
+    """One too many may be created; it is marked and not counted."""
     total, workers = (40, 6) if kind == "memory" else (6, 3)
     storage: BaseStorage = InMemoryStorage()
     if kind == "sqlite":
@@ -199,7 +199,7 @@ def test_processes_at_the_same_time_never_count_more_than_the_total(
 def test_processes_that_share_a_file_of_sqlite_never_hold_the_same_waiting_trial(
     tmp_path: Path,
 ) -> None:
-    total, url = 30, f"sqlite:///{tmp_path}/s.db"
+    total, url = 16, f"sqlite:///{tmp_path}/s.db"
     storage = open_storage(address(url, tmp_path))
     study = optuna.create_study(storage=storage, study_name="one", direction="maximize")
     for number in range(total):
@@ -228,7 +228,7 @@ def test_processes_that_share_a_file_of_sqlite_never_hold_the_same_waiting_trial
     assert sorted(chain(*held)) == list(range(total))
 
 
-def test_a_trial_of_a_dead_process_is_tried_again_with_its_settings_and_counts_once(
+def test_a_trial_of_a_dead_process_is_retried_with_its_settings_and_counts_once(
     house: House,
 ) -> None:
     one, other = house.comes(2), house.comes(2)
@@ -250,7 +250,7 @@ def test_a_trial_of_a_dead_process_is_tried_again_with_its_settings_and_counts_o
     assert (trial.number, trial.state, trial.last.value) == (0, COMPLETE, 0.7)
 
 
-def test_a_worker_that_died_and_a_search_that_stops_give_back(house: House) -> None:
+def test_trials_of_a_dead_worker_and_of_a_stopped_search_are_queued_again(house: House) -> None:
     one, other = house.comes(3), house.comes(3)
     first, _ = taken(one), taken(one)
     lose(one, first)
@@ -262,7 +262,7 @@ def test_a_worker_that_died_and_a_search_that_stops_give_back(house: House) -> N
     assert [len(trial.attempts) for trial in other.trials()] == [2, 1, 1]
 
 
-def test_a_trial_that_was_lost_too_often_is_failed(house: House) -> None:
+def test_a_trial_whose_process_died_too_often_fails(house: House) -> None:
     queue = house.comes(1)
     for tries in range(1, MAX_ATTEMPTS + 1):
         number = taken(queue)
@@ -282,7 +282,7 @@ def test_a_trial_that_was_lost_too_often_is_failed(house: House) -> None:
 
 
 @pytest.mark.parametrize("url", ["sqlite:///study.db", "journal:study.log"])
-def test_a_search_may_be_interrupted_as_often_as_one_likes(
+def test_a_search_may_be_interrupted_any_number_of_times(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A trial goes back to the queue with its settings and its number; none is left as failed."""
@@ -307,7 +307,28 @@ def test_a_search_may_be_interrupted_as_often_as_one_likes(
     assert trial.failure == f"its process died {MAX_ATTEMPTS} times"
 
 
-def test_a_trial_that_was_interrupted_is_judged_when_it_passes_its_last_report(
+def test_a_trial_that_fails_while_it_is_taken_is_retried(
+    house: House, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The heartbeat of an interrupted trial is old until it is recorded again."""
+    queue, other = house.comes(1), house.comes(1)
+    settings = queue.take().params
+    queue.requeue()
+    ask = queue.study.ask
+
+    def slow_ask(*args: Any) -> optuna.Trial:
+        trial = ask(*args)
+        other.study.tell(trial.number, state=FAIL)  # as stale
+        return trial
+
+    with monkeypatch.context() as patch:
+        patch.setattr(queue.study, "ask", slow_ask)
+        assert queue.take() is None
+    assert other.retry_dead() == 1
+    assert other.take().params == settings
+
+
+def test_an_interrupted_trial_can_be_pruned_after_its_last_report(
     house: House,
 ) -> None:
     one = house.comes(1)
@@ -323,7 +344,7 @@ def test_a_trial_that_was_interrupted_is_judged_when_it_passes_its_last_report(
     assert trial.last.intermediate_values == {1: 0.5, 2: 0.5, 3: 0.5}
 
 
-def test_a_trial_that_a_process_has_died_of_is_known_by_its_next_try(house: House) -> None:
+def test_a_retry_after_a_death_is_known(house: House) -> None:
     queue = house.comes(3)
     died, _ = taken(queue), taken(queue)
     assert not queue.has_died(died)  # it runs for the first time
@@ -335,7 +356,7 @@ def test_a_trial_that_a_process_has_died_of_is_known_by_its_next_try(house: Hous
 
 
 class Shaky:
-    """A storage that fails so often at something, and then works again."""
+    """A storage whose methods fail some times before they work again."""
 
     def __init__(self, patch: pytest.MonkeyPatch, storage: BaseStorage) -> None:
         self._patch = patch
@@ -393,7 +414,7 @@ AWAY = [
         ("set_trial_state_values", lambda queue, _: queue.requeue(), WAITING),
     ],
 )
-def test_a_database_that_is_away_for_a_moment_loses_nothing_of_what_is_told(
+def test_no_result_is_lost_while_a_database_is_unavailable(
     house: House, shaky: Shaky, error: Exception, what: tuple[str, Telling, TrialState]
 ) -> None:
     where, how, state = what
@@ -410,7 +431,7 @@ def test_a_database_that_is_away_for_a_moment_loses_nothing_of_what_is_told(
 
 
 @pytest.mark.parametrize("error", AWAY)
-def test_a_database_that_is_away_for_a_moment_loses_no_trial_that_is_taken(
+def test_no_trial_is_lost_while_a_database_is_unavailable(
     house: House, shaky: Shaky, error: Exception
 ) -> None:
     queue = house.comes(3)
@@ -423,9 +444,7 @@ def test_a_database_that_is_away_for_a_moment_loses_no_trial_that_is_taken(
 
 
 @pytest.mark.parametrize("error", AWAY)
-def test_a_trial_that_was_taken_and_could_not_be_signed_is_tried_again(
-    house: House, shaky: Shaky, error: Exception
-) -> None:
+def test_a_trial_without_an_owner_is_retried(house: House, shaky: Shaky, error: Exception) -> None:
     queue = house.comes(1)
     shaky.fails("set_trial_user_attr", error, times=1)
     assert queue.take() is None
@@ -438,7 +457,7 @@ def test_a_trial_that_was_taken_and_could_not_be_signed_is_tried_again(
 
 
 @pytest.mark.parametrize("error", AWAY)
-def test_a_database_that_is_away_for_a_moment_delays_reports_and_looks(
+def test_reports_and_retries_wait_while_a_database_is_unavailable(
     house: House, shaky: Shaky, error: Exception
 ) -> None:
     one, queue = house.comes(2), house.comes(2)
@@ -455,7 +474,7 @@ def test_a_database_that_is_away_for_a_moment_delays_reports_and_looks(
 
 
 @pytest.mark.parametrize("error", AWAY)
-def test_a_database_that_stays_away_is_told_when_others_take_this_process_for_dead(
+def test_a_database_that_stays_unavailable_is_an_error_when_this_process_counts_as_dead(
     house: House, shaky: Shaky, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     queue = house.comes(1)
@@ -467,7 +486,7 @@ def test_a_database_that_stays_away_is_told_when_others_take_this_process_for_de
     assert shaky.failures == 3  # after 25, 50 and 75 seconds
 
 
-def test_other_failures_are_not_waited_for(house: House, shaky: Shaky) -> None:
+def test_other_errors_are_raised_immediately(house: House, shaky: Shaky) -> None:
     queue = house.comes(1)
     shaky.fails("create_new_trial", ZeroDivisionError())
     with pytest.raises(ZeroDivisionError):
@@ -475,7 +494,7 @@ def test_other_failures_are_not_waited_for(house: House, shaky: Shaky) -> None:
     assert shaky.failures == 1
 
 
-def test_two_that_look_after_the_same_trial_make_one_retry_that_counts(
+def test_of_two_retries_of_the_same_trial_one_counts(
     house: House, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     one, a, b = house.comes(2), house.comes(2), house.comes(2)
@@ -503,7 +522,7 @@ def test_two_that_look_after_the_same_trial_make_one_retry_that_counts(
     assert [len(trial.attempts) for trial in a.trials()] == [2, 1]
 
 
-def test_two_that_take_the_same_retry_at_once_do_it_once(house: House) -> None:
+def test_a_retry_that_was_queued_twice_is_trained_once(house: House) -> None:
     one, a, b = house.comes(1), house.comes(1), house.comes(1)
     taken(one)
     lose(one, 0)
@@ -515,7 +534,7 @@ def test_two_that_take_the_same_retry_at_once_do_it_once(house: House) -> None:
     assert b.take() is None
 
 
-def test_one_taken_for_dead_that_tells_later_changes_nothing(house: House) -> None:
+def test_late_reports_of_a_process_that_counts_as_dead_change_nothing(house: House) -> None:
     one, other = house.comes(1), house.comes(1)
     number = taken(one)
     house.is_silent(one)
@@ -532,7 +551,7 @@ def test_one_taken_for_dead_that_tells_later_changes_nothing(house: House) -> No
 
 
 @pytest.mark.parametrize("how", ["finish", "prune", "fail", "give back"])
-def test_one_taken_for_dead_that_ends_its_trial_without_a_report_changes_nothing(
+def test_late_results_of_a_process_that_counts_as_dead_change_nothing(
     house: House, how: str
 ) -> None:
     one, other = house.comes(1), house.comes(1)
@@ -553,7 +572,7 @@ def test_one_taken_for_dead_that_ends_its_trial_without_a_report_changes_nothing
     assert len(one.study.trials) == 2  # nothing was queued twice
 
 
-def test_a_death_between_the_failure_and_the_new_trial_is_repaired(house: House) -> None:
+def test_a_death_between_the_failure_and_the_retry_is_repaired(house: House) -> None:
     one, other = house.comes(1), house.comes(1)
     taken(one)
     one.study.tell(0, state=FAIL)  # and its process dies here
@@ -564,7 +583,7 @@ def test_a_death_between_the_failure_and_the_new_trial_is_repaired(house: House)
     assert taken(other) == 1
 
 
-def test_a_death_before_the_trial_was_signed_is_seen_after_a_while(house: House) -> None:
+def test_a_death_before_the_trial_had_an_owner_is_noticed_after_a_while(house: House) -> None:
     queue = house.comes(1)
     queue.study.ask({})  # without settings as yet
     assert queue.retry_dead() == 0
@@ -600,7 +619,7 @@ def test_a_death_while_a_trial_was_taken_loses_no_setting(house: House, queued: 
     assert again.params == expected
 
 
-def test_ones_own_trials_are_never_reclaimed(house: House) -> None:
+def test_a_process_never_retries_its_own_trials(house: House) -> None:
     queue = house.comes(2)
     taken(queue)
     house.dies(queue)
@@ -608,7 +627,7 @@ def test_ones_own_trials_are_never_reclaimed(house: House) -> None:
     assert states(queue) == [RUNNING]
 
 
-def test_more_trials_go_on_and_fewer_show_all_that_are_there(house: House) -> None:
+def test_more_trials_continue_and_fewer_show_all_finished_ones(house: House) -> None:
     few = house.comes(2)
     done(few, 50), done(few, 60)
     more = house.comes(4)
@@ -624,7 +643,7 @@ def test_more_trials_go_on_and_fewer_show_all_that_are_there(house: House) -> No
     assert few.take() is None
 
 
-def test_fewer_trials_leave_those_that_run_alone(house: House) -> None:
+def test_fewer_trials_do_not_disturb_running_ones(house: House) -> None:
     more = house.comes(3)
     done(more)
     running = [taken(more), taken(more)]
@@ -638,7 +657,7 @@ def test_fewer_trials_leave_those_that_run_alone(house: House) -> None:
     assert more.finished()
 
 
-def test_a_trial_that_waits_beyond_fewer_is_not_lost_for_more(house: House) -> None:
+def test_a_waiting_trial_beyond_a_smaller_total_is_kept(house: House) -> None:
     more = house.comes(2)
     done(more)
     taken(more)
@@ -651,7 +670,7 @@ def test_a_trial_that_waits_beyond_fewer_is_not_lost_for_more(house: House) -> N
     assert len(again.trials()) == 2
 
 
-def test_a_trial_that_cannot_be_trained_is_failed_with_its_reason_and_not_tried_again(
+def test_a_trial_that_cannot_be_trained_fails_with_its_reason_and_is_not_retried(
     house: House,
 ) -> None:
     queue = house.comes(1)
@@ -663,7 +682,7 @@ def test_a_trial_that_cannot_be_trained_is_failed_with_its_reason_and_not_tried_
     assert len(queue.study.trials) == 1
 
 
-def test_a_trial_that_was_given_up_has_its_outcome_but_no_value(house: House) -> None:
+def test_a_pruned_trial_has_an_outcome_but_no_value(house: House) -> None:
     queue = house.comes(1)
     number = taken(queue)
     queue.report(number, 1, 0.4)
@@ -684,8 +703,8 @@ def test_an_outcome_survives_a_database(tmp_path: Path) -> None:
     assert trial.last.value == 0.625
 
 
-def test_what_is_told_twice_counts_once(house: House) -> None:
-    """As of a trial that was concluded in a stack which then was too large."""
+def test_a_second_result_of_a_trial_is_ignored(house: House) -> None:
+    """As for a trial that ended in a stack before memory was full."""
     queue = house.comes(1)
     number = taken(queue)
     queue.finish(number, outcome(40), pruned=False)
@@ -696,7 +715,7 @@ def test_what_is_told_twice_counts_once(house: House) -> None:
     assert trial.last.value == 0.4
 
 
-def test_a_trial_that_begins_anew_reports_without_a_word_of_warning(house: House) -> None:
+def test_a_trial_that_starts_again_does_not_report_an_epoch_twice(house: House) -> None:
     queue = house.comes(1)
     number = taken(queue)
     for epoch in (1, 2, 1, 2, 3):
@@ -733,6 +752,6 @@ def test_the_best_has_the_highest_accuracy_then_the_lowest_loss_then_was_earlier
     assert (found.number if found else None) == best
 
 
-def test_slots_come_in_the_order_of_their_numbers_whatever_the_databases() -> None:
+def test_trials_are_ordered_by_number_in_every_database() -> None:
     made = [trial(number, COMPLETE).last for number in (2, 0, 1)]
     assert [each.number for each in group_attempts(made)] == [0, 1, 2]

@@ -73,15 +73,15 @@ def test_random_trials_are_trained_with_others_of_their_shape() -> None:
 
 
 def test_after_its_first_trials_tpe_fills_a_stack_with_one_shape() -> None:
-    trials = run_trials(search(SamplerName.TPE), 20)
+    trials = run_trials(search(SamplerName.TPE), 15)
     assert len({shape(trial) for trial in trials[:10]}) == 4  # at random
-    for stack in (trials[10:15], trials[15:20]):
-        assert len({shape(trial) for trial in stack}) == 1
-        assert len({trial.params["lr"] for trial in stack}) == 5
-        assert {trial.outcome.members for trial in stack} == {5}
+    stack = trials[10:]
+    assert len({shape(trial) for trial in stack}) == 1
+    assert len({trial.params["lr"] for trial in stack}) == 5
+    assert {trial.outcome.members for trial in stack} == {5}
 
 
-def test_a_grid_is_walked_along_shapes() -> None:
+def test_a_grid_is_trained_shape_by_shape() -> None:
     trials = run_trials(search(SamplerName.GRID), 12)
     assert [trial.outcome.members for trial in trials] == [3] * 12
     assert len({(*shape(trial), trial.params["lr"]) for trial in trials}) == 12
@@ -94,14 +94,14 @@ def test_several_workers_do_every_trial_once() -> None:
     assert {len(trial.attempts) for trial in trials} == {1}
 
 
-def test_trials_below_the_median_are_given_up() -> None:
+def test_trials_below_the_median_are_pruned() -> None:
     trials = run_trials(search(SamplerName.RANDOM, PrunerName.MEDIAN, epochs=12), 14, stack=2)
     pruned = [trial for trial in trials if trial.state is TrialState.PRUNED]
     assert pruned
     assert all(len(trial.outcome.hits[0]) < 12 for trial in pruned)
 
 
-def test_where_memory_is_too_small_stacks_of_that_shape_become_smaller(
+def test_when_memory_is_full_stacks_of_that_shape_become_smaller(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     real = cohort.Cohort.advance
@@ -117,30 +117,14 @@ def test_where_memory_is_too_small_stacks_of_that_shape_become_smaller(
     def watch(now: TuneProgress) -> None:
         told.extend([now.halved] if now.halved else [])
 
-    trials = run_trials(search(SamplerName.RANDOM), 40, stack=4, watch=watch)
+    trials = run_trials(search(SamplerName.RANDOM), 24, stack=4, watch=watch)
     assert {trial.state for trial in trials} == {TrialState.COMPLETE}
     assert max(trial.outcome.members for trial in trials if shape(trial)[1] == 128) == 2
     assert max(trial.outcome.members for trial in trials if shape(trial)[1] == 64) == 4
     assert 1 <= len(told) <= 4  # once or twice a shape, and then it is known
 
 
-def test_a_trial_that_does_not_fit_fails_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    real = cohort.Cohort.advance
-
-    def full(self: cohort.Cohort) -> None:
-        if self.stack.batch_size == 128:
-            raise torch.OutOfMemoryError("CUDA out of memory")
-        real(self)
-
-    monkeypatch.setattr(cohort.Cohort, "advance", full)
-    trials = run_trials(search(SamplerName.RANDOM), 12)
-    for trial in trials:
-        fits = shape(trial)[1] == 64
-        assert trial.state is (TrialState.COMPLETE if fits else TrialState.FAIL)
-        assert trial.failure == (None if fits else "out of memory")
-
-
-def test_no_trial_begins_after_the_time_and_none_is_left_half_done() -> None:
+def test_no_trial_starts_after_the_timeout_and_none_is_left_running() -> None:
     trials = run_trials(search(SamplerName.RANDOM), 12, timeout=1e-9)
     assert all(trial.state is not TrialState.RUNNING for trial in trials)
     assert sum(trial.state is TrialState.COMPLETE for trial in trials) < 12
@@ -163,9 +147,8 @@ def test_a_worker_that_dies_is_replaced_and_the_search_is_finished(
     assert {trial.state for trial in trials} == {TrialState.COMPLETE}
 
 
-@pytest.mark.parametrize("sampler", [SamplerName.RANDOM, SamplerName.TPE])
-def test_trials_whose_process_died_are_trained_alone(sampler: SamplerName) -> None:
-    asked = search(sampler)
+def test_trials_whose_process_died_are_trained_alone() -> None:
+    asked = search(SamplerName.RANDOM)
     where = address("sqlite:///study.db", Path())
     open_study(asked, where, Path(), "one")
     dying = WorkerPlan(asked, where, "one", 12, 5, None).queue()
@@ -181,9 +164,8 @@ def test_trials_whose_process_died_are_trained_alone(sampler: SamplerName) -> No
     assert max(trial.outcome.members for trial in trials[3:]) > 1
 
 
-@pytest.mark.parametrize("pruner", [PrunerName.NONE, PrunerName.MEDIAN])
-def test_trials_report_whether_or_not_they_may_be_pruned(pruner: PrunerName) -> None:
-    trials = run_trials(search(SamplerName.RANDOM, pruner, epochs=3), 4)
+def test_trials_report_also_without_a_pruner() -> None:
+    trials = run_trials(search(SamplerName.RANDOM, PrunerName.NONE, epochs=3), 2)
     assert {trial.state for trial in trials} == {TrialState.COMPLETE}
     assert all({1, 2} <= set(trial.last.intermediate_values) for trial in trials)
 
@@ -201,7 +183,7 @@ def test_when_every_new_worker_is_killed_the_search_fails(monkeypatch: pytest.Mo
     assert len(started) == 5
 
 
-def test_a_mistake_in_a_worker_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_in_a_worker_ends_the_search(monkeypatch: pytest.MonkeyPatch) -> None:
     def live(_plan: WorkerPlan, _device: str, _callback: Callable[..., None]) -> None:
         raise IhgnnError("A worker failed")
 
@@ -210,7 +192,7 @@ def test_a_mistake_in_a_worker_ends_the_search(monkeypatch: pytest.MonkeyPatch) 
         run_trials(search(SamplerName.RANDOM), 4)
 
 
-def test_settings_that_do_not_go_together_fail_their_trial_and_no_other() -> None:
+def test_settings_that_exclude_each_other_fail_only_their_trial() -> None:
     config = configure(overrides={"epochs": 1, "device": "cpu"}, model="graphormer")
     given = {"width": "4:8", "heads": "4", "lr": "0.01", "batch_size": "128", "layers": "1"}
     space, config = make_space(config, given, None, grid=False)
