@@ -136,8 +136,7 @@ def check(
         str,
         typer.Argument(
             metavar="PATH",
-            help="A TU folder or zip, a .jsonl file, a .csv file of SMILES, a local data set's "
-            "name, or synthetic:...",
+            help="A TU folder or zip, .jsonl file, .csv of SMILES, local name, or synthetic:...",
         ),
     ],
     data_root: DataRoot = None,

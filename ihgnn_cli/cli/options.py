@@ -78,8 +78,8 @@ OwnData = Annotated[
         "--dataset",
         "-d",
         metavar="NAME",
-        help="Data set: a name (MUTAG, PROTEINS, ...), a TU folder or zip, a .jsonl file, a .csv "
-        "file of SMILES, or synthetic:homophily=0.3,...",
+        help="Data set: a name (MUTAG, ...), a TU folder or zip, a .jsonl file, a .csv of SMILES, "
+        "or synthetic:...",
         autocompletion=complete_dataset,
         show_default="MUTAG",
         rich_help_panel=DATA_PANEL,

@@ -51,8 +51,7 @@ def predict(
         str,
         typer.Argument(
             metavar="GRAPHS",
-            help="A .jsonl file, - (JSON lines from stdin), a .csv file of SMILES, a TU folder or "
-            "zip, or a name.",
+            help="A .jsonl file, - (stdin), a .csv of SMILES, a TU folder or zip, or a name.",
             autocompletion=complete_dataset,
         ),
     ],

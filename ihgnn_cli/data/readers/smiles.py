@@ -133,7 +133,8 @@ def require_rdkit() -> str:
         import rdkit
     except ModuleNotFoundError as error:
         raise InputError(
-            "Molecules in a .csv file need RDKit. Install it: pip install 'ihgnn-cli[chem]'"
+            f"A {SUFFIX} file is read as molecules (a column of SMILES), which needs RDKit. "
+            "Install it: pip install 'ihgnn-cli[chem]'"
         ) from error
     return str(rdkit.__version__)
 

@@ -175,5 +175,5 @@ def test_without_rdkit_the_message_says_how_to_get_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "rdkit", None)
     path = write("smiles,class\nCCO,a\n")
-    with pytest.raises(InputError, match=r"need RDKit.*pip install 'ihgnn-cli\[chem\]'"):
+    with pytest.raises(InputError, match=r"needs RDKit.*pip install 'ihgnn-cli\[chem\]'"):
         load_dataset(str(path))
