@@ -268,7 +268,8 @@ class _Tally:
         if not total:
             console.note("No graphs in the input.")
         if self.bad:
+            repeated = self.bad > len(self.kinds)
+            reasons = "each reason is above once" if repeated else "the reasons are above"
             raise IhgnnError(
-                f"{counted(self.bad, 'graph')} of {total:,} not classified; the reasons are above, "
-                "each for the first graph that has it."
+                f"{counted(self.bad, 'graph')} of {total:,} not classified; {reasons}."
             )

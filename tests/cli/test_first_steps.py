@@ -220,7 +220,9 @@ def test_predict_reports_a_mistake_once_with_a_count(
     words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     new = write(tmp_path / "new.jsonl", *[{"node_labels": ["C"]}] * 5, RINGS)
-    with pytest.raises(IhgnnError, match="5 graphs of 6 not classified") as caught:
+    with pytest.raises(
+        IhgnnError, match="5 graphs of 6 not classified; each reason is above once"
+    ) as caught:
         app(["predict", str(words), new, "--json"], standalone_mode=False)
     assert caught.value.exit_code == 1
     out, err = capsys.readouterr()
