@@ -179,7 +179,7 @@ def test_a_model_that_knows_none_of_the_labels_does_not_answer(tmp_path: Path) -
     done.export(tmp_path / "model.onnx", verify=False, dataset=None)
     other = [{**PROPANE, "class": "ring"}, {**PROPANE, "class": "star"}]
     for model in (done, ihgnn.load(done.folder, "cpu"), ihgnn.load(tmp_path / "model.onnx")):
-        with pytest.raises(InputError, match=r"3 of 3 nodes .* not positions"):
+        with pytest.raises(InputError, match=r"(?s)3 of 3 nodes .* not positions"):
             model.predict([PROPANE])
         with pytest.warns(UnknownLabelsWarning, match="3 of 3 nodes"):
             assert model.predict([PROPANE], allow_unknown=True)[0].unknown_nodes == 3
@@ -218,7 +218,7 @@ def test_dicts_make_a_data_set_and_a_bad_one_is_named(caplog: pytest.LogCaptureF
     one = {**PROPANE, "class": 0}
     assert len(ihgnn.load_dataset([one, {**one, "class": 1}])) == 2
     assert len(ihgnn.load_dataset([{**one, "weight": 1}])) == 1
-    assert caplog.messages == ["graphs: ignored weight (docs/data.md lists what is read)."]
+    assert caplog.messages == ["graphs: ignoring 'weight', not part of the format (docs/data.md)."]
     with pytest.raises(InputError, match="graph 1: no class"):
         ihgnn.load_dataset([one, PROPANE])
     with pytest.raises(InputError, match="graph 0: str is not a graph"):

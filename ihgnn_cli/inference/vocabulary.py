@@ -74,7 +74,7 @@ class UnknownLabels:
         """
         if not self.allowed and self.unknown > NEARLY_ALL_UNKNOWN * self.nodes:
             raise InputError(
-                f"{self.sentence} {self._hint}Give graphs with labels of the model's data, or "
+                f"{self.sentence}\n{self._hint}Give graphs with labels of the model's data, or "
                 "insist with --allow-unknown (allow_unknown=True in Python)."
             )
 

@@ -68,7 +68,7 @@ def test_predict_refuses_a_file_whose_labels_are_all_unknown(
     write(tmp_path / "new.jsonl", *[NUMBERS] * 300)
     message = refused("predict", str(words), "new.jsonl", *ending)
     assert "512 of 512 nodes in 256 graphs are unknown to the model (0, 1)" in message
-    assert "It knows C, O. Labels are values, not positions" in message
+    assert "It knows C, O.\nLabels are values, not positions" in message
     assert "--allow-unknown" in message
     printed = capsys.readouterr().out
     assert printed in ("", "graph,id,class,p(chain),p(ring),unknown_nodes,larger_than_m\n")

@@ -233,7 +233,7 @@ def test_unknown_labels_are_counted_and_named() -> None:
 def test_a_model_that_knows_none_of_the_labels_is_not_evaluated_unless_asked_to() -> None:
     other = replace(paths([4, 5]), label_values=(0, 1))
     with pytest.raises(
-        InputError, match=r"9 of 9 nodes in 2 graphs are unknown .* --allow-unknown"
+        InputError, match=r"(?s)9 of 9 nodes in 2 graphs are unknown .* --allow-unknown"
     ):
         evaluate(Sure(card_of()), other)
     assert evaluate(Sure(card_of()), other, allow_unknown=True).unknown_nodes == 9

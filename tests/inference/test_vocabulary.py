@@ -166,7 +166,7 @@ def test_the_refusal_names_both_vocabularies_and_explains_positions(data: GraphD
         counted(card_of(data), 0, 1).refuse()
     assert str(caught.value) == (
         "The labels of 2 of 2 nodes in 1 graph are unknown to the model (0, 1) and encoded as the "
-        f"zero vector. It knows {known}. Labels are values, not positions in the model's "
+        f"zero vector. It knows {known}.\nLabels are values, not positions in the model's "
         "vocabulary. Give graphs with labels of the model's data, or insist with --allow-unknown "
         "(allow_unknown=True in Python)."
     )

@@ -133,7 +133,8 @@ def check_graph(entry: Mapping[str, Any]) -> JsonGraph:
 
 def ignored_keys(where: str, keys: Iterable[str]) -> str:
     """A sentence about keys or columns that are not part of the format."""
-    return f"{where}: ignored {', '.join(keys)} (docs/data.md lists what is read)."
+    shown = ", ".join(f"'{key}'" for key in keys)
+    return f"{where}: ignoring {shown}, not part of the format (docs/data.md)."
 
 
 def meant_by(key: str, others: Iterable[str]) -> str:
