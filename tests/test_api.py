@@ -20,7 +20,6 @@ from ihgnn_cli.api.settings import searchable
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.pyg import to_pyg
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.inference.vocabulary import UnknownLabelsWarning
 from ihgnn_cli.studies.tuning.space import kinds_of
 from ihgnn_cli.training.config import RunConfig
 
@@ -181,17 +180,17 @@ def test_a_model_that_knows_none_of_the_labels_does_not_answer(tmp_path: Path) -
     for model in (done, ihgnn.load(done.folder, "cpu"), ihgnn.load(tmp_path / "model.onnx")):
         with pytest.raises(InputError, match=r"(?s)3 of 3 nodes .* not positions"):
             model.predict([PROPANE])
-        with pytest.warns(UnknownLabelsWarning, match="3 of 3 nodes"):
+        with pytest.warns(ihgnn.UnknownLabelsWarning, match="3 of 3 nodes"):
             assert model.predict([PROPANE], allow_unknown=True)[0].unknown_nodes == 3
     stream = ihgnn.load(done.folder, "cpu").stream
     with pytest.raises(InputError, match="3 of 3 nodes"):
         next(stream([PROPANE]))
-    with pytest.warns(UnknownLabelsWarning):
+    with pytest.warns(ihgnn.UnknownLabelsWarning):
         assert len(list(stream([PROPANE] * 3, 1, allow_unknown=True))) == 3
     for evaluate in (done.evaluate, partial(ihgnn.evaluate, done.folder)):
         with pytest.raises(InputError, match="6 of 6 nodes in 2 graphs"):
             evaluate(other, device="cpu")
-        with pytest.warns(UnknownLabelsWarning):
+        with pytest.warns(ihgnn.UnknownLabelsWarning):
             assert evaluate(other, device="cpu", allow_unknown=True).unknown_nodes == 6
 
 

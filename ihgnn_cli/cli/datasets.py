@@ -35,11 +35,14 @@ def _refuse_data(given: str) -> None:
     from ihgnn_cli.data.sources.catalogue import catalogue
     from ihgnn_cli.errors import InputError
 
-    shown = quoted(Path(given))
-    if is_own_name(given) or Path(given).exists():
-        raise InputError(f"'{given}' is not a command. Use: ihgnn datasets check {shown}")
-    if given in catalogue():
-        raise InputError(f"'{given}' is not a command. Use: ihgnn datasets fetch {shown}")
+    meant = None
+    if is_own_name(given) or Path(given[:255]).exists():
+        meant = f"check {quoted(Path(given))}"
+    for name in catalogue():
+        if meant is None and name.lower() == given.lower():
+            meant = f"fetch {name}"
+    if meant is not None:
+        raise InputError(f"'{given}' is not a command. Use: ihgnn datasets {meant}")
 
 
 app = typer.Typer(

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 STANDARD = "-"
 _STANDARD_INPUT = "standard input"
+_MOST_KINDS = 100  # kinds of mistakes that are reported
 
 
 EXAMPLES = examples(
@@ -240,7 +241,7 @@ class _Tally:
         from ihgnn_cli.cli import console
 
         self.bad += 1
-        if problem.kind not in self.kinds:
+        if problem.kind not in self.kinds and len(self.kinds) < _MOST_KINDS:
             self.kinds.add(problem.kind)
             console.error(console.plain(str(problem)))
 

@@ -102,7 +102,10 @@ def is_model(path: Path) -> bool:
     """Whether a path looks like a model: a .onnx or .pt file, or a run folder."""
     from ihgnn_cli.training.folder import best_of
 
-    return path.suffix.lower() in (SUFFIX, ".pt") or best_of(path) != path
+    try:
+        return path.suffix.lower() in (SUFFIX, ".pt") or best_of(path) != path
+    except OSError:  # such as a name that is too long
+        return False
 
 
 def load(

@@ -157,7 +157,12 @@ def test_swapped_arguments_are_recognised(
 
 @pytest.mark.parametrize(
     ("given", "meant"),
-    [("PROTEINS", "fetch PROTEINS"), ("MUTAG", "check MUTAG"), ("my data", "check 'my data'")],
+    [
+        ("PROTEINS", "fetch PROTEINS"),
+        ("nci1", "fetch NCI1"),
+        ("MUTAG", "check MUTAG"),
+        ("my data", "check 'my data'"),
+    ],
 )
 def test_a_data_set_in_place_of_a_command_is_recognised(
     given: str, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
