@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 from ihgnn_cli.data.sources import locate, read, refuse_overwriting
 from ihgnn_cli.deploy.form import OPSET, Form, Layout
-from ihgnn_cli.deploy.onnx_model import check_target
+from ihgnn_cli.deploy.onnx_model import SUFFIX, check_target
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError, retold
 
@@ -54,6 +54,11 @@ def export(
     """
     # Report invalid arguments before loading torch.
     form = Form(layout, max_nodes, opset, small)  # type: ignore[arg-type]
+    if Path(checkpoint).suffix.lower() == SUFFIX and Path(path).suffix.lower() != SUFFIX:
+        raise InputError(
+            f"{path} does not end in {SUFFIX}, but {checkpoint} does: the checkpoint comes first, "
+            f"then the {SUFFIX} file to write. Swap the two."
+        )
     outputs = check_target(Path(path), force=force)
     if dataset is not None and not verify:
         raise InputError("--dataset is for the comparison, which --no-verify skips. Drop one.")

@@ -8,6 +8,7 @@ import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.cells import cell_len
@@ -17,6 +18,9 @@ from rich.table import Table
 
 from ihgnn_cli import display
 from ihgnn_cli.jsonable import jsonable
+
+if TYPE_CHECKING:
+    from ihgnn_cli.inference.vocabulary import UnknownLabels
 
 # The width of tables when the output is not a terminal.
 _PLAIN_WIDTH = 100
@@ -114,6 +118,12 @@ def note(text: str) -> None:
 def warn(text: str) -> None:
     """Print a warning on standard error."""
     err.print(f"WARNING: {text}", style="bold red", soft_wrap=True)
+
+
+def unknown_labels(labels: "UnknownLabels") -> None:
+    """Report nodes that a model does not know: many as a warning, few as a remark."""
+    if labels.unknown:
+        (warn if labels.many else note)(plain(labels.sentence))
 
 
 def error(text: str) -> None:

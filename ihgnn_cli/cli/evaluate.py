@@ -9,6 +9,7 @@ import typer
 
 from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
 from ihgnn_cli.cli.options import (
+    AllowUnknown,
     AsJson,
     DataRoot,
     Device,
@@ -17,6 +18,7 @@ from ihgnn_cli.cli.options import (
     TrainedModel,
     complete_model,
     figure,
+    refuse_swapped,
 )
 from ihgnn_cli.inference.kinds import Part
 
@@ -56,6 +58,7 @@ def evaluate(
             rich_help_panel=DATA_PANEL,
         ),
     ] = None,
+    allow_unknown: AllowUnknown = False,
     data_root: DataRoot = None,
     offline: Offline = False,
     device: Device = None,
@@ -108,6 +111,8 @@ def evaluate(
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.devices import AUTO
 
+    if dataset is not None:
+        refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
     model = folders.best_of(model)
     outputs = _checked_outputs(plot, predictions, model)
     explain = explain or graph is not None
@@ -128,7 +133,7 @@ def evaluate(
         offline=offline,
         progress=console.ProgressDisplay(),
     )
-    found = evaluation.evaluate(classifier, graphs, split)
+    found = evaluation.evaluate(classifier, graphs, split, allow_unknown=allow_unknown)
     explained = None if graph is None else _explain(classifier, graphs, found, graph)
     if predictions is not None:
         write_predictions(predictions, found.dataset, found.graphs, found.probabilities, found.beta)
@@ -204,11 +209,7 @@ def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard") -> Non
             f"{' and '.join(seen)}: this is not an estimate for new graphs "
             f"({len(found.graphs):,} graphs evaluated)."
         )
-    if found.unknown_nodes:
-        console.note(
-            f"The {card.label_words} of {counted(found.unknown_nodes, 'node')} are unknown to the "
-            f"model ({console.plain(found.unknown_labels)}) and encoded as the zero vector."
-        )
+    console.unknown_labels(found.labels)
     if found.truncated:
         console.note(
             f"{counted(found.truncated, 'graph')} of {graphs.name} with more nodes than any graph "

@@ -78,8 +78,8 @@ OwnData = Annotated[
         "--dataset",
         "-d",
         metavar="NAME",
-        help="Data set: a name (MUTAG, PROTEINS, ...), a TU folder or zip, a .jsonl file, or "
-        "synthetic:homophily=0.3,...",
+        help="Data set: a name (MUTAG, ...), a TU folder or zip, a .jsonl file, a .csv of SMILES, "
+        "or synthetic:...",
         autocompletion=complete_dataset,
         show_default="MUTAG",
         rich_help_panel=DATA_PANEL,
@@ -126,6 +126,14 @@ DataRoot = Annotated[
         help="Folder with data sets (NAME.zip or NAME/); downloads go here.",
         show_default="$IHGNN_DATA, else the user's cache folder",
         file_okay=False,
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+AllowUnknown = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unknown",
+        help="Continue even if the model does not know the labels of more than 9 in 10 nodes.",
         rich_help_panel=DATA_PANEL,
     ),
 ]
@@ -289,6 +297,22 @@ AsJson = Annotated[
     bool,
     typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT_PANEL),
 ]
+
+
+def refuse_swapped(model: Path, other: Path | str, usage: str) -> None:
+    """Refuse two arguments in the wrong order.
+
+    Raises:
+        InputError: `other` is a model and `model` is not; `usage` is the right command, in which
+            `{0}` is the model and `{1}` the other argument.
+    """
+    from ihgnn_cli.cli.console import quoted
+    from ihgnn_cli.deploy.runtime import is_model
+    from ihgnn_cli.errors import InputError
+
+    if is_model(Path(other)) and not is_model(model):
+        right = usage.format(quoted(Path(other)), quoted(model))
+        raise InputError(f"The arguments are in the wrong order. Use: {right}")
 
 
 def chosen_providers(device: str | None, provider: str | None) -> list[str] | None:
