@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import optuna
 
+from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, configured, dataset_of, divided, searchable
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.display import Display
@@ -69,6 +70,7 @@ def _optuna_as_before() -> Iterator[None]:
         optuna.logging.set_verbosity(verbosity)
 
 
+@in_python
 @_optuna_as_before()
 def tune(
     dataset: Graphs = "MUTAG",
@@ -127,7 +129,7 @@ def tune(
     """
     base = configured({}, model=model, recipe=recipe, config=config)
     fixed, competing = divided(settings, base, searchable(base))
-    chosen = configured(fixed, model=model, recipe=recipe, config=config)
+    chosen = configured(fixed, model=model, recipe=recipe, config=config, call=tune)
     display = Display(progress)
     search = plan(
         chosen,

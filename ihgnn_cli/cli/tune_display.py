@@ -10,7 +10,7 @@ from rich.table import Table
 from ihgnn_cli.api.tune import states_in_words
 from ihgnn_cli.api.tune import told as told_of
 from ihgnn_cli.cli import console
-from ihgnn_cli.models.registry import DEFAULT_MODEL
+from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model
 from ihgnn_cli.report.tuning_report import PAGE
 from ihgnn_cli.words import counted
 
@@ -141,7 +141,12 @@ def show(result: Mapping[str, Any], slots: "Sequence[Slot]", folder: Path) -> No
     console.show(f"Report      {folder / PAGE}")
     checkpoint = folder / final["folder"] / "ckpt.pt"
     console.show(f"Checkpoint  {checkpoint}")
-    console.show(f"Next        ihgnn evaluate {console.quoted(checkpoint)}")
+    exported = find_model(result["search"]["model"]["name"]).exportable
+    console.next_steps(
+        ("evaluate", folder),
+        *([("export", folder)] if exported else []),
+        ("train", "--final", "--config", folder / "best.toml"),
+    )
 
 
 def show_best(slots: "Sequence[Slot]") -> None:

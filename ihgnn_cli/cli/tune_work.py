@@ -13,14 +13,14 @@ def conduct(work: TuneWork, timeout: float | None, *, quiet: bool, silent: bool)
     if not quiet:
         tune_display.tell_begin(work.search, work.places, work.total, work.stack, work.folder)
     epochs = work.search.config.training.epochs
-    try:
-        with tune_display.progress(epochs, quiet=quiet) as watch:
-            done = work.conduct(watch, timeout)
-    except (KeyboardInterrupt, SystemExit):
+
+    def kept() -> str:
         if not silent:
             tune_display.show_best(work.slots())
-        console.note("Finished trials are kept: the same command continues with the rest.")
-        raise
+        return "Finished trials are kept: the same command continues with the rest."
+
+    with console.keeping(kept), tune_display.progress(epochs, quiet=quiet) as watch:
+        done = work.conduct(watch, timeout)
     if not done.finished:
         console.note("The time is up. The next command runs the remaining trials.")
     return done
@@ -30,9 +30,9 @@ def conclude(work: TuneWork, done: Conducted, *, quiet: bool) -> dict[str, Any]:
     """Train the best settings, test them, and write the results."""
     best = best_of(done.slots)
     epochs, trial = work.search.config.training.epochs, -1 if best is None else best.number
-    try:
-        with tune_display.final_progress(epochs, trial, quiet=quiet) as watch:
-            return work.conclude(done, watch)
-    except (KeyboardInterrupt, SystemExit):
-        console.note("All trials are kept: the same command continues with the last training.")
-        raise
+    kept = "All trials are kept: the same command continues with the last training."
+    with (
+        console.keeping(lambda: kept),
+        tune_display.final_progress(epochs, trial, quiet=quiet) as watch,
+    ):
+        return work.conclude(done, watch)

@@ -11,7 +11,7 @@ from typing import Any
 
 from ihgnn_cli.deploy.onnx_model import SUFFIX, load_onnx
 from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_objects
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.inference.prediction import Classifier, Prediction, predictions
 from ihgnn_cli.models.card import ModelCard
 
@@ -53,7 +53,7 @@ class Predictor:
             DataError: a graph is malformed; those before it were predicted.
         """
         if batch_size < 1:
-            raise InputError(f"The batch size must be at least 1, not {batch_size}.")
+            raise SettingError("batch_size", f"must be at least 1, not {batch_size}.")
         batches = collected(of_objects(graphs), self.card, batch_size, report=None)
         return chain.from_iterable(predictions(self.classifier, batches, report=None))
 
@@ -89,10 +89,4 @@ def load(
             f"{path} is not a {SUFFIX} file, and a checkpoint needs {error.name}, which is not "
             "installed. Install it, or export the checkpoint on a machine that has it."
         ) from error
-    best = folder.best_of(path)
-    if best.is_dir():
-        raise InputError(
-            f"{path} is a folder without {folder.BEST}. Give a run folder, its {folder.BEST}, or "
-            f"an exported {SUFFIX} file."
-        )
-    return Predictor(load_torch(best, resolve_device(device)))
+    return Predictor(load_torch(folder.best_of(path), resolve_device(device)))

@@ -97,8 +97,10 @@ def inner_folds(
     Each part is the validation part of one split. With one part, return the split itself.
 
     Raises:
-        InputError: there are too few graphs.
+        InputError: there are too few graphs, or all of them train.
     """
+    if not len(split.validation):
+        raise InputError("All graphs train, and none are left for validation. Use another split.")
     if inner == 1:
         return (split,)
     rest = np.union1d(split.train, split.validation)
