@@ -7,8 +7,9 @@ from typing import ParamSpec, TypeVar
 
 from ihgnn_cli.errors import IhgnnError
 
-# An option in a message, unless it is part of a quoted command line.
-_OPTION = re.compile(r"'(?:ihgnn|ray) [^']*'|ray start [^)]*|(?<![\w-])--([a-z][a-z-]*)")
+# An option in a message, unless it is part of a command line.
+_COMMAND = r"'(?:ihgnn|ray) [^']*'|: ihgnn .*|ray start [^)]*"
+_OPTION = re.compile(rf"{_COMMAND}|(?<![\w-])--([a-z][a-z-]*)")
 _NEGATED = {"no_verify": "verify=False"}
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")

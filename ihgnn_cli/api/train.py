@@ -83,7 +83,8 @@ class Run:
         """Write the model as ONNX and compare it with the checkpoint; see `export`."""
         from ihgnn_cli.api.export import export
 
-        return export(self.checkpoint, path, **{"dataset": self.dataset, **form})
+        compared = {"dataset": self.dataset} if form.get("verify", True) else {}
+        return export(self.checkpoint, path, **{**compared, **form})
 
 
 @in_python

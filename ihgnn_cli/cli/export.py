@@ -33,9 +33,8 @@ def export(
     model: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[MODEL]",
-            help="ONNX file to write; a .json file beside it describes its inputs. "
-            "[dim]\\[default: model.onnx beside the checkpoint][/dim]",
+            metavar="MODEL",
+            help="ONNX file to write. [dim]\\[default: model.onnx beside the checkpoint][/dim]",
             show_default=False,
         ),
     ] = None,
@@ -95,6 +94,8 @@ def export(
     ] = OPSET,
 ) -> None:
     """Export a checkpoint to ONNX and verify that both give the same results.
+
+    A .json file beside the ONNX file describes its inputs.
 
     The readout uses at most m nodes, the size of the largest graph of the model's data: of a larger
     graph, the first m in sorted order.

@@ -45,7 +45,7 @@ class Command(TyperCommand):
             if option in {name for each in self.params for name in each.opts}:
                 raise InputError(f"{option} {error.problem}") from error
             raise
-        except (KeyboardInterrupt, SystemExit) as interrupt:
+        except KeyboardInterrupt as interrupt:
             if self.name in _TRAINING and KEPT not in getattr(interrupt, "__notes__", ()):
                 from ihgnn_cli.cli import console
 

@@ -39,12 +39,14 @@ def named_folder(text: str) -> Path:
     """The folder that an option names; an empty name would mean the current folder.
 
     Raises:
-        InputError: it is empty.
+        InputError: it is empty, or the path of a file.
     """
     from ihgnn_cli.errors import InputError
 
     if not text:
         raise InputError("--out needs the name of a folder.")
+    if Path(text).exists() and not Path(text).is_dir():
+        raise InputError(f"{text} is not a folder. Choose another --out.")
     return Path(text)
 
 
@@ -90,7 +92,7 @@ def figure(what: str) -> Any:
 DataArgument = Annotated[
     str | None,
     typer.Argument(
-        metavar="[DATASET]",
+        metavar="DATASET",
         help="Data set: a name (MUTAG, PROTEINS, ...), a TU folder or zip, a .jsonl file, or "
         "synthetic:homophily=0.3,... [dim]\\[default: MUTAG][/dim]",
         autocompletion=complete_dataset,
@@ -135,8 +137,8 @@ Split = Annotated[
     typer.Option(
         "--split",
         metavar="SPLIT",
-        help="holdout (0.8/0.1/0.1, stratified), other shares of train/validation/test, fold:N "
-        "(of 10, counted from 0), or a file of folds: FILE, FILE:N, FILE:N:I.",
+        help="Shares of train/validation/test, holdout (0.8/0.1/0.1), fold:N (of 10, from 0), or "
+        "a file: FILE, FILE:N, FILE:N:I.",
         show_default="holdout",
         rich_help_panel=DATA_PANEL,
     ),
@@ -188,7 +190,7 @@ TrainedModel = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="Folder of a run or a search, its checkpoint (ckpt.pt), or an exported .onnx file.",
+        help="Folder of a run or search, its checkpoint, or an exported .onnx file.",
     ),
 ]
 

@@ -26,7 +26,7 @@ def runs(
     folder: Annotated[
         Path | None,
         typer.Argument(
-            metavar="[DIR]",
+            metavar="DIR",
             help="Folder to search. [dim]\\[default: runs][/dim]",
             show_default=False,
         ),

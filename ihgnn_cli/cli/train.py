@@ -142,8 +142,8 @@ def train(
         bool,
         typer.Option(
             "--final",
-            help="Train on all graphs, for a model to use; no accuracy can be measured. Needs "
-            "--epochs, or --config of a finished run, tune or crossval for its best epoch.",
+            help="Train on all graphs; no accuracy can be measured. Needs --epochs, or --config "
+            "of a finished run, tune or crossval.",
             rich_help_panel=TRAINING_PANEL,
         ),
     ] = False,

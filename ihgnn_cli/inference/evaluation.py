@@ -41,7 +41,7 @@ class Evaluation:
     """[len(graphs)] node homophily, computed from the data set's own labels."""
     metrics: Metrics
     bins: tuple[HomophilyBin, ...] = field(repr=False)
-    sides: HomophilySides
+    sides: HomophilySides = field(repr=False)
     trained_on: int
     """How many of the graphs the model was trained on."""
     selected_on: int | None

@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Any
 
-from ihgnn_cli.errors import SettingError
+from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.training.config import RunConfig, parse_setting
 
 PAPER_LR = (0.01, 0.001, 0.0001)
@@ -140,7 +140,9 @@ def listed_settings(config: RunConfig, texts: Sequence[str]) -> dict[str, tuple[
     """
     found: dict[str, tuple[Setting, ...]] = {}
     for text in texts:
-        name, _, values = text.partition("=")
+        name, equals, values = text.partition("=")
+        if not equals:
+            raise InputError(f"--set takes NAME=LIST, such as --set width=16,32, not '{text}'.")
         pairs = [parse_setting(config, f"{name}={each}") for each in values.split(",")]
         key = pairs[0][0]
         found[key] = tuple(_plain(value) for _, value in pairs)

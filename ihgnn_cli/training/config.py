@@ -276,7 +276,7 @@ def parse_setting(config: RunConfig, text: str) -> tuple[str, object]:
     if key in {each.name for each in fields(TrainingSettings)} - LOSS_AND_DECAY.keys():
         raise InputError(f"{key} has its own option: --{key.replace('_', '-')}.")
     if key not in own:
-        raise no_setting(config, key, list(own))
+        raise InputError(str(no_setting(config, key, list(own))))
     return key, read_value(key, value, own[key])
 
 
@@ -404,10 +404,12 @@ def no_setting(config: RunConfig, name: str, known: list[str], meant: str = "") 
         known: the names that there are.
         meant: the name to look for in `known`, if it is not `name`.
     """
-    others = models_with(name)
-    has = f", which {' and '.join(others)} {'have' if len(others) > 1 else 'has'}" if others else ""
-    more = f"Its settings are {', '.join(known)}." if others else hint(meant or name, known)
-    return InputError(f"The model {config.model_name} has no setting {name}{has}. {more}")
+    others, model = models_with(name), config.model_name
+    if not others:
+        return InputError(f"The model {model} has no setting {name}. {hint(meant or name, known)}")
+    own = ", ".join(each.name for each in fields(config.model))
+    whose = f"is a setting of {' and '.join(others)}, not of {model}"
+    return SettingError(name, f"{whose}, whose settings are {own}.")
 
 
 def hint(name: str, known: list[str]) -> str:

@@ -9,6 +9,7 @@ import errno
 import json
 import math
 import secrets
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
@@ -184,8 +185,8 @@ def best_of(path: Path) -> Path:
         return found[0]
     remedy = "Give a run folder, its checkpoint or an exported .onnx file; 'ihgnn runs' lists runs."
     if (path / BEST_CONFIG).is_file():
-        command = f"'ihgnn train --final --config {path / BEST_CONFIG}'"
-        remedy = f"Train the settings that it found with {command}."
+        config = shlex.quote(str(path / BEST_CONFIG))
+        remedy = f"Train the settings that it found: ihgnn train --final --config {config}"
     raise InputError(f"{path} holds no checkpoint ({BEST}). {remedy}")
 
 

@@ -19,7 +19,8 @@ HOLDOUT = "holdout"
 ALL = "all"
 """Every graph trains: for a final model, of which nothing can be measured."""
 
-_SHARES = re.compile(r"[-+]?[0-9.]+(/[-+]?[0-9.]+)+")
+_SHARE = r"[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)"
+_SHARES = re.compile(rf"{_SHARE}(?:/{_SHARE})+")
 _FOLD = re.compile(r"fold:([0-9]{1,9})")
 _NUMBERED = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
 _Item = TypeVar("_Item")
@@ -71,10 +72,7 @@ def split_shares(text: str) -> tuple[float, float, float] | None:
     """
     if not _SHARES.fullmatch(text):
         return None
-    try:
-        shares = [float(part) for part in text.split("/")]
-    except ValueError:  # 0.1.2
-        shares = []
+    shares = [float(part) for part in text.split("/")]
     whole = next((each for each in (1, 100) if math.isclose(sum(shares), each)), None)
     if len(shares) != 3 or min(shares) <= 0 or whole is None:
         raise InputError(
