@@ -69,4 +69,4 @@ def __getattr__(name: str) -> Any:
 
 def __dir__() -> list[str]:
     """The public names, whether they were imported or not."""
-    return sorted({*globals(), *__all__})
+    return sorted([*__all__, "__version__"])

@@ -27,6 +27,19 @@ class InputError(IhgnnError):
     exit_code = 2
 
 
+class SettingError(InputError):
+    """The value of a setting is wrong.
+
+    Args:
+        setting: its name.
+        problem: the rest of the message, such as "must be at least 1, not 0."
+    """
+
+    def __init__(self, setting: str, problem: str) -> None:
+        super().__init__(f"{setting} {problem}")
+        self.setting, self.problem = setting, problem
+
+
 class InUseError(InputError):
     """Another process is using the resource."""
 

@@ -196,7 +196,7 @@ def test_it_is_exported_and_answers_the_same(molecules: Molecules, tmp_path: Pat
         ({"validation_fraction": 1.0}, "validation_fraction must be at least 0 and below 1"),
         ({"validation_fraction": 0.999}, "leaves none of 188 graphs to train on"),
         ({"epochs": 0}, "epochs must be at least 1"),
-        ({"variant": "half"}, "variant is one of"),
+        ({"variant": "half"}, "variant must be one of"),
         ({"features": "both"}, "no node attributes"),
         ({"lr": 1e30}, "not a finite number"),
     ],

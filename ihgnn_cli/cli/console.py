@@ -5,8 +5,8 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable
-from contextlib import AbstractContextManager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from rich.measure import Measurement
 from rich.table import Table
 
 from ihgnn_cli import display
+from ihgnn_cli.cli.help import KEPT
 from ihgnn_cli.jsonable import jsonable
 
 if TYPE_CHECKING:
@@ -88,14 +89,24 @@ def show(thing: object, style: str | None = None) -> None:
 
 def _show_table(thing: Table) -> None:
     """In a narrow terminal names are folded; numbers are never broken, even if lines get long."""
+    if not fits(thing):
+        thing.width = _least_width(thing)
+    out.print(thing, crop=False)
+
+
+def _least_width(thing: Table) -> int:
+    """The width of a table whose names are folded as far as they may be."""
     needed = Measurement.get(out, out.options.update(width=_ANY_WIDTH), thing).maximum
     for column in thing.columns:
         longest = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
         if not column.no_wrap:
-            needed -= max(0, longest - _FOLDED_WIDTH)
-    if needed > out.width:
-        thing.width = needed
-    out.print(thing, crop=False)
+            needed -= max(0, longest - (column.min_width or _FOLDED_WIDTH))
+    return needed
+
+
+def fits(thing: Table) -> bool:
+    """Whether a table is no wider than the screen if its names are folded."""
+    return _least_width(thing) <= out.width
 
 
 def plain(text: str) -> str:
@@ -103,16 +114,35 @@ def plain(text: str) -> str:
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
-def quoted(path: Path) -> str:
-    """A path as it can be pasted into the shell of this system."""
-    if str(path).startswith("-"):  # not an option
-        path = Path(f"./{path}")
-    return subprocess.list2cmdline([path]) if os.name == "nt" else shlex.quote(str(path))
+def quoted(word: str | Path) -> str:
+    """A word or a path as it can be pasted into the shell of this system."""
+    text = str(word)
+    if isinstance(word, Path) and text.startswith("-"):  # not an option
+        text = f"./{text}"
+    return subprocess.list2cmdline([text]) if os.name == "nt" else shlex.quote(text)
+
+
+def next_steps(*commands: Sequence[str | Path]) -> None:
+    """Print command lines to continue with, each ready to be copied into a shell."""
+    for number, words in enumerate(commands):
+        line = " ".join(["ihgnn", *(quoted(each) for each in words)])
+        out.print(f"{'' if number else 'Next':12}{line}", soft_wrap=True)
 
 
 def note(text: str) -> None:
     """Print a remark on standard error."""
     err.print(text, style="dim", soft_wrap=True)
+
+
+@contextmanager
+def keeping(kept: Callable[[], str]) -> Iterator[None]:
+    """If the block is interrupted, say what of its work is kept."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as interrupt:
+        note(kept())
+        interrupt.add_note(KEPT)
+        raise
 
 
 def warn(text: str) -> None:

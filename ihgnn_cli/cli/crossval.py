@@ -19,6 +19,7 @@ from ihgnn_cli.cli.options import (
     AsJson,
     ClassWeighting,
     ConfigFile,
+    DataArgument,
     DataRoot,
     Device,
     Epochs,
@@ -36,12 +37,14 @@ from ihgnn_cli.cli.options import (
     Workers,
     count_or_auto,
     figure,
+    one_dataset,
     output_folder,
 )
 
 if TYPE_CHECKING:
     from ihgnn_cli.api.crossval import Begun
-    from ihgnn_cli.studies.crossval import Finished
+    from ihgnn_cli.jobs.queue import Step
+    from ihgnn_cli.studies.crossval import Finished, Progress
 
 _MOST_WORKERS = 1024  # on one machine; a larger number is a typing error
 _Number = TypeVar("_Number", int, float)
@@ -50,7 +53,7 @@ _Number = TypeVar("_Number", int, float)
 EXAMPLES = examples(
     ("ihgnn crossval", "The paper's protocol on the bundled MUTAG"),
     (
-        "ihgnn crossval -d PROTEINS --model gin --set width=16,32 --workers 4",
+        "ihgnn crossval PROTEINS --model gin --set width=16,32 --workers 4",
         "Another model, two widths compared, four processes",
     ),
     (
@@ -61,6 +64,7 @@ EXAMPLES = examples(
 
 
 def crossval(
+    data: DataArgument = None,
     dataset: OwnData = None,
     features: FeatureKind = None,
     split_file: Annotated[
@@ -201,7 +205,7 @@ def crossval(
         check_figure_path(plot)
     stacked, processes = count_or_auto("--stack", stack), _processes(workers, cluster)
     given = {
-        "dataset": dataset,
+        "dataset": one_dataset(data, dataset),
         "features": features,
         "variant": variant,
         "label_smoothing": label_smoothing,
@@ -264,8 +268,8 @@ def _processes(workers: str, cluster: str | None) -> int | None:
     count = count_or_auto("--workers", workers)
     if cluster is None and count is not None and count > _MOST_WORKERS:
         raise InputError(
-            f"--workers is at most {_MOST_WORKERS:,} on one machine, not {count:,}. auto starts "
-            "one per core."
+            f"--workers must be at most {_MOST_WORKERS:,} on one machine, not {count:,}. auto "
+            "starts one per core."
         )
     return count
 
@@ -306,9 +310,18 @@ def _finish(begun: "Begun", *, quiet: bool) -> "Finished":
         )
         if job.partial is not None:
             console.note(job.partial)
-    try:
-        with crossval_display.progress(quiet) as show:
-            return begun.finish(show)
-    except (KeyboardInterrupt, SystemExit):
-        console.note("Finished units are kept: the same command continues with the rest.")
-        raise
+    seen: list[Progress] = []
+
+    def kept() -> str:
+        if not seen:
+            return "Finished trainings are kept: the same command continues with the rest."
+        counts = f"{seen[-1].models:,} of {counted(seen[-1].of_models, 'training')}"
+        return f"{counts} finished and kept: the same command continues with the rest."
+
+    with console.keeping(kept), crossval_display.progress(quiet) as show:
+
+        def watch(progress: "Progress", step: "Step") -> None:
+            seen[:] = [progress]
+            show(progress, step)
+
+        return begun.finish(watch)

@@ -201,6 +201,7 @@ def check(
         console.show(f"- Training needs classes. {remedy}")
     for line in reading_remarks(dataset):
         console.show(f"- {line}")
+    console.next_steps(("homophily", path), *([] if one_class else [("train", path)]))
 
 
 @app.command(
@@ -248,5 +249,8 @@ def fetch(
             console.show(f"{name}: {source}")
     if as_json:
         console.show_json({"datasets": fetched, "failed": failed})
+    elif fetched:
+        first = str(fetched[0]["name"])
+        console.next_steps(("homophily", first), ("train", first))
     if failed:
         raise typer.Exit(code)

@@ -54,7 +54,7 @@ def evaluate(
         typer.Option(
             metavar="PART",
             help="train, validation, test or all graphs of the model's own data set.",
-            show_default="test; all of another data set",
+            show_default="test; all of another data set, or if all graphs trained",
             rich_help_panel=DATA_PANEL,
         ),
     ] = None,
@@ -107,6 +107,7 @@ def evaluate(
     from ihgnn_cli.deploy.runtime import load
     from ihgnn_cli.errors import InputError
     from ihgnn_cli.inference import evaluation
+    from ihgnn_cli.models.registry import find_model
     from ihgnn_cli.report.evaluation import draw_accuracy_by_homophily, write_predictions
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.devices import AUTO
@@ -119,7 +120,7 @@ def evaluate(
     if explain and model.suffix.lower() == SUFFIX:
         raise InputError("An exported model cannot be explained. Give its checkpoint.")
     classifier = load(model, device or AUTO).classifier
-    if kind not in (None, _model_name(classifier)):
+    if kind is not None and find_model(kind).name != _model_name(classifier):
         raise InputError(
             f"{model} is a checkpoint of {_model_name(classifier)}, not {kind}. Leave out --model, "
             "or give another checkpoint."
@@ -163,6 +164,12 @@ def evaluate(
         _show_explained(explained)
     for path in outputs:
         console.note(f"Wrote {path}")
+    is_checkpoint = model.suffix.lower() != SUFFIX
+    exportable = is_checkpoint and find_model(_model_name(classifier)).exportable
+    console.next_steps(
+        *([("export", model)] if exportable else []),
+        ("predict", model, dataset or source.reference),
+    )
 
 
 def _checked_outputs(plot: Path | None, predictions: Path | None, model: Path) -> list[Path]:
@@ -193,7 +200,7 @@ def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard") -> Non
     from ihgnn_cli.cli import console
     from ihgnn_cli.words import counted
 
-    if card.snapshot is not None and not card.snapshot.chosen:
+    if card.snapshot is not None and not card.snapshot.chosen and len(card.split.validation):
         console.warn(
             f"this is the model of the last epoch ({card.snapshot.epoch}), not the one chosen on "
             "validation, which is ckpt.pt in the same folder."

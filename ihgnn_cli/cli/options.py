@@ -25,27 +25,44 @@ def complete_dataset(incomplete: str) -> list[str]:
     root = data_root()
     local = {path.stem for path in root.iterdir()} if root.is_dir() else set()
     names = sorted({*catalogue(), *local, f"{PREFIX}homophily="})
-    return [name for name in names if name.startswith(incomplete)]
+    return [name for name in names if name.lower().startswith(incomplete.lower())]
 
 
 def complete_model(incomplete: str) -> list[str]:
     """Model names for shell completion."""
     from ihgnn_cli.models.registry import model_names
 
-    return [name for name in model_names() if name.startswith(incomplete)]
+    return [name for name in model_names() if name.startswith(incomplete.lower())]
 
 
 def named_folder(text: str) -> Path:
     """The folder that an option names; an empty name would mean the current folder.
 
     Raises:
-        InputError: it is empty.
+        InputError: it is empty, or the path of a file.
     """
     from ihgnn_cli.errors import InputError
 
     if not text:
         raise InputError("--out needs the name of a folder.")
+    if Path(text).exists() and not Path(text).is_dir():
+        raise InputError(f"{text} is not a folder. Choose another --out.")
     return Path(text)
+
+
+def one_dataset(argument: str | None, option: str | None) -> str | None:
+    """The data set given as an argument or with `--dataset`.
+
+    Raises:
+        InputError: both are given and differ.
+    """
+    from ihgnn_cli.errors import InputError
+
+    if argument is not None and option not in (None, argument):
+        raise InputError(
+            f"Two data sets are given, {argument} and --dataset {option}. Give one of them."
+        )
+    return option if argument is None else argument
 
 
 def output_folder(default: str, what: str = "Folder for the results.") -> Any:
@@ -72,16 +89,24 @@ def figure(what: str) -> Any:
 
 
 # Data
+DataArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DATASET",
+        help="Data set: a name (MUTAG, ...), a TU folder or zip, a .jsonl file, a .csv of SMILES, "
+        "or synthetic:... [dim]\\[default: MUTAG][/dim]",
+        autocompletion=complete_dataset,
+        show_default=False,
+    ),
+]
 OwnData = Annotated[
     str | None,
     typer.Option(
         "--dataset",
         "-d",
         metavar="NAME",
-        help="Data set: a name (MUTAG, ...), a TU folder or zip, a .jsonl file, a .csv of SMILES, "
-        "or synthetic:...",
+        help="The same as the argument DATASET.",
         autocompletion=complete_dataset,
-        show_default="MUTAG",
         rich_help_panel=DATA_PANEL,
     ),
 ]
@@ -112,8 +137,8 @@ Split = Annotated[
     typer.Option(
         "--split",
         metavar="SPLIT",
-        help="holdout (80/10/10, stratified), fold:N (of 10, counted from 0), or a file of folds: "
-        "FILE, FILE:N, FILE:N:I.",
+        help="Shares of train/validation/test, holdout (0.8/0.1/0.1), fold:N (of 10, from 0), or "
+        "a file: FILE, FILE:N, FILE:N:I.",
         show_default="holdout",
         rich_help_panel=DATA_PANEL,
     ),
@@ -173,7 +198,7 @@ TrainedModel = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="A run folder, its checkpoint (ckpt.pt), or an exported .onnx file.",
+        help="Folder of a run or search, its checkpoint, or an exported .onnx file.",
     ),
 ]
 

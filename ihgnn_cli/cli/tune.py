@@ -21,6 +21,7 @@ from ihgnn_cli.cli.options import (
     AsJson,
     ClassWeighting,
     ConfigFile,
+    DataArgument,
     DataRoot,
     Device,
     Epochs,
@@ -37,6 +38,7 @@ from ihgnn_cli.cli.options import (
     Stack,
     Workers,
     count_or_auto,
+    one_dataset,
     output_folder,
 )
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
@@ -51,7 +53,7 @@ _STORAGE_VARIABLE = "IHGNN_STORAGE"
 EXAMPLES = examples(
     ("ihgnn tune -n 30", "30 trials on the bundled MUTAG"),
     (
-        "ihgnn tune -d PROTEINS --lr 0.0001:0.1 -k 2,3,4 --dropout 0:0.7 --timeout 2h",
+        "ihgnn tune PROTEINS --lr 0.0001:0.1 -k 2,3,4 --dropout 0:0.7 --timeout 2h",
         "Wider ranges, at most two hours",
     ),
     (
@@ -66,6 +68,7 @@ EXAMPLES = examples(
 
 
 def tune(
+    data: DataArgument = None,
     dataset: OwnData = None,
     features: FeatureKind = None,
     split: Split = None,
@@ -273,7 +276,7 @@ def tune(
     seconds = _seconds(timeout)
     together, processes = count_or_auto("--stack", stack), count_or_auto("--workers", workers)
     given = {
-        "dataset": dataset,
+        "dataset": one_dataset(data, dataset),
         "features": features,
         "split": split,
         "label_smoothing": label_smoothing,

@@ -14,7 +14,7 @@ from ihgnn_cli.data.sources import is_own_name
 from ihgnn_cli.data.sources.catalogue import catalogue
 from ihgnn_cli.deploy.onnx_model import SUFFIX, load_onnx
 from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_objects
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.inference.prediction import Check, Classifier, Prediction, predictions
 from ihgnn_cli.inference.vocabulary import UnknownLabels
 from ihgnn_cli.models.card import ModelCard
@@ -82,7 +82,7 @@ class Predictor:
             DataError: a graph is malformed; those before it were predicted.
         """
         if batch_size < 1:
-            raise InputError(f"The batch size must be at least 1, not {batch_size}.")
+            raise SettingError("batch_size", f"must be at least 1, not {batch_size}.")
         return self._watched(graphs, batch_size, UnknownLabels(self.card, allow_unknown))
 
     def _watched(
@@ -140,10 +140,7 @@ def load(
             f"{path} is not a {SUFFIX} file, and a checkpoint needs {error.name}, which is not "
             "installed. Install it, or export the checkpoint on a machine that has it."
         ) from error
-    best = folder.best_of(path)
-    if best.is_dir():
-        raise InputError(f"{path} is a folder without {folder.BEST}. {_GIVE_A_MODEL}")
-    return Predictor(load_torch(best, resolve_device(device)))
+    return Predictor(load_torch(folder.best_of(path), resolve_device(device)))
 
 
 def _refuse_other_things(path: Path) -> None:

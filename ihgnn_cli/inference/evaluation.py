@@ -1,6 +1,6 @@
 """Evaluates a model on some graphs, and reports whether it has seen them before."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,18 +30,18 @@ from ihgnn_cli.words import counted
 class Evaluation:
     """The quality of a model on some graphs."""
 
-    dataset: GraphDataset
+    dataset: GraphDataset = field(repr=False)
     """Encoded with the model's vocabulary and classes."""
     part: Part
-    graphs: NDArray[np.int64]
+    graphs: NDArray[np.int64] = field(repr=False)
     """The positions of those graphs in the data set."""
-    probabilities: NDArray[np.float64]
+    probabilities: NDArray[np.float64] = field(repr=False)
     """[len(graphs), C]"""
-    beta: NDArray[np.float64]
+    beta: NDArray[np.float64] = field(repr=False)
     """[len(graphs)] node homophily, computed from the data set's own labels."""
     metrics: Metrics
-    bins: tuple[HomophilyBin, ...]
-    sides: HomophilySides
+    bins: tuple[HomophilyBin, ...] = field(repr=False)
+    sides: HomophilySides = field(repr=False)
     trained_on: int
     """How many of the graphs the model was trained on."""
     selected_on: int | None
@@ -69,13 +69,15 @@ def evaluate(
     """Evaluate on a part of the model's own data (by default its test graphs), or on other data.
 
     `allow_unknown` accepts graphs whose labels are nearly all unknown to the model.
+    A model that was trained on all its graphs has no test graphs: the default is all of them.
 
     Raises:
         InputError: the data has no such part, or the model cannot read it.
     """
     card = classifier.card
     own = dataset.fingerprint == card.fingerprint
-    chosen: Part = checked("part", part or (Part.TEST if own else Part.ALL), Part)
+    default = Part.TEST if own and len(card.split.test) else Part.ALL
+    chosen: Part = checked("part", part or default, Part)
     graphs = _graphs(card, dataset, chosen, own)
     encoded = encode_dataset(card, dataset)
     labels = UnknownLabels(card, allow_unknown)
@@ -117,9 +119,14 @@ def _graphs(card: ModelCard, dataset: GraphDataset, part: Part, own: bool) -> ND
     if not own:
         raise InputError(
             f"{dataset.name} is not the data set the model was trained on ({card.dataset_name}, "
-            f"or its content has changed), so it has no {part} part. Use --split all."
+            f"or its content has changed), so it has no {part} part. Evaluate all its graphs."
         )
     chosen: NDArray[np.int64] = getattr(card.split, part)
+    if not len(chosen):
+        raise InputError(
+            f"The model has no {part} graphs: it was trained on all graphs of its data. Evaluate "
+            "all of them, or other data."
+        )
     return chosen
 
 

@@ -8,6 +8,8 @@ The sources are tried in this order:
 4. `NAME.zip`, `NAME/`, `NAME.jsonl` or `NAME.csv` in the data root.
 5. A download of `NAME` from the TU server into the data root, unless offline. Names that are not in
    the catalogue are refused, except where `IHGNN_MIRROR` names another server, which is asked once.
+
+A name may be written in any case; where two differ in case only, the exact one is meant.
 """
 
 import errno
@@ -107,6 +109,7 @@ def locate_file(given: str, *, data_root: Path | None = None) -> Source:
     path = None if is_synthetic(given) else _existing(given)
     if path is not None:
         return Source(_stem(path), Origin.PATH, path.absolute())
+    given = _spelled(given, data_root)
     found = find_in_root(default_data_root(data_root), given) if _is_name(given) else None
     if found is None and not is_own_name(given):
         raise _no_path(given)
@@ -126,6 +129,7 @@ def locate_by_name(
         InputError: it is not a name, or no data set has it.
         DownloadError: it cannot be downloaded; says where to put the file.
     """
+    given = _spelled(given, data_root)
     if given in BUNDLED:
         return Source(given, Origin.BUNDLED, bundled_folder(given))
     if is_synthetic(given):
@@ -227,6 +231,27 @@ def find_in_root(root: Path, name: str) -> Path | None:
     return None
 
 
+def _spelled(given: str, data_root: Path | None) -> str:
+    """The name of a known data set as it is spelled, if `given` differs from it in case only."""
+    if not _is_name(given) or given in (*BUNDLED, *catalogue()):
+        return given
+    root = default_data_root(data_root)
+    if find_in_root(root, given) is not None:
+        return given
+    known = (*BUNDLED, *_names_in_root(root), *catalogue())
+    return next((name for name in known if name.lower() == given.lower()), given)
+
+
+def _names_in_root(root: Path) -> list[str]:
+    try:
+        paths = sorted(root.iterdir()) if root.is_dir() else []
+    except OSError as error:
+        raise InputError(f"Cannot read {root}: {error.strerror or error}.") from error
+    files = (".zip", *_READERS)
+    names = [path.stem if path.suffix in files else path.name for path in paths]
+    return [name for name in names if find_in_root(root, name) is not None]
+
+
 def _is_name(given: str) -> bool:
     return bool(_NAME.fullmatch(given)) and not given.endswith((".zip", *_READERS))
 
@@ -248,7 +273,9 @@ def _hides_a_name(path: Path, given: str, data_root: Path | None) -> bool:
     """Whether a folder without a TU data set has the name of a known data set."""
     if not _is_name(given) or not path.is_dir() or is_tu_folder(path):
         return False
-    return given in catalogue() or find_in_root(default_data_root(data_root), given) is not None
+    name = _spelled(given, data_root)
+    known = name in (*BUNDLED, *catalogue())
+    return known or find_in_root(default_data_root(data_root), name) is not None
 
 
 def _existing(given: str) -> Path | None:

@@ -9,10 +9,18 @@ from ihgnn_cli.data.splits.folds import (
     read_fold_file,
     write_fold_file,
 )
-from ihgnn_cli.data.splits.load import HOLDOUT, file_readings, is_drawn, load_split
+from ihgnn_cli.data.splits.load import (
+    ALL,
+    HOLDOUT,
+    file_readings,
+    is_drawn,
+    load_split,
+    split_shares,
+)
 from ihgnn_cli.data.splits.split import Split, holdout
 
 __all__ = [
+    "ALL",
     "HOLDOUT",
     "PROTOCOL_FOLDS",
     "Fold",
@@ -25,5 +33,6 @@ __all__ = [
     "is_drawn",
     "load_split",
     "read_fold_file",
+    "split_shares",
     "write_fold_file",
 ]

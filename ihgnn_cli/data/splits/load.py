@@ -1,10 +1,13 @@
-"""Load the split that a text names: `holdout`, `fold:3`, `FILE`, `FILE:3` or `FILE:3:0`."""
+"""Load the split that a text names: `holdout`, `0.7/0.1/0.2`, `fold:3`, `all`, or a file."""
 
+import math
 import os
 import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TypeVar
+
+import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits.folds import PROTOCOL_FOLDS, draw_folds, read_fold_file
@@ -13,7 +16,11 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.paths import expanded
 
 HOLDOUT = "holdout"
+ALL = "all"
+"""Every graph trains: for a final model, of which nothing can be measured."""
 
+_SHARE = r"[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)"
+_SHARES = re.compile(rf"{_SHARE}(?:/{_SHARE})+")
 _FOLD = re.compile(r"fold:([0-9]{1,9})")
 _NUMBERED = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
 _Item = TypeVar("_Item")
@@ -22,15 +29,22 @@ _Item = TypeVar("_Item")
 def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
     """Load the split that a text names.
 
-    Folds and splits are counted from 0; `fold:3` is one of `draw_folds`. Use `FILE` for a file with
-    one split, `FILE:3` for a fold with one split, and `FILE:3:0` otherwise. A file whose own name
-    ends in `:3` is found, too, and `./holdout` is a file.
+    `0.7/0.1/0.2` are the shares of train, validation and test, drawn like `holdout`, which is
+    `0.8/0.1/0.1`. Folds and splits are counted from 0; `fold:3` is one of `draw_folds`. Use `FILE`
+    for a file with one split, `FILE:3` for a fold with one split, and `FILE:3:0` otherwise. A file
+    whose own name ends in `:3` is found, too, and `./holdout` is a file. With `all`, every graph
+    trains, and validation and test are empty.
 
     Raises:
         InputError: the text has another form, or there is no such fold or split.
     """
-    if text == HOLDOUT:
-        return holdout(dataset.graph_class, seed)
+    if text == ALL:
+        none = np.empty(0, dtype=np.int64)
+        return Split(np.arange(len(dataset)), none, none, may_be_empty=True)
+    shares = split_shares(text)
+    if text == HOLDOUT or shares is not None:
+        _, validation, test = shares or (0.8, 0.1, 0.1)
+        return holdout(dataset.graph_class, seed, validation_share=validation, test_share=test)
     if match := _FOLD.fullmatch(text):
         drawn = draw_folds(dataset.graph_class, seed)
         return _numbered(drawn, int(match[1]), "fold", "The protocol").splits[0]
@@ -39,14 +53,34 @@ def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
         if os.path.exists(path):  # noqa: PTH110  # names too long for a path raise in Path.exists
             return _from_file(path, numbers, dataset)
     raise InputError(
-        f"No split '{text}', and no file of that name. Give {HOLDOUT}, fold:N (N from 0 to "
-        f"{PROTOCOL_FOLDS - 1}), or a fold file as FILE, FILE:N or FILE:N:I."
+        f"No split '{text}', and no file of that name. Give {HOLDOUT}, shares such as 0.8/0.1/0.1, "
+        f"fold:N (N from 0 to {PROTOCOL_FOLDS - 1}), or a fold file as FILE, FILE:N or FILE:N:I."
     )
 
 
 def is_drawn(text: str) -> bool:
     """Whether a text names a split that is drawn from the seed rather than a file."""
-    return text == HOLDOUT or _FOLD.fullmatch(text) is not None
+    fixed = text in (HOLDOUT, ALL) or _FOLD.fullmatch(text) is not None
+    return fixed or _SHARES.fullmatch(text) is not None
+
+
+def split_shares(text: str) -> tuple[float, float, float] | None:
+    """The shares of train, validation and test that a text names; `None` if it is no such text.
+
+    Raises:
+        InputError: the numbers are not three shares that add up to 1, or to 100 percent.
+    """
+    if not _SHARES.fullmatch(text):
+        return None
+    shares = [float(part) for part in text.split("/")]
+    whole = next((each for each in (1, 100) if math.isclose(sum(shares), each)), None)
+    if len(shares) != 3 or min(shares) <= 0 or whole is None:
+        raise InputError(
+            f"The split {text} must be the shares of train, validation and test, all above 0 and "
+            "adding up to 1, such as 0.8/0.1/0.1."
+        )
+    train, validation, test = (share / whole for share in shares)
+    return train, validation, test
 
 
 def file_readings(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
