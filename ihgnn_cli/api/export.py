@@ -8,6 +8,8 @@ from ihgnn_cli.deploy.form import OPSET, Form, Layout
 from ihgnn_cli.deploy.onnx_model import check_target
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError, retold
+from ihgnn_cli.models.archive import check_archive
+from ihgnn_cli.training.folder import best_of
 
 if TYPE_CHECKING:
     from ihgnn_cli.api.settings import Graphs
@@ -57,13 +59,14 @@ def export(
     outputs = check_target(Path(path), force=force)
     if dataset is not None and not verify:
         raise InputError("--dataset is for the comparison, which --no-verify skips. Drop one.")
+    best = best_of(Path(checkpoint))
+    check_archive(best)
 
     from ihgnn_cli.deploy.cases import cases_of
     from ihgnn_cli.deploy.export import check_exportable, export_onnx
     from ihgnn_cli.training.checkpoint import load_checkpoint
-    from ihgnn_cli.training.folder import best_of
 
-    loaded = load_checkpoint(best_of(Path(checkpoint)))
+    loaded = load_checkpoint(best)
     check_exportable(loaded)
     cases = []
     if verify:

@@ -136,3 +136,8 @@ class ProgressDisplay(display.ProgressDisplay):
 def work_bar(units: str) -> AbstractContextManager[Callable[[int, int, str | Table], None]]:
     """A progress bar on standard error; see `display.work_bar`."""
     return display.work_bar(err, units)
+
+
+def work(units: str, *, quiet: bool) -> AbstractContextManager[display.Update]:
+    """A progress bar or lines on standard error; see `display.work`."""
+    return display.work(err, units, quiet=quiet)

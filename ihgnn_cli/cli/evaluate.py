@@ -100,6 +100,8 @@ def evaluate(
     """Evaluate a model on its test graphs, or on other graphs."""
     from ihgnn_cli.api.evaluate import data_for
     from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.starting import say_loading
+    from ihgnn_cli.data.sources import locate
     from ihgnn_cli.deploy.onnx_model import SUFFIX
     from ihgnn_cli.deploy.runtime import load
     from ihgnn_cli.errors import InputError
@@ -113,6 +115,9 @@ def evaluate(
     explain = explain or graph is not None
     if explain and model.suffix.lower() == SUFFIX:
         raise InputError("An exported model cannot be explained. Give its checkpoint.")
+    if dataset is not None:
+        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
+    say_loading(model)
     classifier = load(model, device or AUTO).classifier
     if kind not in (None, _model_name(classifier)):
         raise InputError(

@@ -95,8 +95,13 @@ def export(
     """
     from ihgnn_cli.api import export as exports
     from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.starting import say_loading
+    from ihgnn_cli.data.sources import locate
     from ihgnn_cli.training.folder import best_of
 
+    if dataset is not None and verify:
+        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
+    say_loading(checkpoint)
     done = exports.export(
         checkpoint,
         model,

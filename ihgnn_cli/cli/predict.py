@@ -91,6 +91,7 @@ def predict(
     object per line.
     """
     from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.data.sources import locate, refuse_overwriting
     from ihgnn_cli.deploy import load
     from ihgnn_cli.inference.prediction import predictions
@@ -103,6 +104,7 @@ def predict(
     target = _checked_target(csv, as_json, model)
     if target is not None and source is not None:
         refuse_overwriting([target], [source])
+    say_loading(model)
     predictor = load(model, device or AUTO, chosen_providers(device, provider))
     console.note(f"{model} on {predictor.runs_on}")
     tally = _Tally(predictor.card)

@@ -230,22 +230,12 @@ def train(
         "class_weights": class_weights,
         "seed": seed,
     }
-    from ihgnn_cli.api import train as trainings
     from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.starting import read_data
+    from ihgnn_cli.data.splits import load_split
     from ihgnn_cli.training import folder as folders
-    from ihgnn_cli.training import run
     from ihgnn_cli.training.config import configure, parse_setting
 
-    log = None
-    if tensorboard:
-        from ihgnn_cli.report.tensorboard import tensorboard_logger
-
-        log = tensorboard_logger()
-    reading: dict[str, Any] = {
-        "data_root": data_root,
-        "offline": offline,
-        "progress": console.ProgressDisplay(),
-    }
     if resume is not None:
         fixed = {"model": model, "set": settings, "recipe": recipe, "config": config, "out": out}
         _refuse_with_resume({**given, **fixed})
@@ -255,17 +245,35 @@ def train(
         if done is not None and chosen == before:
             console.note(f"{resume} is finished. To continue it, give more --epochs or --patience.")
             if not (resume / folders.CURVES).is_file():
-                trainings.draw(resume, done)
+                from ihgnn_cli.api.train import draw
+
+                draw(resume, done)
             _show(done, resume, as_json)
             return
         chosen = chosen.with_values(_set({"device": device}))
-        prepared = run.prepare(chosen, folder=resume, **reading)
-        begun = trainings.Begun(prepared, resume, chosen, new=False)
     else:
         given |= {"epochs": epochs, "patience": patience, "device": device}
         chosen = configure(recipe, config, given, model=model)
         chosen = chosen.with_values(dict(parse_setting(chosen, text) for text in settings or ()))
-        begun = trainings.begin(chosen, out, **reading)
+        if out is not None:
+            folders.refuse_used(out)
+    data = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
+    if resume is None:
+        load_split(chosen.data.split, data, chosen.training.seed)  # refused before torch starts
+
+    from ihgnn_cli.api import train as trainings
+    from ihgnn_cli.training import run
+
+    log = None
+    if tensorboard:
+        from ihgnn_cli.report.tensorboard import tensorboard_logger
+
+        log = tensorboard_logger()
+    if resume is None:
+        begun = trainings.begin(chosen, out, dataset=data)
+    else:
+        prepared = run.prepare(chosen, folder=resume, dataset=data)
+        begun = trainings.Begun(prepared, resume, chosen, new=False)
     done = _complete(begun, log=log, quiet=quiet)
     _show(done, begun.folder, as_json)
 
@@ -327,20 +335,12 @@ def _of_model(config: "RunConfig") -> str:
 
 @contextmanager
 def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch], None]]":
-    """A live bar in a terminal, otherwise a line per epoch, on standard error."""
+    """A live bar in a terminal, otherwise a line per tenth of the epochs, on standard error."""
     from ihgnn_cli.api.train import told
     from ihgnn_cli.cli import console
 
-    if quiet:
-        yield lambda _epoch, _best: None
-    elif console.err.is_terminal and not console.err.is_dumb_terminal:
-        with console.work_bar("epochs") as update:
-            yield lambda epoch, best: update(epoch.epoch, epochs, told(epoch, best))
-    else:
-        digits = len(str(epochs))
-        yield lambda epoch, best: console.note(
-            f"epoch {epoch.epoch:{digits}}/{epochs}  {told(epoch, best)}"
-        )
+    with console.work("epochs", quiet=quiet) as update:
+        yield lambda epoch, best: update(epoch.epoch, epochs, told(epoch, best))
 
 
 def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:

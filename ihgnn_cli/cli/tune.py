@@ -264,6 +264,9 @@ def tune(
 
     An interrupted command continues where it stopped when it is run again.
     """
+    from ihgnn_cli.cli.starting import read_data
+    from ihgnn_cli.data.splits import load_split
+    from ihgnn_cli.studies.tuning.space import make_space
     from ihgnn_cli.training.config import configure
 
     seconds = _seconds(timeout)
@@ -280,14 +283,6 @@ def tune(
         "device": device,
     }
     settings = configure(recipe, config, given, model=model)
-
-    from ihgnn_cli.api.tune import plan
-    from ihgnn_cli.cli import console, tune_display
-    from ihgnn_cli.cli.dashboard import serve
-    from ihgnn_cli.cli.tune_work import conclude, conduct
-    from ihgnn_cli.masking import masked
-    from ihgnn_cli.studies.tuning.study import find_study
-
     texts = {
         "lr": lr,
         "batch_size": batch_size,
@@ -298,6 +293,18 @@ def tune(
         "variant": variant,
         **dict(_named(each) for each in more or ()),
     }
+    # Settings, data and split are refused before torch and optuna start.
+    make_space(settings, texts, search_space, grid=sampler == SamplerName.GRID)
+    data = read_data(settings, data_root=data_root, offline=offline, quiet=quiet)
+    load_split(settings.data.split, data, settings.training.seed)
+
+    from ihgnn_cli.api.tune import plan
+    from ihgnn_cli.cli import console, tune_display
+    from ihgnn_cli.cli.dashboard import serve
+    from ihgnn_cli.cli.tune_work import conclude, conduct
+    from ihgnn_cli.masking import masked
+    from ihgnn_cli.studies.tuning.study import find_study
+
     planned = plan(
         settings,
         texts,
@@ -312,9 +319,7 @@ def tune(
         out=out,
         workers=processes,
         stack=together,
-        data_root=data_root,
-        offline=offline,
-        progress=console.ProgressDisplay(),
+        dataset=data,
         command=shlex.join(["ihgnn", *map(masked, sys.argv[1:])]),
     )
     if trials is not None and trials > planned.total:

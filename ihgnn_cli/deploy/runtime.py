@@ -13,7 +13,10 @@ from ihgnn_cli.deploy.onnx_model import SUFFIX, load_onnx
 from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_objects
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.prediction import Classifier, Prediction, predictions
+from ihgnn_cli.models.archive import check_archive
 from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.training import folder
+from ihgnn_cli.training.devices import check_device_name, resolve_device
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,19 +83,20 @@ def load(
             f"{path} is not a {SUFFIX} file, and only exported models use onnxruntime providers. "
             "Choose a device, or export it."
         )
-    try:
-        from ihgnn_cli.training import folder
-        from ihgnn_cli.training.classifier import load_torch
-        from ihgnn_cli.training.devices import resolve_device
-    except ModuleNotFoundError as error:
-        raise InputError(
-            f"{path} is not a {SUFFIX} file, and a checkpoint needs {error.name}, which is not "
-            "installed. Install it, or export the checkpoint on a machine that has it."
-        ) from error
+    # Refuse what is not there before torch is imported.
     best = folder.best_of(path)
     if best.is_dir():
         raise InputError(
             f"{path} is a folder without {folder.BEST}. Give a run folder, its {folder.BEST}, or "
             f"an exported {SUFFIX} file."
         )
+    check_archive(best)
+    check_device_name(device)
+    try:
+        from ihgnn_cli.training.classifier import load_torch
+    except ModuleNotFoundError as error:
+        raise InputError(
+            f"{path} is not a {SUFFIX} file, and a checkpoint needs {error.name}, which is not "
+            "installed. Install it, or export the checkpoint on a machine that has it."
+        ) from error
     return Predictor(load_torch(best, resolve_device(device)))

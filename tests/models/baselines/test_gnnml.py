@@ -23,7 +23,8 @@ from hard_pairs import ROOK, SHRIKHANDE, triangles_or_hexagons
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines import gnnml
-from ihgnn_cli.models.baselines.gnnml import Design, GNNMLSettings, Kind, graph_supports
+from ihgnn_cli.models.baselines.gnnml import graph_supports
+from ihgnn_cli.models.entries.gnnml import Design, GNNMLSettings, Kind
 
 ONE_EDGE = torch.tensor([[1, 0], [0, 1]])
 
