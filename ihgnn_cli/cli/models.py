@@ -47,14 +47,13 @@ def models(
     if as_json:
         console.show_json({"models": [_entry(spec) for spec in specs], "broken": broken})
         return
-    shown = console.table(None, "Name", "Parameters", "Cost per graph", "From", "Reference")
+    others = any(spec.package != ModelSpec.package for spec in specs)
+    origin = ["From"] if others else []
+    shown = console.table(None, "Name", "Parameters", "Cost per graph", *origin, "Reference")
     for spec in specs:
+        origin = [spec.package] if others else []
         shown.add_row(
-            spec.name,
-            _parameters_text(spec),
-            spec.cost,
-            spec.package,
-            console.plain(spec.reference),
+            *(spec.name, _parameters_text(spec), spec.cost, *origin, console.plain(spec.reference))
         )
     console.show(shown)
     console.show(

@@ -86,15 +86,15 @@ def run(request: Request, *, quiet: bool) -> Made:
 
 
 def show(made: Made) -> None:
-    """Show the tables and the paths of the files."""
-    for table in made.written.tables:
-        reproduce_display.show_table(table)
-    console.show(f"Budget {made.request.budget.name}: {made.statement}\n")
-    for each in made.failures:
-        console.warn(f"{each.plan} {each.refused}")
-    console.show("Files")
+    """Show the paths of the files, which have all details, and last the table."""
+    console.show(f"Budget {made.request.budget.name}: {made.statement}")
+    console.show("Files with all details")
     for path in made.written.files:
         console.show(f"  {path}")
+    for each in made.failures:
+        console.warn(f"{each.plan} {each.refused}")
+    console.show("")
+    reproduce_display.show_table(made.written.tables[0])
 
 
 def _comparison(request: Request, quiet: bool) -> Made:
