@@ -15,6 +15,7 @@ from ihgnn_cli.cli.options import (
     OtherData,
     Provider,
     chosen_providers,
+    existing_model,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ EXAMPLES = examples(
 
 
 def bench_export(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An exported .onnx file.")],
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", callback=existing_model, help="An exported .onnx file."),
+    ],
     dataset: OtherData = None,
     data_root: DataRoot = None,
     offline: Offline = False,

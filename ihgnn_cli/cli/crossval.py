@@ -192,9 +192,7 @@ def crossval(
     An interrupted command continues where it stopped when it is run again.
     """
     from ihgnn_cli.cli import console
-    from ihgnn_cli.cli.starting import read_data
     from ihgnn_cli.report.figures import check_figure_path
-    from ihgnn_cli.studies.folds import make_folds
     from ihgnn_cli.studies.grid import listed_settings, own_grid
     from ihgnn_cli.training.config import configure, recipe_grid
 
@@ -222,6 +220,9 @@ def crossval(
     given_lists = recipe_grid(recipe)
     given_lists.update({name: values for name, values in lists.items() if values is not None})
     own_grid(chosen, given_lists)  # lists and folds are refused before torch starts
+    from ihgnn_cli.cli.starting import read_data
+    from ihgnn_cli.studies.folds import make_folds
+
     data = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
     make_folds(data, chosen.training.seed, file=split_file, folds=folds, inner=inner_folds)
 

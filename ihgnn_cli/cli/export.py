@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
-from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, OtherData
+from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, OtherData, existing_model
 from ihgnn_cli.deploy.form import OPSET, Layout, is_absurd, padded_bytes
 
 if TYPE_CHECKING:
@@ -25,7 +25,11 @@ EXAMPLES = examples(
 def export(
     checkpoint: Annotated[
         Path,
-        typer.Argument(metavar="CHECKPOINT", help="A run folder, or its checkpoint (ckpt.pt)."),
+        typer.Argument(
+            metavar="CHECKPOINT",
+            callback=existing_model,
+            help="A run folder, or its checkpoint (ckpt.pt).",
+        ),
     ],
     model: Annotated[
         Path,

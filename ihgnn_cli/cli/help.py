@@ -1,8 +1,10 @@
 """How `--help` looks: panels, defaults, metavars and examples, the same in all commands."""
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
+
+from ihgnn_cli.errors import InputError
 
 if TYPE_CHECKING:
     # Typer brings its own copy of click, which has no public name.
@@ -24,7 +26,21 @@ _NUMBERS = {"<int>": "N", "<int range>": "N", "<float>": "X", "<float range>": "
 
 
 class Command(TyperCommand):
-    """A command with the common help."""
+    """A command with the common help; its messages name options as they are typed."""
+
+    def invoke(self, ctx: "Context") -> Any:
+        """Run the command.
+
+        Raises:
+            InputError: as the library raises it, about `--batch-size` instead of `batch_size`.
+        """
+        try:
+            return super().invoke(ctx)
+        except InputError as error:
+            name, _, rest = str(error).partition(" ")
+            if ctx.params.get(name) is None:
+                raise
+            raise InputError(f"--{name.replace('_', '-')} {rest}") from error
 
     def format_help(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Print the help."""

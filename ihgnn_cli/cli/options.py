@@ -1,5 +1,6 @@
 """Options that several commands share, so that each is declared and explained once."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +15,8 @@ from ihgnn_cli.cli.help import (
 )
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.training.kinds import ClassWeights, Recipe
+
+_DATA_SUFFIXES = (".csv", ".jsonl", ".zip")
 
 
 def complete_dataset(incomplete: str) -> list[str]:
@@ -33,6 +36,37 @@ def complete_model(incomplete: str) -> list[str]:
     from ihgnn_cli.models.registry import model_names
 
     return [name for name in model_names() if name.startswith(incomplete)]
+
+
+def existing_data(given: str | None) -> str | None:
+    """Refuse a file that does not exist at once; the readers, which import NumPy, check the rest.
+
+    Raises:
+        InputError: it looks like a path, and there is none.
+    """
+    from ihgnn_cli.errors import InputError
+    from ihgnn_cli.paths import expanded
+
+    if given is None or given.startswith("synthetic:"):
+        return given
+    if Path(given).suffix in _DATA_SUFFIXES and not os.path.exists(expanded(Path(given))):  # noqa: PTH110  names may be too long
+        raise InputError(f"No file or folder '{given}'. Give a path that exists, or a name.")
+    return given
+
+
+def existing_model(path: Path) -> Path:
+    """Refuse a model that does not exist before torch or onnxruntime is imported.
+
+    Raises:
+        InputError: there is no such file or folder.
+    """
+    from ihgnn_cli.errors import InputError
+
+    if not os.path.exists(path):  # noqa: PTH110  names may be too long
+        raise InputError(
+            f"{path} does not exist. Give a run folder, its ckpt.pt, or an exported .onnx file."
+        )
+    return path
 
 
 def named_folder(text: str) -> Path:
@@ -81,6 +115,7 @@ OwnData = Annotated[
         help="Data set: a name (MUTAG, PROTEINS, ...), a TU folder or zip, a .jsonl file, or "
         "synthetic:homophily=0.3,...",
         autocompletion=complete_dataset,
+        callback=existing_data,
         show_default="MUTAG",
         rich_help_panel=DATA_PANEL,
     ),
@@ -93,6 +128,7 @@ OtherData = Annotated[
         metavar="NAME",
         help="Data set: a name, a path or synthetic:...",
         autocompletion=complete_dataset,
+        callback=existing_data,
         show_default="the model's own",
         rich_help_panel=DATA_PANEL,
     ),
@@ -165,6 +201,7 @@ TrainedModel = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
+        callback=existing_model,
         help="A run folder, its checkpoint (ckpt.pt), or an exported .onnx file.",
     ),
 ]

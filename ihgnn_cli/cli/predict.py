@@ -18,6 +18,7 @@ from ihgnn_cli.cli.options import (
     TrainedModel,
     chosen_providers,
     complete_dataset,
+    existing_data,
 )
 
 if TYPE_CHECKING:
@@ -50,6 +51,7 @@ def predict(
             metavar="GRAPHS",
             help="A .jsonl file, - (JSON lines from stdin), a TU folder or zip, or a name.",
             autocompletion=complete_dataset,
+            callback=existing_data,
         ),
     ],
     strict: Annotated[

@@ -5,8 +5,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ihgnn_cli.cli import console
-from ihgnn_cli.data.sources import locate
-from ihgnn_cli.data.sources.listing import list_local
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.paths import data_root as default_data_root
@@ -73,6 +71,9 @@ def chosen_datasets(
     Raises:
         InputError: a data set is not available, or two have the same name.
     """
+    from ihgnn_cli.data.sources import locate
+    from ihgnn_cli.data.sources.listing import list_local
+
     if subject == Subject.SWEEP:
         if given is not None:
             raise InputError(

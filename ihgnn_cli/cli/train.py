@@ -231,8 +231,6 @@ def train(
         "seed": seed,
     }
     from ihgnn_cli.cli import console
-    from ihgnn_cli.cli.starting import read_data
-    from ihgnn_cli.data.splits import load_split
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.config import configure, parse_setting
 
@@ -257,6 +255,9 @@ def train(
         chosen = chosen.with_values(dict(parse_setting(chosen, text) for text in settings or ()))
         if out is not None:
             folders.refuse_used(out)
+    from ihgnn_cli.cli.starting import read_data
+    from ihgnn_cli.data.splits import load_split
+
     data = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
     if resume is None:
         load_split(chosen.data.split, data, chosen.training.seed)  # refused before torch starts

@@ -264,8 +264,6 @@ def tune(
 
     An interrupted command continues where it stopped when it is run again.
     """
-    from ihgnn_cli.cli.starting import read_data
-    from ihgnn_cli.data.splits import load_split
     from ihgnn_cli.studies.tuning.space import make_space
     from ihgnn_cli.training.config import configure
 
@@ -295,6 +293,9 @@ def tune(
     }
     # Settings, data and split are refused before torch and optuna start.
     make_space(settings, texts, search_space, grid=sampler == SamplerName.GRID)
+    from ihgnn_cli.cli.starting import read_data
+    from ihgnn_cli.data.splits import load_split
+
     data = read_data(settings, data_root=data_root, offline=offline, quiet=quiet)
     load_split(settings.data.split, data, settings.training.seed)
 

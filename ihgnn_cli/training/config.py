@@ -16,9 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.sources import is_own_name
-from ihgnn_cli.data.splits import HOLDOUT, file_readings, is_drawn
+from ihgnn_cli.data.kinds import HOLDOUT, Features
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model, model_of_file
@@ -348,6 +346,9 @@ def _of_named_model(sections: Mapping[str, object], origin: str) -> RunConfig | 
 
 def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:
     """Resolve file names relative to the configuration file, not to the working directory."""
+    from ihgnn_cli.data.sources import is_own_name  # noqa: PLC0415  imports NumPy
+    from ihgnn_cli.data.splits import is_drawn  # noqa: PLC0415
+
     for key, is_name in (("dataset", is_own_name), ("split", is_drawn)):
         value = values.get(key)
         if isinstance(value, str) and not is_name(value) and _is_file(folder, value):
@@ -357,6 +358,8 @@ def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:
 
 def _is_file(folder: Path, value: str) -> bool:
     """Whether a name is a file next to the configuration (`splits.json`, `splits.json:3`)."""
+    from ihgnn_cli.data.splits import file_readings  # noqa: PLC0415  imports NumPy
+
     try:
         return any((folder / name).is_file() for name, _ in file_readings(value))
     except (OSError, ValueError):

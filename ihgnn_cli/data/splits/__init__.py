@@ -1,5 +1,6 @@
 """Splits into train, validation and test: drawn from a seed or read from a file."""
 
+from ihgnn_cli.data.kinds import HOLDOUT
 from ihgnn_cli.data.splits.folds import (
     PROTOCOL_FOLDS,
     Fold,
@@ -9,7 +10,7 @@ from ihgnn_cli.data.splits.folds import (
     read_fold_file,
     write_fold_file,
 )
-from ihgnn_cli.data.splits.load import HOLDOUT, file_readings, is_drawn, load_split
+from ihgnn_cli.data.splits.load import file_readings, is_drawn, load_split
 from ihgnn_cli.data.splits.split import Split, holdout
 
 __all__ = [

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TypeVar
 
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.kinds import HOLDOUT
 from ihgnn_cli.data.splits.folds import PROTOCOL_FOLDS, draw_folds, read_fold_file
 from ihgnn_cli.data.splits.split import Split, holdout
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.paths import expanded
-
-HOLDOUT = "holdout"
 
 _FOLD = re.compile(r"fold:([0-9]{1,9})")
 _NUMBERED = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)

@@ -56,6 +56,7 @@ MODEL = ModelSpec(
     reference="Luan et al. 2022, Revisiting heterophily for graph neural networks",
     settings=ACMSettings,
     cost=Cost.EDGES,
+    parameters=22_612,
     numbers=_numbers,
     make=lazily("ihgnn_cli.models.baselines.acm:ACM"),
     grid={

@@ -37,6 +37,7 @@ MODEL = ModelSpec(
     reference="Wu et al. 2024, DCGNN: Adaptive deep graph convolution for heterophily graphs",
     settings=DCGNNSettings,
     cost=Cost.HOPS,
+    parameters=25_734,
     numbers=_numbers,
     derived=lambda settings, load: kept_of_pairs(load, settings.layers),
     make=lazily("ihgnn_cli.models.baselines.dcgnn:DCGNN"),

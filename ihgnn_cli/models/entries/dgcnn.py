@@ -55,6 +55,7 @@ MODEL = ModelSpec(
     ),
     settings=DGCNNSettings,
     cost=Cost.EDGES,
+    parameters=47_810,
     numbers=_numbers,
     make=lazily("ihgnn_cli.models.baselines.dgcnn:DGCNN"),
     grid={

@@ -66,6 +66,7 @@ MODEL = ModelSpec(
     ),
     settings=DiffPoolSettings,
     cost=Cost.EDGES,
+    parameters=29_946,
     numbers=_numbers,
     make=lazily("ihgnn_cli.models.baselines.diffpool:DiffPool"),
     grid={

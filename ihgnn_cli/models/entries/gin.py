@@ -27,6 +27,7 @@ MODEL = ModelSpec(
     reference="Xu, Hu, Leskovec, Jegelka 2019, How powerful are graph neural networks?",
     settings=GINSettings,
     cost=Cost.EDGES,
+    parameters=8_440,
     numbers=_numbers,
     make=lazily("ihgnn_cli.models.baselines.gin:GIN"),
     grid={

@@ -98,6 +98,7 @@ MODEL = ModelSpec(
     ),
     settings=GNNMLSettings,
     cost=Cost.EDGES,
+    parameters=16_970,
     numbers=_numbers,
     derived=_derived,
     make=lazily("ihgnn_cli.models.baselines.gnnml:GNNML"),

@@ -56,6 +56,7 @@ MODEL = ModelSpec(
     reference="Chien et al. 2021, Adaptive universal generalized PageRank graph neural network",
     settings=GPRGNNSettings,
     cost=Cost.EDGES,
+    parameters=13_261,
     numbers=_numbers,
     make=lazily("ihgnn_cli.models.baselines.gprgnn:GPRGNN"),
     grid={

@@ -48,6 +48,7 @@ MODEL = ModelSpec(
     reference="Ying et al. 2021, Do Transformers Really Perform Badly for Graph Representation?",
     settings=GraphormerSettings,
     cost=Cost.PAIRS,
+    parameters=30_622,
     numbers=_numbers,
     derived=lambda _settings, load: load.pairs / 4,  # distances, a byte each
     make=lazily("ihgnn_cli.models.baselines.graphormer:Graphormer"),

@@ -50,6 +50,7 @@ MODEL = ModelSpec(
     reference="Zhu et al. 2020, Beyond homophily in graph neural networks",
     settings=H2GCNSettings,
     cost=Cost.HOPS,
+    parameters=58_178,
     numbers=_numbers,
     derived=lambda _settings, load: kept_of_pairs(load, DISTANCE),
     make=lazily("ihgnn_cli.models.baselines.h2gcn:H2GCN"),

@@ -63,6 +63,7 @@ MODEL = ModelSpec(
     ),
     settings=KGNNSettings,
     cost=Cost.SETS,
+    parameters=22_402,
     numbers=_numbers,
     derived=_derived,
     make=lazily("ihgnn_cli.models.baselines.kgnn:KGNN"),

@@ -57,6 +57,7 @@ MODEL = ModelSpec(
     ),
     settings=PCNetSettings,
     cost=Cost.EDGES,
+    parameters=13_255,
     numbers=_numbers,
     make=lazily("ihgnn_cli.models.baselines.pcnet:PCNet"),
     grid={

@@ -53,6 +53,7 @@ MODEL = ModelSpec(
     ),
     settings=PGCNSettings,
     cost=Cost.EDGES,
+    parameters=143_650,
     numbers=_numbers,
     make=lazily("ihgnn_cli.models.baselines.pgcn:PGCN"),
     grid={

@@ -51,6 +51,7 @@ MODEL = ModelSpec(
     reference="Maron, Ben-Hamu, Serviansky and Lipman 2019, Provably Powerful Graph Networks",
     settings=PPGNSettings,
     cost=Cost.CUBES,
+    parameters=4_710,
     numbers=_numbers,
     feature_rows=lambda load: load.pairs,  # each feature is a matrix
     make=lazily("ihgnn_cli.models.baselines.ppgn:PPGN"),

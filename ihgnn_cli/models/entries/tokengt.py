@@ -45,6 +45,7 @@ MODEL = ModelSpec(
     reference="Kim et al. 2022, Pure Transformers are Powerful Graph Learners",
     settings=TokenGTSettings,
     cost=Cost.TOKENS,
+    parameters=23_074,
     numbers=_numbers,
     derived=lambda settings, load: load.nodes * settings.identifiers,
     make=lazily("ihgnn_cli.models.baselines.tokengt:TokenGT"),
