@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -14,6 +14,8 @@ from ihgnn_cli.cli import (
     bench_export,
     crossval,
     datasets,
+    demo,
+    docs,
     env,
     evaluate,
     export,
@@ -68,6 +70,8 @@ _add("Models", "models", models.models, models.EXAMPLES)
 _add("Deployment", "export", export.export, export.EXAMPLES)
 _add("Deployment", "predict", predict.predict, predict.EXAMPLES)
 _add("Deployment", "bench-export", bench_export.bench_export, bench_export.EXAMPLES)
+_add("Other", "demo", demo.demo, demo.EXAMPLES)
+_add("Other", "docs", docs.docs, docs.EXAMPLES)
 _add("Other", "env", env.env, env.EXAMPLES)
 
 
@@ -175,7 +179,8 @@ def _usage(error: typer.TyperException) -> int:
 def _with_value(error: typer.TyperException) -> str:
     """The message; of a number that is not one, or out of range, with the text that was given."""
     message = error.format_message()
-    problems = getattr(error.__cause__, "errors", list)()  # of pydantic, which Typer uses
+    # Typer reads options with pydantic.
+    problems: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
     if not problems or problems[0]["type"] not in _PROBLEMS:
         return message
     problem = problems[0]

@@ -264,7 +264,7 @@ def _read(source: Source, progress: Progress, classes: bool) -> GraphDataset:
             )
     if path.is_file() and path.suffix.lower() != ".zip":
         raise InputError(
-            f"{path} is neither a folder, a .zip nor a {jsonl.SUFFIX} file. docs/data.md "
+            f"{path} is neither a folder, a .zip nor a {jsonl.SUFFIX} file. 'ihgnn docs data' "
             "describes the formats."
         )
     tu = open_tu(path)

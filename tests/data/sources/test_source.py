@@ -305,7 +305,7 @@ def test_a_file_of_another_kind_is_refused(root: Path) -> None:
         load_dataset("graphs.csv")
     assert str(caught.value) == (
         f"{Path.cwd() / 'graphs.csv'} is neither a folder, a .zip nor a .jsonl file. "
-        "docs/data.md describes the formats."
+        "'ihgnn docs data' describes the formats."
     )
 
 
