@@ -15,7 +15,7 @@ from ihgnn_cli.cli.options import (
     OtherData,
     Provider,
     chosen_providers,
-    existing_model,
+    refuse_missing,
 )
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ EXAMPLES = examples(
 def bench_export(
     model: Annotated[
         Path,
-        typer.Argument(metavar="MODEL", callback=existing_model, help="An exported .onnx file."),
+        typer.Argument(metavar="MODEL", help="An exported .onnx file."),
     ],
     dataset: OtherData = None,
     data_root: DataRoot = None,
@@ -73,6 +73,7 @@ def bench_export(
     as_json: AsJson = False,
 ) -> None:
     """Measure throughput and latency of an exported model on graphs of its data set."""
+    refuse_missing(dataset, model)
     from ihgnn_cli.cli import console
     from ihgnn_cli.deploy.onnx_model import load_onnx
     from ihgnn_cli.deploy.speed import measure

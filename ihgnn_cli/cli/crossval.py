@@ -37,6 +37,7 @@ from ihgnn_cli.cli.options import (
     count_or_auto,
     figure,
     output_folder,
+    refuse_missing,
 )
 
 if TYPE_CHECKING:
@@ -191,6 +192,7 @@ def crossval(
 
     An interrupted command continues where it stopped when it is run again.
     """
+    refuse_missing(dataset)
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.figures import check_figure_path
     from ihgnn_cli.studies.grid import listed_settings, own_grid

@@ -42,6 +42,12 @@ class _Step:
 
 
 def demo(
+    epochs: Annotated[
+        int,
+        typer.Option(
+            "--epochs", "-e", min=1, help="Number of epochs.", rich_help_panel=TRAINING_PANEL
+        ),
+    ] = 100,
     out: Annotated[
         Path,
         typer.Option(
@@ -53,12 +59,6 @@ def demo(
             rich_help_panel=OUTPUT_PANEL,
         ),
     ] = _FOLDER,
-    epochs: Annotated[
-        int,
-        typer.Option(
-            "--epochs", "-e", min=1, help="Number of epochs.", rich_help_panel=TRAINING_PANEL
-        ),
-    ] = 100,
     as_json: AsJson = False,
 ) -> None:
     """Train, evaluate, export and predict on the bundled MUTAG, in less than two minutes.

@@ -17,6 +17,7 @@ from ihgnn_cli.cli.options import (
     TrainedModel,
     complete_model,
     figure,
+    refuse_missing,
 )
 from ihgnn_cli.inference.kinds import Part
 
@@ -98,6 +99,7 @@ def evaluate(
     ] = None,
 ) -> None:
     """Evaluate a model on its test graphs, or on other graphs."""
+    refuse_missing(dataset, model)
     from ihgnn_cli.api.evaluate import data_for
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading

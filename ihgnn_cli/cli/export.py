@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
-from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, OtherData, existing_model
+from ihgnn_cli.cli.options import (
+    AsJson,
+    DataRoot,
+    Offline,
+    OtherData,
+    refuse_missing,
+)
 from ihgnn_cli.deploy.form import OPSET, Layout, is_absurd, padded_bytes
 
 if TYPE_CHECKING:
@@ -27,7 +33,6 @@ def export(
         Path,
         typer.Argument(
             metavar="CHECKPOINT",
-            callback=existing_model,
             help="A run folder, or its checkpoint (ckpt.pt).",
         ),
     ],
@@ -97,6 +102,7 @@ def export(
     The readout uses at most m nodes, the size of the largest graph of the model's data: of a larger
     graph, the first m in sorted order.
     """
+    refuse_missing(dataset, checkpoint)
     from ihgnn_cli.api import export as exports
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading

@@ -38,35 +38,24 @@ def complete_model(incomplete: str) -> list[str]:
     return [name for name in model_names() if name.startswith(incomplete)]
 
 
-def existing_data(given: str | None) -> str | None:
-    """Refuse a file that does not exist at once; the readers, which import NumPy, check the rest.
+def refuse_missing(data: str | None, model: Path | None = None) -> None:
+    """Refuse files that do not exist at once, before NumPy, torch or onnxruntime is imported.
 
     Raises:
-        InputError: it looks like a path, and there is none.
+        InputError: the data looks like a path, and there is none; or there is no such model.
     """
     from ihgnn_cli.errors import InputError
     from ihgnn_cli.paths import expanded
 
-    if given is None or given.startswith("synthetic:"):
-        return given
-    if Path(given).suffix in _DATA_SUFFIXES and not os.path.exists(expanded(Path(given))):  # noqa: PTH110  names may be too long
-        raise InputError(f"No file or folder '{given}'. Give a path that exists, or a name.")
-    return given
-
-
-def existing_model(path: Path) -> Path:
-    """Refuse a model that does not exist before torch or onnxruntime is imported.
-
-    Raises:
-        InputError: there is no such file or folder.
-    """
-    from ihgnn_cli.errors import InputError
-
-    if not os.path.exists(path):  # noqa: PTH110  names may be too long
+    # os.path.exists also takes names that are too long for a path.
+    if model is not None and not os.path.exists(model):  # noqa: PTH110
         raise InputError(
-            f"{path} does not exist. Give a run folder, its ckpt.pt, or an exported .onnx file."
+            f"{model} does not exist. Give a run folder, its ckpt.pt, or an exported .onnx file."
         )
-    return path
+    if data is None or data.startswith("synthetic:") or Path(data).suffix not in _DATA_SUFFIXES:
+        return
+    if not os.path.exists(expanded(Path(data))):  # noqa: PTH110
+        raise InputError(f"No file or folder '{data}'. Give a path that exists, or a name.")
 
 
 def named_folder(text: str) -> Path:
@@ -115,7 +104,6 @@ OwnData = Annotated[
         help="Data set: a name (MUTAG, PROTEINS, ...), a TU folder or zip, a .jsonl file, or "
         "synthetic:homophily=0.3,...",
         autocompletion=complete_dataset,
-        callback=existing_data,
         show_default="MUTAG",
         rich_help_panel=DATA_PANEL,
     ),
@@ -128,7 +116,6 @@ OtherData = Annotated[
         metavar="NAME",
         help="Data set: a name, a path or synthetic:...",
         autocompletion=complete_dataset,
-        callback=existing_data,
         show_default="the model's own",
         rich_help_panel=DATA_PANEL,
     ),
@@ -201,7 +188,6 @@ TrainedModel = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        callback=existing_model,
         help="A run folder, its checkpoint (ckpt.pt), or an exported .onnx file.",
     ),
 ]

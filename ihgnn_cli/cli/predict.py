@@ -18,7 +18,7 @@ from ihgnn_cli.cli.options import (
     TrainedModel,
     chosen_providers,
     complete_dataset,
-    existing_data,
+    refuse_missing,
 )
 
 if TYPE_CHECKING:
@@ -51,7 +51,6 @@ def predict(
             metavar="GRAPHS",
             help="A .jsonl file, - (JSON lines from stdin), a TU folder or zip, or a name.",
             autocompletion=complete_dataset,
-            callback=existing_data,
         ),
     ],
     strict: Annotated[
@@ -92,6 +91,7 @@ def predict(
     Graphs need no classes. JSON lines are processed as a stream of any length; --json prints one
     object per line.
     """
+    refuse_missing(graphs, model)
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.data.sources import locate, refuse_overwriting

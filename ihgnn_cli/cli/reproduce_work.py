@@ -9,7 +9,7 @@ from typing import Any
 
 from ihgnn_cli.cli import console, reproduce_display
 from ihgnn_cli.cli.reproduce_request import Request
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.files import cannot_write
 from ihgnn_cli.report.reproduction import (
     Written,
     write_chart,
@@ -208,9 +208,7 @@ def _refuse_unwritable(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"Cannot make the folder {folder}: {error.strerror or error}. Give another --out."
-        ) from error
+        raise cannot_write(folder, error) from error
 
 
 def _folds(done: Sequence[Done]) -> int | str | None:

@@ -35,6 +35,7 @@ from ihgnn_cli.cli.options import (
     Split,
     VariantName,
     output_folder,
+    refuse_missing,
 )
 from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, WeightInit
 
@@ -230,6 +231,7 @@ def train(
         "class_weights": class_weights,
         "seed": seed,
     }
+    refuse_missing(dataset)
     from ihgnn_cli.cli import console
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.config import configure, parse_setting

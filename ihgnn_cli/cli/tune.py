@@ -38,6 +38,7 @@ from ihgnn_cli.cli.options import (
     Workers,
     count_or_auto,
     output_folder,
+    refuse_missing,
 )
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
 
@@ -264,6 +265,7 @@ def tune(
 
     An interrupted command continues where it stopped when it is run again.
     """
+    refuse_missing(dataset)
     from ihgnn_cli.studies.tuning.space import make_space
     from ihgnn_cli.training.config import configure
 

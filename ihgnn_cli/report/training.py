@@ -78,6 +78,7 @@ def draw_curves(
             )
         if quantity == "loss" and _has_spike([*train, *validation]):
             panel.set_yscale("log")
+            panel.yaxis.set_major_formatter("{x:g}")
         panel.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         panel.set_xlim(min(epochs) - 0.5, max(epochs) + 0.5)
         panel.set_xlabel("epoch")
