@@ -29,7 +29,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         (["--set", "learn_eps"], "--set takes NAME=VALUE, not 'learn_eps'"),
         (["--variant", "full"], "--variant is not for the model gin"),
         (["--recipe", "authors"], "The model gin has no recipe authors"),
-        (["--weight-decay", "-1"], "weight_decay must be a finite number from 0, not -1"),
+        (["--weight-decay", "-1"], "--weight-decay must be a finite number from 0, not -1"),
         (["--resume", "run"], "--model"),
     ],
 )
