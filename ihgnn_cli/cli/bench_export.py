@@ -84,7 +84,11 @@ def bench_export(
     classifier = load_onnx(model, device or AUTO, providers, threads)
     graphs = _graphs(model, classifier.card, dataset, data_root, offline)
     found = []
-    for size in dict.fromkeys(batch_size or _BATCH_SIZES):
+    sizes = dict.fromkeys(batch_size or _BATCH_SIZES)
+    console.note(
+        f"Measuring batches of {', '.join(map(str, sizes))} graphs, {seconds:g} s each ..."
+    )
+    for size in sizes:
         try:
             found.append(measure(classifier, graphs, size, seconds))
         except InputError as error:

@@ -38,6 +38,8 @@ class Command(TyperCommand):
             return super().invoke(ctx)
         except InputError as error:
             name, _, rest = str(error).partition(" ")
+            if name == f"--{rest.partition(' ')[0].replace('_', '-')}:":  # --batch-size: batch_size
+                name, _, rest = rest.partition(" ")
             if ctx.params.get(name) is None:
                 raise
             raise InputError(f"--{name.replace('_', '-')} {rest}") from error
