@@ -29,9 +29,11 @@ def tests(session: nox.Session) -> None:
 
 @nox.session
 def e2e(session: nox.Session) -> None:
-    """Run all tests, including those that take minutes or gigabytes (COLLAB, DD)."""
+    """Run the tests that take minutes or gigabytes: COLLAB and DD, a Ray cluster, more signals."""
     install(session, "test")
-    session.run("pytest", *session.posargs)
+    elsewhere = ("tests/test_documentation.py", "tests/deploy/test_oldest_onnxruntime.py")
+    skipped = [f"--ignore={path}" for path in elsewhere]  # sessions of their own
+    session.run("pytest", "-m", "long", *skipped, *session.posargs)
 
 
 @nox.session

@@ -22,6 +22,13 @@ _REAL_DATA = os.environ.get("IHGNN_DATA")
 WriteTU = Callable[..., Path]
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Long tests may take half an hour."""
+    for item in items:
+        if item.get_closest_marker("long"):
+            item.add_marker(pytest.mark.timeout(1800))
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch

@@ -6,6 +6,11 @@ import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+import pytest
+
+# A kill is the hardest case and tested always; the polite signals take the same way.
+LATER = [pytest.param(name, marks=pytest.mark.long) for name in ("SIGTERM", "SIGINT")]
+
 
 def start(argv: Sequence[str], **options) -> subprocess.Popen[str]:
     """A command in a session of its own, which Ctrl-C can reach."""

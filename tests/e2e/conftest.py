@@ -1,10 +1,13 @@
 """The installed command, as a user starts it."""
 
+import io
+import logging
 import os
 import shutil
 import subprocess
 import sys
 import threading
+import warnings
 from collections.abc import Callable, Iterator
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -24,8 +27,40 @@ def command() -> str:
 
 
 @pytest.fixture
-def ihgnn(command: str, tmp_path: Path) -> Run:
-    """Run `ihgnn ARGS` in an empty folder, with the test's clean environment."""
+def ihgnn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+    """Run `ihgnn ARGS` in an empty folder and in this process, which has torch imported already."""
+
+    def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
+        from ihgnn_cli.cli import app
+
+        out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
+        given = ["ihgnn", *map(str, args)]
+        logger = logging.getLogger("ihgnn_cli")
+        with monkeypatch.context() as patch, warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            patch.chdir(tmp_path)
+            patch.setattr(sys, "argv", given)
+            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+            patch.setattr(sys, "stdout", out)
+            patch.setattr(sys, "stderr", err)
+            patch.setattr(logger, "handlers", [])
+            for name in ("install", "uninstall"):  # the handlers of pytest stay
+                patch.setattr(app.signals, name, lambda: None)
+            with pytest.raises(SystemExit) as ended:
+                app.main()
+        shown = []
+        for stream in (out, err):
+            stream.flush()
+            shown.append(stream.buffer.getvalue().decode())
+        code = ended.value.code
+        return subprocess.CompletedProcess(given, code if isinstance(code, int) else 0, *shown)
+
+    return run
+
+
+@pytest.fixture
+def ihgnn_process(command: str, tmp_path: Path) -> Run:
+    """Run `ihgnn ARGS` in an empty folder, as a new process."""
 
     def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
         return subprocess.run(

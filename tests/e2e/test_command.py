@@ -147,9 +147,11 @@ def test_a_terminal_of_80_columns_gets_colours_and_whole_tables(
     assert "…" not in shown
 
 
-def test_a_terminal_without_unicode_gets_plain_bars(ihgnn, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_without_unicode_gets_plain_bars(
+    ihgnn_process, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("PYTHONIOENCODING", "ascii")
-    result = ihgnn("homophily", "MUTAG")
+    result = ihgnn_process("homophily", "MUTAG")
     assert result.returncode == 0
     assert "####" in result.stdout
 

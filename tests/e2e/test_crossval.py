@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from refusals import assert_refused
-from started import start, wait_for, workers_of
+from started import LATER, start, wait_for, workers_of
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.splits import draw_folds, write_fold_file
@@ -264,7 +264,7 @@ def running(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("name", ["SIGKILL", *LATER])
 def test_a_killed_job_goes_on_to_the_same_numbers(command, ihgnn, tmp_path, whole, name) -> None:
     folder = tmp_path / "job"
     process = begun(command, folder)
@@ -298,8 +298,10 @@ def test_a_killed_job_goes_on_to_the_same_numbers(command, ihgnn, tmp_path, whol
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
-@pytest.mark.parametrize(("name", "code"), [("SIGINT", 130), ("SIGTERM", 143)])
-@pytest.mark.parametrize("delay", [0, 0.3])
+@pytest.mark.parametrize("delay", [0, pytest.param(0.3, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    ("name", "code"), [("SIGINT", 130), pytest.param("SIGTERM", 143, marks=pytest.mark.long)]
+)
 def test_a_signal_while_the_workers_start_is_clean(command, tmp_path, delay, name, code) -> None:
     process = begun(command, tmp_path / "job")
     wait_for(lambda: workers_of(process), process)
@@ -312,7 +314,7 @@ def test_a_signal_while_the_workers_start_is_clean(command, tmp_path, delay, nam
 
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
-@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("workers", ["1", pytest.param("2", marks=pytest.mark.long)])
 def test_a_killed_worker_is_replaced(command, tmp_path, whole, workers) -> None:
     folder = tmp_path / "job"
     process = begun(command, folder, "--workers", workers, "--json")

@@ -65,7 +65,7 @@ def test_forms_that_cannot_be_are_refused(
 def test_data_that_is_wrong_is_told_in_two_lines(ihgnn, checkpoint: Path, tmp_path: Path) -> None:
     (tmp_path / "bad.jsonl").write_text('{"node_labels": [0]}\n{\n')
     result = ihgnn("export", checkpoint, "model.onnx", "--dataset", "bad.jsonl")
-    assert_refused(result, 2, "comparison: bad.jsonl, line 1: no edges", "--no-verify")
+    assert_refused(result, 2, "bad.jsonl, line 1: no edges", "--no-verify")
     assert [each.name for each in tmp_path.iterdir()] == ["bad.jsonl"]
 
 

@@ -142,6 +142,7 @@ def running(nodes: Any) -> dict[int, tuple[str, Any]]:
 
 
 @needs_ray
+@pytest.mark.long
 def test_a_cluster_ends_with_the_numbers_of_one_process(
     nodes: Any, job: Job, alone: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -169,6 +170,7 @@ def test_a_cluster_ends_with_the_numbers_of_one_process(
 
 
 @needs_ray
+@pytest.mark.long
 def test_an_interruption_gives_everything_back(nodes: Any, job: Job, tmp_path: Path) -> None:
     import ray
 
@@ -184,6 +186,7 @@ def test_an_interruption_gives_everything_back(nodes: Any, job: Job, tmp_path: P
 
 
 @needs_ray
+@pytest.mark.long
 @pytest.mark.usefixtures("connected")
 def test_processes_that_share_the_folder_share_the_work(
     nodes: Any, job: Job, alone: Path, tmp_path: Path
@@ -201,6 +204,7 @@ def test_processes_that_share_the_folder_share_the_work(
 
 
 @needs_ray
+@pytest.mark.long
 def test_the_work_of_a_killed_worker_is_done_by_others(
     nodes: Any, job: Job, alone: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:
@@ -220,6 +224,7 @@ def test_the_work_of_a_killed_worker_is_done_by_others(
 
 
 @needs_ray
+@pytest.mark.long
 @pytest.mark.usefixtures("connected")
 def test_nothing_is_lost_with_a_node(nodes: Any, job: Job, alone: Path, tmp_path: Path) -> None:
     doomed = nodes.add_node(num_cpus=1)
@@ -247,6 +252,7 @@ def test_nothing_is_lost_with_a_node(nodes: Any, job: Job, alone: Path, tmp_path
 
 
 @needs_ray
+@pytest.mark.long
 @pytest.mark.usefixtures("connected")
 def test_a_bundle_that_kills_its_workers_is_given_up(
     nodes: Any, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -275,6 +281,7 @@ def test_a_bundle_that_kills_its_workers_is_given_up(
 
 
 @needs_ray
+@pytest.mark.long
 @pytest.mark.usefixtures("connected")
 def test_a_cluster_without_nodes_is_not_waited_for_without_end(
     nodes: Any, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -287,6 +294,7 @@ def test_a_cluster_without_nodes_is_not_waited_for_without_end(
 
 
 @needs_ray
+@pytest.mark.long
 @pytest.mark.usefixtures("connected")
 def test_a_node_with_another_version_is_refused(
     nodes: Any, job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -304,6 +312,7 @@ def test_a_node_without_ihgnn_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @needs_ray
+@pytest.mark.long
 @pytest.mark.usefixtures("connected")
 @pytest.mark.skipif(torch.cuda.is_available(), reason="there is a GPU")
 def test_a_mistake_on_a_node_reaches_the_user_as_itself(

@@ -383,7 +383,8 @@ def test_a_graph_is_tested_by_one_fold_only(path: Path) -> None:
 
 def test_a_graph_is_tested_by_some_fold(path: Path) -> None:
     assert message(path, [fold(test=[0], train=[1, 3]), fold()]) == (
-        ": graph 1 is in the test part of no fold. Put it into exactly one."
+        ": graph 1 is in the test part of no fold. Put it into exactly one, "
+        "or use the folds that there are with --folds."
     )
 
 
