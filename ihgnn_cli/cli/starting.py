@@ -1,5 +1,6 @@
 """The start of commands that need torch: read and refuse first, because torch is slow to import."""
 
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -34,6 +35,6 @@ def read_data(
 
 
 def say_loading(model: Path) -> None:
-    """Say that a checkpoint is being loaded, which takes as long as torch takes to start."""
-    if model.suffix.lower() != ".onnx" and model.exists():
+    """Say that a checkpoint is being loaded, if torch, which is slow to import, has to start."""
+    if model.suffix.lower() != ".onnx" and model.exists() and "torch" not in sys.modules:
         console.note(f"Loading {model} with PyTorch ...")
