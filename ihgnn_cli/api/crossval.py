@@ -15,6 +15,7 @@ from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.queue import Step
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.studies import crossval as jobs
+from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.grid import COMMON, Setting, own_grid
 from ihgnn_cli.studies.places import local_executor
 from ihgnn_cli.studies.plan import PAPER_RUNS, Protocol
@@ -193,9 +194,7 @@ def begin(
     config, data = load_data(
         config, dataset=dataset, data_root=data_root, offline=offline, progress=progress
     )
-    made = jobs.make_folds(
-        data, config.training.seed, file=split_file, folds=folds, inner=inner_folds
-    )
+    made = make_folds(data, config.training.seed, file=split_file, folds=folds, inner=inner_folds)
     job = Job(protocol.on(config), data, made, curves=rules)
     name = folders.run_name(data.name, config)
     folder = out or jobs.default_folder(folders.RUNS, job, name)

@@ -9,6 +9,7 @@ from ihgnn_cli.deploy.form import OPSET, Form, Layout
 from ihgnn_cli.deploy.onnx_model import SUFFIX, check_target
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError, retold
+from ihgnn_cli.models.archive import check_archive
 from ihgnn_cli.training.folder import best_of
 
 if TYPE_CHECKING:
@@ -69,6 +70,7 @@ def export(
     outputs = check_target(target, force=force)
     if dataset is not None and not verify:
         raise InputError("--dataset is for the comparison, which --no-verify skips. Drop one.")
+    check_archive(source)
 
     from ihgnn_cli.deploy.cases import cases_of
     from ihgnn_cli.deploy.export import check_exportable, export_onnx

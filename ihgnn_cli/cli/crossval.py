@@ -39,6 +39,7 @@ from ihgnn_cli.cli.options import (
     figure,
     one_dataset,
     output_folder,
+    refuse_missing,
 )
 
 if TYPE_CHECKING:
@@ -148,6 +149,7 @@ def crossval(
     runs: Annotated[
         int | None,
         typer.Option(
+            min=1,
             help="Final runs per fold with the chosen configuration.",
             show_default="3",
             rich_help_panel=PROTOCOL_PANEL,
@@ -194,18 +196,18 @@ def crossval(
 
     An interrupted command continues where it stopped when it is run again.
     """
-    from ihgnn_cli.api.crossval import begin
-    from ihgnn_cli.cli import console, crossval_display
+    dataset = one_dataset(data, dataset)
+    refuse_missing(dataset)
+    from ihgnn_cli.cli import console
     from ihgnn_cli.report.figures import check_figure_path
-    from ihgnn_cli.studies.grid import listed_settings
-    from ihgnn_cli.studies.plan import PAPER_RUNS
+    from ihgnn_cli.studies.grid import listed_settings, own_grid
     from ihgnn_cli.training.config import configure, recipe_grid
 
     if plot is not None:
         check_figure_path(plot)
     stacked, processes = count_or_auto("--stack", stack), _processes(workers, cluster)
     given = {
-        "dataset": one_dataset(data, dataset),
+        "dataset": dataset,
         "features": features,
         "variant": variant,
         "label_smoothing": label_smoothing,
@@ -224,6 +226,17 @@ def crossval(
     }
     given_lists = recipe_grid(recipe)
     given_lists.update({name: values for name, values in lists.items() if values is not None})
+    own_grid(chosen, given_lists)  # lists and folds are refused before torch starts
+    from ihgnn_cli.cli.starting import read_data
+    from ihgnn_cli.studies.folds import make_folds
+
+    graphs = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
+    make_folds(graphs, chosen.training.seed, file=split_file, folds=folds, inner=inner_folds)
+
+    from ihgnn_cli.api.crossval import begin
+    from ihgnn_cli.cli import crossval_display
+    from ihgnn_cli.studies.plan import PAPER_RUNS
+
     begun = begin(
         chosen,
         given_lists,
@@ -236,9 +249,7 @@ def crossval(
         workers=processes,
         stack=stacked,
         cluster=cluster,
-        data_root=data_root,
-        offline=offline,
-        progress=console.ProgressDisplay(),
+        dataset=graphs,
         command=shlex.join(["ihgnn", *sys.argv[1:]]),
     )
     folder = begun.folder

@@ -201,7 +201,7 @@ def check(
         console.show(f"- Training needs classes. {remedy}")
     for line in reading_remarks(dataset):
         console.show(f"- {line}")
-    console.next_steps(("homophily", path), *([] if one_class else [("train", path)]))
+    console.next_steps(("homophily", path), *([("train", path)] if classes > 1 else []))
 
 
 @app.command(

@@ -18,6 +18,7 @@ from ihgnn_cli.cli.options import (
     TrainedModel,
     complete_model,
     figure,
+    refuse_missing,
     refuse_swapped,
 )
 from ihgnn_cli.inference.kinds import Part
@@ -101,8 +102,11 @@ def evaluate(
     ] = None,
 ) -> None:
     """Evaluate a model on its test graphs, or on other graphs."""
+    refuse_missing(dataset, model)
     from ihgnn_cli.api.evaluate import data_for
     from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.starting import say_loading
+    from ihgnn_cli.data.sources import locate
     from ihgnn_cli.deploy.onnx_model import SUFFIX
     from ihgnn_cli.deploy.runtime import load
     from ihgnn_cli.errors import InputError
@@ -119,6 +123,9 @@ def evaluate(
     explain = explain or graph is not None
     if explain and model.suffix.lower() == SUFFIX:
         raise InputError("An exported model cannot be explained. Give its checkpoint.")
+    if dataset is not None:
+        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
+    say_loading(model)
     classifier = load(model, device or AUTO).classifier
     if kind is not None and find_model(kind).name != _model_name(classifier):
         raise InputError(
@@ -150,18 +157,10 @@ def evaluate(
             entry["explained"] = None if explained is None else asdict(explained)
         console.show_json(entry)
         return
-    console.show(
-        f"{model} on {graphs.name} ({source}): {_part_words(found.part)}, on {classifier.runs_on}",
-        style="bold",
-    )
-    if classifier.card.snapshot is not None:
-        console.show(f"Model: {_model_title(classifier)}{classifier.card.snapshot}")
-    _show_metrics(found, classifier)
-    _show_homophily(found)
+    heading = f"{model} on {graphs.name} ({source}): {_part_words(found.part)}"
+    _show(heading, classifier, found)
     if explain:
-        _show_theta(theta)
-    if explained is not None:
-        _show_explained(explained)
+        _show_explanation(theta, explained)
     for path in outputs:
         console.note(f"Wrote {path}")
     is_checkpoint = model.suffix.lower() != SUFFIX
@@ -170,6 +169,16 @@ def evaluate(
         *([("export", model)] if exportable else []),
         ("predict", model, dataset or source.reference),
     )
+
+
+def _show(heading: str, classifier: "Classifier", found: "Evaluation") -> None:
+    from ihgnn_cli.cli import console
+
+    console.show(f"{heading}, on {classifier.runs_on}", style="bold")
+    if classifier.card.snapshot is not None:
+        console.show(f"Model: {_model_title(classifier)}{classifier.card.snapshot}")
+    _show_metrics(found, classifier)
+    _show_homophily(found)
 
 
 def _checked_outputs(plot: Path | None, predictions: Path | None, model: Path) -> list[Path]:
@@ -303,6 +312,14 @@ def _theta(classifier: "Classifier") -> "list[float] | None":
     from ihgnn_cli.training.classifier import TorchClassifier
 
     return layer_weights(classifier) if isinstance(classifier, TorchClassifier) else None
+
+
+def _show_explanation(
+    theta: "Sequence[float] | None", explained: "GraphExplanation | None"
+) -> None:
+    _show_theta(theta)
+    if explained is not None:
+        _show_explained(explained)
 
 
 def _show_theta(theta: "Sequence[float] | None") -> None:

@@ -1,5 +1,6 @@
 """Options that several commands share, so that each is declared and explained once."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +15,8 @@ from ihgnn_cli.cli.help import (
 )
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.training.kinds import ClassWeights, Recipe
+
+_DATA_SUFFIXES = (".csv", ".jsonl", ".zip")
 
 
 def complete_dataset(incomplete: str) -> list[str]:
@@ -33,6 +36,26 @@ def complete_model(incomplete: str) -> list[str]:
     from ihgnn_cli.models.registry import model_names
 
     return [name for name in model_names() if name.startswith(incomplete.lower())]
+
+
+def refuse_missing(data: str | None, model: Path | None = None) -> None:
+    """Refuse files that do not exist at once, before NumPy, torch or onnxruntime is imported.
+
+    Raises:
+        InputError: the data looks like a path, and there is none; or there is no such model.
+    """
+    from ihgnn_cli.errors import InputError
+    from ihgnn_cli.paths import expanded
+
+    # os.path.exists also takes names that are too long for a path.
+    if model is not None and not os.path.exists(model):  # noqa: PTH110
+        raise InputError(
+            f"{model} does not exist. Give a run folder, its ckpt.pt, or an exported .onnx file."
+        )
+    if data is None or data.startswith("synthetic:") or Path(data).suffix not in _DATA_SUFFIXES:
+        return
+    if not os.path.exists(expanded(Path(data))):  # noqa: PTH110
+        raise InputError(f"No file or folder '{data}'. Give a path that exists, or a name.")
 
 
 def named_folder(text: str) -> Path:

@@ -19,6 +19,7 @@ from ihgnn_cli.cli.options import (
     TrainedModel,
     chosen_providers,
     complete_dataset,
+    refuse_missing,
     refuse_swapped,
 )
 
@@ -95,7 +96,9 @@ def predict(
     Graphs need no classes. JSON lines are processed as a stream of any length; --json prints one
     object per line.
     """
+    refuse_missing(graphs, model)
     from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.data.sources import locate, refuse_overwriting
     from ihgnn_cli.deploy import load
     from ihgnn_cli.inference.prediction import predictions
@@ -110,6 +113,7 @@ def predict(
     target = _checked_target(csv, as_json, model)
     if target is not None and source is not None:
         refuse_overwriting([target], [source])
+    say_loading(model)
     predictor = load(model, device or AUTO, chosen_providers(device, provider))
     console.note(f"{model} on {predictor.runs_on}")
     labels = UnknownLabels(predictor.card, allow_unknown)

@@ -17,7 +17,10 @@ from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_objects
 from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.inference.prediction import Check, Classifier, Prediction, predictions
 from ihgnn_cli.inference.vocabulary import UnknownLabels
+from ihgnn_cli.models.archive import check_archive
 from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.training import folder
+from ihgnn_cli.training.devices import check_device_name, resolve_device
 
 _GIVE_A_MODEL = f"Give a run folder, its ckpt.pt, or a {SUFFIX} file that 'ihgnn export' wrote."
 _DATA = (jsonl.SUFFIX, smiles.SUFFIX, ".zip")
@@ -131,16 +134,18 @@ def load(
             f"{path} is not a {SUFFIX} file, and only exported models use onnxruntime providers. "
             "Choose a device, or export it."
         )
+    # Refuse what is not there before torch is imported.
+    best = folder.best_of(path)
+    check_archive(best)
+    check_device_name(device)
     try:
-        from ihgnn_cli.training import folder
         from ihgnn_cli.training.classifier import load_torch
-        from ihgnn_cli.training.devices import resolve_device
     except ModuleNotFoundError as error:
         raise InputError(
             f"{path} is not a {SUFFIX} file, and a checkpoint needs {error.name}, which is not "
             "installed. Install it, or export the checkpoint on a machine that has it."
         ) from error
-    return Predictor(load_torch(folder.best_of(path), resolve_device(device)))
+    return Predictor(load_torch(best, resolve_device(device)))
 
 
 def _refuse_other_things(path: Path) -> None:

@@ -84,7 +84,7 @@ class _Reading:
     def _require_parts(self) -> None:
         for part in self.required:
             if part not in self.files:
-                remedy = "Add it; docs/data.md describes the format."
+                remedy = "Add it; 'ihgnn docs data' describes the format."
                 if part == "graph_labels" and "graph_attributes" in self.files:
                     remedy = "graph_attributes are for regression; ihgnn only classifies."
                 self._list(part).add(None, f"the file is missing in {self.files.path}.", remedy)

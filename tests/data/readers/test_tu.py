@@ -326,7 +326,7 @@ def test_a_required_file_that_is_missing(write_tu: WriteTU, part: str) -> None:
             f"TINY_{part}.txt",
             None,
             f"the file is missing in {folder}.",
-            "Add it; docs/data.md describes the format.",
+            "Add it; 'ihgnn docs data' describes the format.",
         ),
     )
 
