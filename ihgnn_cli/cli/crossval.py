@@ -149,6 +149,15 @@ def crossval(
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = None,
+    race: Annotated[
+        bool,
+        typer.Option(
+            "--race",
+            help="Choose by successive halving: all configurations for a few epochs, the best "
+            "third for more, and so on. About four times faster.",
+            rich_help_panel=PROTOCOL_PANEL,
+        ),
+    ] = False,
     rules: Annotated[
         bool,
         typer.Option(
@@ -227,6 +236,7 @@ def crossval(
         folds=folds,
         inner_folds=inner_folds,
         split_file=split_file,
+        race=race,
         rules=rules,
         out=out,
         workers=processes,

@@ -65,7 +65,7 @@ def make_result(
     protocol, units = job.protocol, schedule.units
     selected = [each for each in map(units.read, schedule.selection) if each is not None]
     final = [each for each in map(units.read, schedule.final()) if each is not None]
-    by_fold = scores([each.validated for each in selected], protocol.grid)
+    by_fold = scores(units.validated(schedule.last_rung), protocol.grid)
     summary = summarize(schedule.chosen(), by_fold, final, protocol.runs)
     everything = [each.validated for each in (*selected, *final)]
     classes = np.bincount(job.dataset.graph_class)
@@ -81,7 +81,8 @@ def make_result(
         **{name: value for name, value in asdict(summary).items() if name != "folds"},
         "paper": None if printed is None else asdict(printed),
         "folds": [with_plain(asdict(fold)) for fold in summary.folds],
-        "chosen_by": CHOSEN_BY,
+        "chosen_by": f"{CHOSEN_BY}, in a race" if protocol.race else CHOSEN_BY,
+        "race": protocol.race_in_words,
         "models": len(everything),
         "diverged": sum(each.diverged for each in everything),
         "stack": schedule.stack,
