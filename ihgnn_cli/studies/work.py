@@ -71,9 +71,9 @@ class Job:
     def config(self, unit: Unit) -> RunConfig:
         """The configuration of a unit's training."""
         config = unit.configuration.applied(self.protocol.config)
-        training = self.protocol.config.training
-        own = {"seed": unit.seed(training.seed), "epochs": unit.epochs or training.epochs}
-        return replace(config, training=replace(config.training, **own))
+        training = config.training
+        seed, epochs = unit.seed(training.seed), unit.epochs or training.epochs
+        return replace(config, training=replace(training, seed=seed, epochs=epochs))
 
 
 class Trainer:
