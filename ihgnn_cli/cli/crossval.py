@@ -310,12 +310,13 @@ def _finish(begun: "Begun", *, quiet: bool) -> "Finished":
         console.note(
             f"{title}{job.dataset.name}: {counted(len(protocol.grid), 'configuration')} × "
             f"{len(folds)} folds{inner_text}, then {counted(protocol.runs, 'run')} per fold, "
-            f"{protocol.config.training.epochs} epochs each; "
+            f"{protocol.config.training.epochs} epochs {'at most' if protocol.race else 'each'}; "
             f"{counted(executor.workers, 'worker')} on {executor.device.type}, stacks of up to "
             f"{begun.stack}; in {begun.folder}"
         )
-        if job.partial is not None:
-            console.note(job.partial)
+        for text in (protocol.race_in_words, job.partial):
+            if text is not None:
+                console.note(text)
     try:
         with crossval_display.progress(quiet) as show:
             return begun.finish(show)
