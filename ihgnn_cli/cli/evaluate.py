@@ -55,7 +55,7 @@ def evaluate(
         typer.Option(
             metavar="PART",
             help="train, validation, test or all graphs of the model's own data set.",
-            show_default="test; all of another data set, or if all graphs trained",
+            show_default="test, or all of other data",
             rich_help_panel=DATA_PANEL,
         ),
     ] = None,
