@@ -9,6 +9,7 @@ from typing import Any
 
 import optuna
 
+from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, configured, dataset_of, divided, searchable
 from ihgnn_cli.display import Display
 from ihgnn_cli.report.tuning import write_trials
@@ -55,6 +56,7 @@ def _optuna_as_before() -> Iterator[None]:
         optuna.logging.set_verbosity(verbosity)
 
 
+@in_python
 @_optuna_as_before()
 def tune(
     dataset: Graphs = "MUTAG",
@@ -113,7 +115,7 @@ def tune(
     """
     base = configured({}, model=model, recipe=recipe, config=config)
     fixed, competing = divided(settings, base, searchable(base))
-    chosen = configured(fixed, model=model, recipe=recipe, config=config)
+    chosen = configured(fixed, model=model, recipe=recipe, config=config, call=tune)
     display = Display(progress)
     job = plan_search(
         chosen,

@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -14,6 +14,8 @@ from ihgnn_cli.cli import (
     bench_export,
     crossval,
     datasets,
+    demo,
+    docs,
     env,
     evaluate,
     export,
@@ -21,6 +23,7 @@ from ihgnn_cli.cli import (
     models,
     predict,
     reproduce,
+    runs,
     train,
     tune,
 )
@@ -29,16 +32,22 @@ from ihgnn_cli.errors import IhgnnError
 
 DEBUG_VARIABLE = "IHGNN_DEBUG"
 INTERRUPTED = 130
+_PROBLEMS = {
+    "int_parsing": "'{given}' is not a whole number.",
+    "float_parsing": "'{given}' is not a number.",
+    "greater_than_equal": "it must be at least {ge:g}, not {given}.",
+    "less_than_equal": "it must be at most {le:g}, not {given}.",
+}
 
 app = typer.Typer(
     name="ihgnn",
     help="Graph classification on graphs that mix homophily and heterophily.",
     epilog=examples(
         ("ihgnn homophily MUTAG PROTEINS", "Measure the homophily of two data sets"),
-        ("ihgnn train -d MUTAG -o runs/mutag", "Train IHGNN"),
+        ("ihgnn train MUTAG -o runs/mutag", "Train IHGNN"),
         ("ihgnn evaluate runs/mutag", "Evaluate it on its test graphs"),
-        ("ihgnn export runs/mutag model.onnx", "Export it to ONNX"),
-        ("ihgnn predict model.onnx graphs.jsonl", "Classify new graphs"),
+        ("ihgnn export runs/mutag", "Export it to runs/mutag/model.onnx"),
+        ("ihgnn predict runs/mutag/model.onnx graphs.jsonl", "Classify new graphs"),
     ),
     cls=Group,
     no_args_is_help=True,
@@ -58,10 +67,13 @@ _add("Models", "evaluate", evaluate.evaluate, evaluate.EXAMPLES)
 _add("Models", "tune", tune.tune, tune.EXAMPLES)
 _add("Models", "crossval", crossval.crossval, crossval.EXAMPLES)
 _add("Models", "reproduce", reproduce.reproduce, reproduce.EXAMPLES)
+_add("Models", "runs", runs.runs, runs.EXAMPLES)
 _add("Models", "models", models.models, models.EXAMPLES)
 _add("Deployment", "export", export.export, export.EXAMPLES)
 _add("Deployment", "predict", predict.predict, predict.EXAMPLES)
 _add("Deployment", "bench-export", bench_export.bench_export, bench_export.EXAMPLES)
+_add("Other", "demo", demo.demo, demo.EXAMPLES)
+_add("Other", "docs", docs.docs, docs.EXAMPLES)
 _add("Other", "env", env.env, env.EXAMPLES)
 
 
@@ -158,9 +170,22 @@ def _failed(message: str, code: int) -> int:
 def _usage(error: typer.TyperException) -> int:
     """Report a mistake in the command line itself, and where help is."""
     context = getattr(error, "ctx", None)
-    message = error.format_message().replace("Value error, ", "")
+    message = _with_value(error).replace("Value error, ", "")
     if context is None:
         return _failed(message, error.exit_code)
     if not message:  # no arguments at all: the help has been shown
         return error.exit_code
     return _failed(f"{message}\nTry '{context.command_path} --help'.", error.exit_code)
+
+
+def _with_value(error: typer.TyperException) -> str:
+    """The message; of a number that is not one, or out of range, with the text that was given."""
+    message = error.format_message()
+    # Typer reads options with pydantic.
+    problems: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+    if not problems or problems[0]["type"] not in _PROBLEMS:
+        return message
+    problem = problems[0]
+    where = message.removesuffix(problem["msg"])
+    bounds = problem.get("ctx", {})
+    return where + _PROBLEMS[problem["type"]].format(given=problem["input"], **bounds)

@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
-from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, OtherData
+from ihgnn_cli.cli.options import (
+    AsJson,
+    DataRoot,
+    Offline,
+    OtherData,
+    refuse_missing,
+)
 from ihgnn_cli.deploy.form import OPSET, Layout, is_absurd, padded_bytes
 
 if TYPE_CHECKING:
@@ -16,7 +22,7 @@ if TYPE_CHECKING:
 
 
 EXAMPLES = examples(
-    ("ihgnn export runs/MUTAG-1 model.onnx", "Export and verify"),
+    ("ihgnn export runs/MUTAG-1", "Write runs/MUTAG-1/model.onnx and verify it"),
     ("ihgnn export runs/DD-1 dd.onnx --layout sparse", "Node and edge lists, for large graphs"),
     ("ihgnn export runs/MUTAG-1 small.onnx --small --max-nodes 28", "Half size, fixed shapes"),
 )
@@ -25,14 +31,19 @@ EXAMPLES = examples(
 def export(
     checkpoint: Annotated[
         Path,
-        typer.Argument(metavar="CHECKPOINT", help="A run folder, or its checkpoint (ckpt.pt)."),
-    ],
-    model: Annotated[
-        Path,
         typer.Argument(
-            metavar="MODEL", help="ONNX file to write; a .json file beside it describes its inputs."
+            metavar="CHECKPOINT",
+            help="Folder of a run or a search, or its checkpoint (ckpt.pt).",
         ),
     ],
+    model: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="MODEL",
+            help="ONNX file to write. [dim]\\[default: model.onnx beside the checkpoint][/dim]",
+            show_default=False,
+        ),
+    ] = None,
     dataset: OtherData = None,
     verify: Annotated[
         bool,
@@ -90,14 +101,24 @@ def export(
 ) -> None:
     """Export a checkpoint to ONNX and verify that both give the same results.
 
+    A .json file beside the ONNX file describes its inputs.
+
     The readout uses at most m nodes, the size of the largest graph of the model's data: of a larger
     graph, the first m in sorted order.
     """
+    refuse_missing(dataset, checkpoint)
+    from inspect import unwrap
+
     from ihgnn_cli.api import export as exports
     from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.starting import say_loading
+    from ihgnn_cli.data.sources import locate
     from ihgnn_cli.training.folder import best_of
 
-    done = exports.export(
+    if dataset is not None and verify:
+        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
+    say_loading(checkpoint)
+    done = unwrap(exports.export)(  # whose messages would name arguments
         checkpoint,
         model,
         layout=layout,
@@ -122,6 +143,11 @@ def export(
         console.show_json({**told, **asdict(done)})
         return
     _show(done)
+    own = dataset or done.dataset
+    if own:
+        console.next_steps(
+            ("predict", done.path, own), ("bench-export", done.path, "--dataset", own)
+        )
 
 
 def _show(done: "Export") -> None:

@@ -20,6 +20,7 @@ from ihgnn_cli.cli.options import (
     AsJson,
     ClassWeighting,
     ConfigFile,
+    DataArgument,
     DataRoot,
     Device,
     Epochs,
@@ -34,7 +35,9 @@ from ihgnn_cli.cli.options import (
     Seed,
     Split,
     VariantName,
+    one_dataset,
     output_folder,
+    refuse_missing,
 )
 from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, WeightInit
 
@@ -48,15 +51,18 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     ("ihgnn train", "IHGNN on the bundled MUTAG"),
     (
-        "ihgnn train -d PROTEINS --split fold:0 --lr 0.01 -o runs/proteins",
+        "ihgnn train PROTEINS --split fold:0 --lr 0.01 -o runs/proteins",
         "Another data set, the first of 10 folds",
     ),
-    ("ihgnn train --model gin --set width=64", "Another model with a setting of its own"),
+    ("ihgnn train graphs.jsonl --split 0.7/0.1/0.2", "Your own graphs, with other shares"),
+    ("ihgnn train --model gin --set learn_eps=true", "Another model with a setting of its own"),
     ("ihgnn train --resume runs/proteins --epochs 500", "Continue a run"),
+    ("ihgnn train --final --config runs/proteins/config.toml", "All graphs, for a model to use"),
 )
 
 
 def train(
+    data: DataArgument = None,
     dataset: OwnData = None,
     features: FeatureKind = None,
     split: Split = None,
@@ -68,7 +74,7 @@ def train(
         typer.Option(
             "--layers",
             "-k",
-            help="K, the number of layers after the input layer.",
+            help="K, the number of layers after the input layer; 0: no message passing.",
             show_default="3",
             rich_help_panel=MODEL_PANEL,
         ),
@@ -133,6 +139,15 @@ def train(
     epochs: Epochs = None,
     patience: Patience = None,
     seed: Seed = None,
+    final: Annotated[
+        bool,
+        typer.Option(
+            "--final",
+            help="Train on all graphs; no accuracy can be measured. Needs --epochs, or --config "
+            "of a finished run, tune or crossval.",
+            rich_help_panel=TRAINING_PANEL,
+        ),
+    ] = False,
     recipe: RecipeName = None,
     config: ConfigFile = None,
     device: Device = None,
@@ -230,42 +245,58 @@ def train(
         "class_weights": class_weights,
         "seed": seed,
     }
-    from ihgnn_cli.api import train as trainings
+    dataset = one_dataset(data, dataset)
+    refuse_missing(dataset)
     from ihgnn_cli.cli import console
     from ihgnn_cli.training import folder as folders
-    from ihgnn_cli.training import run
     from ihgnn_cli.training.config import configure, parse_setting
+    from ihgnn_cli.training.final import asks_for_final, final_config
 
-    log = None
-    if tensorboard:
-        from ihgnn_cli.report.tensorboard import tensorboard_logger
-
-        log = tensorboard_logger()
-    reading: dict[str, Any] = {
-        "data_root": data_root,
-        "offline": offline,
-        "progress": console.ProgressDisplay(),
-    }
     if resume is not None:
         fixed = {"model": model, "set": settings, "recipe": recipe, "config": config, "out": out}
-        _refuse_with_resume({**given, **fixed})
+        _refuse_with_resume({**given, **fixed, "final": final or None})
         before = folders.config_of(resume)
         chosen = folders.config_of(resume, epochs=epochs, patience=patience)
         done = folders.finished(resume)
         if done is not None and chosen == before:
             console.note(f"{resume} is finished. To continue it, give more --epochs or --patience.")
             if not (resume / folders.CURVES).is_file():
-                trainings.draw(resume, done)
+                from ihgnn_cli.api.train import draw
+
+                draw(resume, done)
             _show(done, resume, as_json)
             return
         chosen = chosen.with_values(_set({"device": device}))
-        prepared = run.prepare(chosen, folder=resume, **reading)
-        begun = trainings.Begun(prepared, resume, chosen, new=False)
     else:
         given |= {"epochs": epochs, "patience": patience, "device": device}
+        final = asks_for_final(given, final=final)
         chosen = configure(recipe, config, given, model=model)
-        chosen = chosen.with_values(dict(parse_setting(chosen, text) for text in settings or ()))
-        begun = trainings.begin(chosen, out, **reading)
+        own = dict(parse_setting(chosen, text) for text in settings or ())
+        chosen = chosen.with_values(own, "--set")
+        if final:
+            chosen = final_config(chosen, epochs=epochs, file=config)
+        if out is not None:
+            folders.refuse_used(out)
+    from ihgnn_cli.cli.starting import read_data
+    from ihgnn_cli.data.splits import load_split
+
+    graphs = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
+    if resume is None:
+        load_split(chosen.data.split, graphs, chosen.training.seed)  # refused before torch starts
+
+    from ihgnn_cli.api import train as trainings
+    from ihgnn_cli.training import run
+
+    log = None
+    if tensorboard:
+        from ihgnn_cli.report.tensorboard import tensorboard_logger
+
+        log = tensorboard_logger()
+    if resume is None:
+        begun = trainings.begin(chosen, out, dataset=graphs)
+    else:
+        prepared = run.prepare(chosen, folder=resume, dataset=graphs)
+        begun = trainings.Begun(prepared, resume, chosen, new=False)
     done = _complete(begun, log=log, quiet=quiet)
     _show(done, begun.folder, as_json)
 
@@ -295,14 +326,17 @@ def _complete(
     split = prepared.split
     settings = prepared.config
     if not quiet:
+        others = f"{len(split.validation):,} for validation, {len(split.test):,} for testing"
+        if settings.data.final:
+            others = f"none for validation or testing; {settings.training.epochs} epochs"
         console.note(
             f"{_of_model(settings)}{prepared.dataset.name}: "
-            f"{counted(len(split.train), 'training graph')}, {len(split.validation):,} for "
-            f"validation, {len(split.test):,} for testing "
+            f"{counted(len(split.train), 'training graph')}, {others} "
             f"({settings.data.split_from or settings.data.split}, seed {settings.training.seed}); "
             f"on {prepared.device}; in {folder}"
         )
-    try:
+    kept = f"Continue with: ihgnn train --resume {console.quoted(folder)}"
+    with console.keeping(lambda: kept):
         logged = None if log is None else log(folder)
         with _display(settings.training.epochs, quiet) as show:
 
@@ -313,9 +347,6 @@ def _complete(
 
             command = shlex.join(["ihgnn", *sys.argv[1:]])
             return complete(begun, watch, command=command).result
-    except (KeyboardInterrupt, SystemExit):
-        console.note(f"Continue with: ihgnn train --resume {console.quoted(folder)}")
-        raise
 
 
 def _of_model(config: "RunConfig") -> str:
@@ -327,24 +358,17 @@ def _of_model(config: "RunConfig") -> str:
 
 @contextmanager
 def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch], None]]":
-    """A live bar in a terminal, otherwise a line per epoch, on standard error."""
+    """A live bar in a terminal, otherwise a line per tenth of the epochs, on standard error."""
     from ihgnn_cli.api.train import told
     from ihgnn_cli.cli import console
 
-    if quiet:
-        yield lambda _epoch, _best: None
-    elif console.err.is_terminal and not console.err.is_dumb_terminal:
-        with console.work_bar("epochs") as update:
-            yield lambda epoch, best: update(epoch.epoch, epochs, told(epoch, best))
-    else:
-        digits = len(str(epochs))
-        yield lambda epoch, best: console.note(
-            f"epoch {epoch.epoch:{digits}}/{epochs}  {told(epoch, best)}"
-        )
+    with console.work("epochs", quiet=quiet) as update:
+        yield lambda epoch, best: update(epoch.epoch, epochs, told(epoch, best))
 
 
 def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     from ihgnn_cli.cli import console
+    from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.words import counted
 
@@ -352,19 +376,48 @@ def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     if as_json:
         console.show_json({**result, "folder": folder, "checkpoint": checkpoint})
         return
-    test, validation = result["test"], result["validation"]
-    ended = "All epochs were trained"
+    seconds = f"{result['seconds']:.0f} s"
+    if result["test"] is None:
+        graphs = counted(result["train"]["graphs"], "graph")
+        console.show(f"Trained on all {graphs}", style="bold")
+        console.show(
+            f"{counted(result['epochs'], 'epoch')} in {seconds}; the last one is kept. No accuracy "
+            "can be measured: no graphs are left to test. 'ihgnn crossval' estimates it for the "
+            "same settings."
+        )
+    else:
+        _show_accuracy(result, seconds)
+    console.show(f"\nRun folder  {folder}\nCheckpoint  {checkpoint}")
+    config = result["config"]
+    own = config["data"]["dataset"]  # empty for graphs of a Python program
+    exported = find_model(config["model"].get("name", DEFAULT_MODEL)).exportable
+    console.next_steps(
+        ("evaluate", folder),
+        *([("export", folder)] if exported else []),
+        *([("predict", folder, own)] if own else []),
+    )
+
+
+def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.words import counted
+
+    test, validation, training = (
+        result["test"],
+        result["validation"],
+        result["config"]["training"],
+    )
+    ended = f"Trained all {counted(result['epochs'], 'epoch')} in {seconds}."
     if result["stopped"] == "patience":
-        training = result["config"]["training"]
-        ended = f"Stopped after {training['patience']} epochs without improvement, of at most "
-        ended += f"{training['epochs']}"
+        ended = (
+            f"Stopped after {training['patience']} epochs without improvement, of at most "
+            f"{training['epochs']}, in {seconds}."
+        )
     console.show(f"Test accuracy {test['accuracy']:.1%}", style="bold")
     console.show(
         f"One run on {counted(test['graphs'], 'test graph')}; 95 % interval "
         f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; majority class "
         f"{test['majority_share']:.1%}. Epoch {result['best_epoch']} of {result['epochs']}, chosen "
         f"on {counted(validation['graphs'], 'validation graph')} ({validation['accuracy']:.1%}). "
-        f"{ended}, in {result['seconds']:.0f} s."
+        f"{ended}"
     )
-    console.show(f"\nRun folder  {folder}\nCheckpoint  {checkpoint}")
-    console.show(f"Next        ihgnn evaluate {console.quoted(checkpoint)}")

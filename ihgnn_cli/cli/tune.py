@@ -21,6 +21,7 @@ from ihgnn_cli.cli.options import (
     AsJson,
     ClassWeighting,
     ConfigFile,
+    DataArgument,
     DataRoot,
     Device,
     Epochs,
@@ -37,7 +38,9 @@ from ihgnn_cli.cli.options import (
     Stack,
     Workers,
     count_or_auto,
+    one_dataset,
     output_folder,
+    refuse_missing,
 )
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
 
@@ -51,7 +54,7 @@ _STORAGE_VARIABLE = "IHGNN_STORAGE"
 EXAMPLES = examples(
     ("ihgnn tune -n 30", "30 trials on the bundled MUTAG"),
     (
-        "ihgnn tune -d PROTEINS --lr 0.0001:0.1 -k 2,3,4 --dropout 0:0.7 --timeout 2h",
+        "ihgnn tune PROTEINS --lr 0.0001:0.1 -k 2,3,4 --dropout 0:0.7 --timeout 2h",
         "Wider ranges, at most two hours",
     ),
     (
@@ -66,6 +69,7 @@ EXAMPLES = examples(
 
 
 def tune(
+    data: DataArgument = None,
     dataset: OwnData = None,
     features: FeatureKind = None,
     split: Split = None,
@@ -268,6 +272,9 @@ def tune(
 
     An interrupted command continues where it stopped when it is run again.
     """
+    dataset = one_dataset(data, dataset)
+    refuse_missing(dataset)
+    from ihgnn_cli.studies.tuning.space import make_space
     from ihgnn_cli.training.config import configure
 
     seconds = _seconds(timeout)
@@ -284,13 +291,6 @@ def tune(
         "device": device,
     }
     settings = configure(recipe, config, given, model=model)
-
-    from ihgnn_cli.cli import console, tune_display
-    from ihgnn_cli.cli.dashboard import serve
-    from ihgnn_cli.masking import masked
-    from ihgnn_cli.studies.tuning.planning import plan_search
-    from ihgnn_cli.studies.tuning.study import find_study
-
     texts = {
         "lr": lr,
         "batch_size": batch_size,
@@ -301,6 +301,20 @@ def tune(
         "variant": variant,
         **dict(_named(each) for each in more or ()),
     }
+    # Settings, data and split are refused before torch and optuna start.
+    make_space(settings, texts, search_space, grid=sampler == SamplerName.GRID)
+    from ihgnn_cli.cli.starting import read_data
+    from ihgnn_cli.data.splits import load_split
+
+    graphs = read_data(settings, data_root=data_root, offline=offline, quiet=quiet)
+    load_split(settings.data.split, graphs, settings.training.seed)
+
+    from ihgnn_cli.cli import console, tune_display
+    from ihgnn_cli.cli.dashboard import serve
+    from ihgnn_cli.masking import masked
+    from ihgnn_cli.studies.tuning.planning import plan_search
+    from ihgnn_cli.studies.tuning.study import find_study
+
     job = plan_search(
         settings,
         texts,
@@ -315,9 +329,7 @@ def tune(
         out=out,
         workers=processes,
         stack=together,
-        data_root=data_root,
-        offline=offline,
-        progress=console.ProgressDisplay(),
+        dataset=graphs,
         command=shlex.join(["ihgnn", *map(masked, sys.argv[1:])]),
     )
     if trials is not None and trials > job.total:
@@ -342,14 +354,15 @@ def _run_trials(job: "TuneJob", timeout: float | None, *, quiet: bool, silent: b
 
     if not quiet:
         tune_display.show_start(job)
-    try:
-        with tune_display.progress(job.search.config.training.epochs, quiet=quiet) as show:
-            done = run_trials(job, show, timeout)
-    except (KeyboardInterrupt, SystemExit):
+
+    def kept() -> str:
         if not silent:
             tune_display.show_best(job.trials())
-        console.note("Finished trials are kept: the same command continues with the rest.")
-        raise
+        return "Finished trials are kept: the same command continues with the rest."
+
+    epochs = job.search.config.training.epochs
+    with console.keeping(kept), tune_display.progress(epochs, quiet=quiet) as show:
+        done = run_trials(job, show, timeout)
     if not done.finished:
         console.note("The time is up. The next command runs the remaining trials.")
     return done
@@ -360,12 +373,12 @@ def _finish(job: "TuneJob", done: "TrialsRun", *, quiet: bool) -> "dict[str, Any
     from ihgnn_cli.api.tune import finish
     from ihgnn_cli.cli import console, tune_display
 
-    try:
-        with tune_display.final_progress(job, done.trials, quiet=quiet) as show:
-            return finish(job, done, show)
-    except (KeyboardInterrupt, SystemExit):
-        console.note("All trials are kept: the same command continues with the last training.")
-        raise
+    kept = "All trials are kept: the same command continues with the last training."
+    with (
+        console.keeping(lambda: kept),
+        tune_display.final_progress(job, done.trials, quiet=quiet) as show,
+    ):
+        return finish(job, done, show)
 
 
 def _named(text: str) -> tuple[str, str]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from rich.table import Table
 
 from ihgnn_cli.cli import console
-from ihgnn_cli.models.registry import DEFAULT_MODEL
+from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model
 from ihgnn_cli.report.tuning_report import PAGE
 from ihgnn_cli.studies.tuning.trials import (
     best_trial,
@@ -143,7 +143,12 @@ def show(result: Mapping[str, Any], trials: "Sequence[RequestedTrial]", folder: 
     console.show(f"Report      {folder / PAGE}")
     checkpoint = folder / final["folder"] / "ckpt.pt"
     console.show(f"Checkpoint  {checkpoint}")
-    console.show(f"Next        ihgnn evaluate {console.quoted(checkpoint)}")
+    exported = find_model(result["search"]["model"]["name"]).exportable
+    console.next_steps(
+        ("evaluate", folder),
+        *([("export", folder)] if exported else []),
+        ("train", "--final", "--config", folder / "best.toml"),
+    )
 
 
 def _why_validation_differs(result: Mapping[str, Any]) -> str:

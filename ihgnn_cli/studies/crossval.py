@@ -10,27 +10,24 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits import PROTOCOL_FOLDS, Fold, draw_folds, read_fold_file
-from ihgnn_cli.errors import InputError
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.queue import NOTHING, Step
 from ihgnn_cli.jsonable import jsonable
-from ihgnn_cli.paths import expanded
 from ihgnn_cli.studies import folder as folders
+from ihgnn_cli.studies.grid import configuration
 from ihgnn_cli.studies.memory import require_room_for, stack_size
 from ihgnn_cli.studies.plan import bundles, selection_units
 from ihgnn_cli.studies.result import Work, identity, make_result
 from ihgnn_cli.studies.schedule import Schedule
 from ihgnn_cli.studies.work import Job
+from ihgnn_cli.training.config import RunConfig, write_config
 from ihgnn_cli.training.provenance import machine_facts
-from ihgnn_cli.words import counted
 
 _DIGEST = 8  # hexadecimal digits that distinguish the jobs of a data set
 
@@ -55,44 +52,6 @@ class Finished:
     """The content of `result.json`; times are those of the last command that trained."""
     trained: int | None
     """Model-epochs trained by this call; `None` if nothing was left to do."""
-
-
-def make_folds(
-    dataset: GraphDataset,
-    seed: int,
-    *,
-    file: Path | None = None,
-    folds: int | None = None,
-    inner: int | None = None,
-) -> tuple[Fold, ...]:
-    """Folds from a file, or drawn from the seed; by default ten with one hold-out each.
-
-    If a file has more folds than requested, the first ones are used.
-
-    Raises:
-        InputError: the file does not match the data, or has fewer folds or another number of inner
-            folds than requested.
-    """
-    if file is None:
-        count = PROTOCOL_FOLDS if folds is None else folds
-        drawn = draw_folds(dataset.graph_class, seed, count, 1 if inner is None else inner)
-        return tuple(drawn)
-    found = read_fold_file(expanded(file), len(dataset), whole=folds is None)
-    if len(found) < 2:
-        raise InputError(f"{file} holds one fold. Cross-validation needs at least 2.")
-    counts = {len(fold.splits) for fold in found}
-    if len(counts) > 1:
-        raise InputError(f"{file} has folds with different numbers of inner splits.")
-    there = counts.pop()
-    if inner not in (None, there):
-        raise InputError(
-            f"{file} has {counted(there, 'inner fold')}, and --inner-folds asks for {inner}."
-        )
-    if folds is not None and not 2 <= folds <= len(found):
-        raise InputError(
-            f"{file} has {len(found)} folds, and --folds asks for {folds}. Use 2 to {len(found)}."
-        )
-    return tuple(found[:folds])
 
 
 def default_folder(parent: Path, job: Job, name: str) -> Path:
@@ -174,7 +133,9 @@ def finish(
     schedule = Schedule(job, folder, stack)
     before = folders.read_result(folder)
     complete = schedule.finished()
-    if complete and before is not None and ("rules" in before or not job.curves):
+    # Results of older versions have no `best`.
+    if complete and before and "best" in before and ("rules" in before or not job.curves):
+        _write_best(job, folder, before)
         return Finished(before, None)
     meter = _Meter(schedule, watch)
     if not complete:
@@ -182,8 +143,28 @@ def finish(
         meter.look()
     work = Work(executor, meter.trained, meter.seconds, command)
     result = make_result(job, schedule, work, before)
+    _write_best(job, folder, result)
     folders.write_result(folder, result)
     return Finished(result, None if complete else meter.trained)
+
+
+def best_config(job: Job, result: Mapping[str, Any]) -> RunConfig:
+    """The configuration that most folds chose, with the median of its best epochs."""
+    best = result["best"]
+    config = configuration(best["configuration"]).applied(job.protocol.config)
+    return config.with_values({"epochs": best["epochs"]})
+
+
+def _write_best(job: Job, folder: Path, result: Mapping[str, Any]) -> None:
+    """Write that configuration for `ihgnn train --config`, unless it is there."""
+    if (folder / folders.BEST).is_file():
+        return
+    best, folds = result["best"], len(result["folds"])
+    comment = (
+        f"The configuration that most folds chose: {best['folds']} of {folds}.\n"
+        "epochs: median of the best epochs of its final runs, for 'ihgnn train --final'."
+    )
+    write_config(best_config(job, result), folder / folders.BEST, comment)
 
 
 class _Meter:

@@ -2,7 +2,8 @@
 
 `crossval.json` describes the job, `splits.json` holds its folds, `units/` has one small file per
 finished unit, `claims/` records which processes are working, and `partial/` holds checkpoints of
-unfinished stacks. A finished job also has `result.json`.
+unfinished stacks. A finished job also has `result.json`, and `best.toml` with the configuration
+that most folds chose.
 """
 
 import json
@@ -20,7 +21,7 @@ from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies.differences import difference
 from ihgnn_cli.studies.units import Record, Unit, Validated, parsed
 
-JOB, SPLITS, RESULT = "crossval.json", "splits.json", "result.json"
+JOB, SPLITS, RESULT, BEST = "crossval.json", "splits.json", "result.json", "best.toml"
 UNITS, CLAIMS, PARTIAL = "units", "claims", "partial"
 _RESULT_KEYS = {"test_mean", "folds", "runs", "paper", "model_epochs", "trained_now", "seconds"}
 

@@ -6,7 +6,7 @@ from functools import partial
 
 import torch
 
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import SettingError
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.local import run_workers, work
 from ihgnn_cli.jobs.processes import cores
@@ -33,7 +33,7 @@ def local_places(device: str, workers: int | None) -> Places:
         InputError: the device is not available, or there are no workers.
     """
     if workers is not None and workers < 1:
-        raise InputError(f"workers must be at least 1, not {workers}.")
+        raise SettingError("workers", f"must be at least 1, not {workers}.")
     first = resolve_device(device)
     there = [first]
     if first.type == "cuda" and device in (AUTO, "cuda"):

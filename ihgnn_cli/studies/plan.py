@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from ihgnn_cli.data.splits import Fold
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import SettingError
 from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.units import Stage, Unit
 from ihgnn_cli.training.config import RunConfig
@@ -39,7 +39,7 @@ class Protocol:
 
     def __post_init__(self) -> None:
         if self.runs < 1:
-            raise InputError(f"runs must be at least 1, not {self.runs}.")
+            raise SettingError("runs", f"must be at least 1, not {self.runs}.")
 
     def on(self, config: RunConfig) -> "Protocol":
         """The same protocol with another base configuration."""

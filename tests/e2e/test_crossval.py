@@ -48,7 +48,7 @@ def test_the_table_tells_folds_runs_and_what_was_chosen_by_what(ihgnn, tmp_path)
     assert "\x1b" not in result.stdout + result.stderr
     assert (tmp_path / "folds.png").read_bytes().startswith(b"\x89PNG")
     last = [line for line in result.stderr.splitlines() if "models finished" in line][-1]
-    assert last == "24 of 24 model-epochs, 12 of 12 models finished"
+    assert last == "24 of 24 model-epochs: 12 of 12 models finished"
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("MUTAG-crossval-")
     assert len(list((folder / "units").iterdir())) == 12

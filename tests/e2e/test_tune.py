@@ -157,7 +157,7 @@ def test_a_grid_limits_the_number_of_trials(ihgnn, tmp_path) -> None:
     points = {(row["lr"], row["batch_size"], row["layers"]) for row in rows(tmp_path / "search")}
     assert len(points) == len(rows(tmp_path / "search")) == 8
     ranged = ihgnn("tune", *TINY, "--lr", "0.001:0.01", "--sampler", "grid")
-    assert_refused(ranged, 2, "A grid needs lists", "--lr")
+    assert_refused(ranged, 2, "--lr is a range", "a grid needs lists")
 
 
 @pytest.mark.parametrize("sampler", ["random", "gp"])

@@ -17,12 +17,14 @@ from ihgnn_cli.jobs.local import work
 from ihgnn_cli.jobs.queue import Callback, Queue, Step
 from ihgnn_cli.studies import crossval
 from ihgnn_cli.studies.folder import read_job
+from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.grid import Configuration, configuration
 from ihgnn_cli.studies.plan import Protocol
 from ihgnn_cli.studies.result import identity
 from ihgnn_cli.studies.units import parsed
 from ihgnn_cli.studies.work import Job
-from ihgnn_cli.training.config import configure
+from ihgnn_cli.training.config import configure, read_config
+from ihgnn_cli.training.final import final_config
 from ihgnn_cli.training.needs import NoRoomError
 
 CPU = torch.device("cpu")
@@ -44,7 +46,7 @@ HERE = Executor(1, CPU, 2**34, here)
 def job() -> Job:
     config = configure(overrides={"width": 4, "hidden": 8, "epochs": 2, "device": "cpu"})
     dataset = load_dataset("MUTAG")
-    folds = crossval.make_folds(dataset, 0, folds=3)
+    folds = make_folds(dataset, 0, folds=3)
     return Job(Protocol(config, GRID, 2), dataset, folds)
 
 
@@ -92,6 +94,35 @@ def test_the_result_follows_from_the_unit_files(job: Job, tmp_path: Path) -> Non
     assert result["job"]["data_sha256"] == job.dataset.fingerprint
     assert result["provenance"]["command"] == "ihgnn crossval"
     assert json.loads((tmp_path / "job" / "result.json").read_text()) == result
+
+
+def test_what_most_folds_chose_is_left_as_a_configuration(job: Job, tmp_path: Path) -> None:
+    result = finished(job, tmp_path / "job")
+    best = result["best"]
+    choices = [fold for fold in result["folds"] if fold["configuration"] == best["configuration"]]
+    assert best["folds"] == len(choices) >= 2
+    epochs = sorted(run["epoch"] for fold in choices for run in fold["runs"])
+    assert best["epochs"] == epochs[(len(epochs) - 1) // 2]
+    file = tmp_path / "job" / "best.toml"
+    config = read_config(file)
+    assert config == crossval.best_config(job, result)
+    assert config.training.epochs == best["epochs"]
+    assert config.training.lr == best["configuration"]["lr"]
+    assert final_config(config, file=file).training.epochs == best["epochs"]
+    text = file.read_text()
+    assert text.startswith(f"# The configuration that most folds chose: {len(choices)} of 3.\n")
+    file.unlink()
+    crossval.finish(job, tmp_path / "job", HERE, 4)
+    assert file.read_text() == text
+
+
+def test_a_result_of_before_gets_its_best_configuration(job: Job, tmp_path: Path) -> None:
+    result = finished(job, tmp_path / "job")
+    older = {name: value for name, value in result.items() if name != "best"}
+    (tmp_path / "job" / "result.json").write_text(json.dumps(older))
+    again = crossval.finish(job, tmp_path / "job", HERE, 4)
+    assert again.result["best"] == result["best"]
+    assert again.result["seconds"] == result["seconds"]
 
 
 def test_a_finished_job_is_not_done_again(job: Job, tmp_path: Path) -> None:
@@ -256,7 +287,7 @@ def test_equal_jobs_have_the_same_folder_and_others_another(job: Job) -> None:
     others = [
         replace(job, protocol=replace(job.protocol, runs=3)),
         replace(job, protocol=replace(job.protocol, grid=GRID[:1])),
-        replace(job, folds=crossval.make_folds(job.dataset, 1, folds=3)),
+        replace(job, folds=make_folds(job.dataset, 1, folds=3)),
         replace(job, protocol=job.protocol.on(configure(overrides={"width": 5, "epochs": 2}))),
     ]
     places = {crossval.default_folder(Path("runs"), each, "MUTAG") for each in [job, *others]}
@@ -272,30 +303,30 @@ def test_the_identity_holds_no_path_and_no_device(job: Job) -> None:
 
 def test_folds_come_from_the_seed_or_from_a_file(job: Job, tmp_path: Path) -> None:
     data = job.dataset
-    ten = crossval.make_folds(data, 0)
+    ten = make_folds(data, 0)
     assert [len(fold.splits) for fold in ten] == [1] * 10
     file = tmp_path / "folds.json"
     write_fold_file(draw_folds(data.graph_class, 5, 4, 2), file)
-    found = crossval.make_folds(data, 0, file=file)
+    found = make_folds(data, 0, file=file)
     assert [fold.digest for fold in found] == [
         fold.digest for fold in draw_folds(data.graph_class, 5, 4, 2)
     ]
-    assert len(crossval.make_folds(data, 0, file=file, folds=4, inner=2)) == 4
+    assert len(make_folds(data, 0, file=file, folds=4, inner=2)) == 4
     for folds in (-1, 0, 1, 5, 10):
         with pytest.raises(InputError, match=f"has 4 folds, and --folds asks for {folds}"):
-            crossval.make_folds(data, 0, file=file, folds=folds)
+            make_folds(data, 0, file=file, folds=folds)
     with pytest.raises(InputError, match="has 2 inner folds, and --inner-folds asks for 1"):
-        crossval.make_folds(data, 0, file=file, inner=1)
+        make_folds(data, 0, file=file, inner=1)
     write_fold_file(ten, file)
     with pytest.raises(InputError, match="has 1 inner fold, and --inner-folds asks for 2"):
-        crossval.make_folds(data, 0, file=file, inner=2)
+        make_folds(data, 0, file=file, inner=2)
 
 
 def test_the_first_folds_of_a_file_are_a_partial_job(job: Job, tmp_path: Path) -> None:
     data, file = job.dataset, tmp_path / "folds.json"
-    ten = crossval.make_folds(data, 0)
+    ten = make_folds(data, 0)
     write_fold_file(ten, file)
-    first = crossval.make_folds(data, 0, file=file, folds=3)
+    first = make_folds(data, 0, file=file, folds=3)
     assert [fold.digest for fold in first] == [fold.digest for fold in ten[:3]]
     whole, part = replace(job, folds=ten), replace(job, folds=first)
     tested = sum(len(fold.test) for fold in first)
@@ -306,10 +337,10 @@ def test_the_first_folds_of_a_file_are_a_partial_job(job: Job, tmp_path: Path) -
     )
     assert identity(whole) != identity(part)
     write_fold_file(first, file)  # what the job writes into its folder can be read again
-    assert len(crossval.make_folds(data, 0, file=file, folds=3)) == 3
+    assert len(make_folds(data, 0, file=file, folds=3)) == 3
     assert load_split(f"{file}:2", data, 0).digest == first[2].splits[0].digest
     with pytest.raises(InputError, match="in the test part of no fold"):
-        crossval.make_folds(data, 0, file=file)
+        make_folds(data, 0, file=file)
 
 
 def test_files_that_are_no_cross_validation_are_refused(job: Job, tmp_path: Path) -> None:
@@ -317,11 +348,11 @@ def test_files_that_are_no_cross_validation_are_refused(job: Job, tmp_path: Path
     one, other = draw_folds(job.dataset.graph_class, 0, 2)
     write_fold_file([one], file)
     with pytest.raises(InputError, match="holds one fold"):
-        crossval.make_folds(job.dataset, 0, file=file)
+        make_folds(job.dataset, 0, file=file)
     uneven = replace(other, splits=other.splits * 2)
     write_fold_file([one, uneven], file)
     with pytest.raises(InputError, match="different numbers of inner splits"):
-        crossval.make_folds(job.dataset, 0, file=file)
+        make_folds(job.dataset, 0, file=file)
 
 
 def test_steps_of_others_are_seen_in_the_folder(job: Job, tmp_path: Path, monkeypatch) -> None:
@@ -344,7 +375,7 @@ def test_steps_of_others_are_seen_in_the_folder(job: Job, tmp_path: Path, monkey
 def test_units_of_another_job_are_not_taken_for_ours(job: Job, tmp_path: Path) -> None:
     """Someone has replaced crossval.json: seeds and splits of the units tell."""
     finished(job, tmp_path / "job")
-    other = replace(job, folds=crossval.make_folds(job.dataset, 5, folds=3))
+    other = replace(job, folds=make_folds(job.dataset, 5, folds=3))
     for name in ("crossval.json", "result.json"):
         (tmp_path / "job" / name).unlink()
     with pytest.raises(InputError, match="is not empty"):
@@ -414,7 +445,7 @@ def test_another_model_s_job_has_its_settings_in_its_records_and_result(tmp_path
     config = configure(overrides={"width": 4, "layers": 1, "epochs": 2}, model="gin")
     dataset = load_dataset("MUTAG")
     grid = tuple(Configuration(0.01, 64, 1, (("learn_eps", each),)) for each in (True, False))
-    job = Job(Protocol(config, grid, 1), dataset, crossval.make_folds(dataset, 0, folds=2))
+    job = Job(Protocol(config, grid, 1), dataset, make_folds(dataset, 0, folds=2))
     stack = crossval.begin(job, tmp_path / "job", HERE)
     assert stack == 1
     result = crossval.finish(job, tmp_path / "job", HERE, stack).result

@@ -14,7 +14,7 @@ from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.settings import described
 from ihgnn_cli.studies.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
 from ihgnn_cli.training.config import LOSS_AND_DECAY, RunConfig, setting_kinds
@@ -203,9 +203,10 @@ def make_space(
     for name, part in parts.items():
         _check(config, name, part, kinds[name])
         if grid and isinstance(part, Range):
-            raise InputError(
-                f"A grid needs lists, and {_option(name)} is a range ({part}). Give values with "
-                "commas, or another --sampler."
+            raise SettingError(
+                name,
+                f"is a range ({part}), and a grid needs lists. Give values with commas, or another "
+                "--sampler.",
             )
     fixed = {
         name: part.values[0]
@@ -230,7 +231,8 @@ def _from_text(name: str, text: str, kinds: Kinds) -> Part:
         log = {"log": True, "linear": False}[scale.strip() if text.count(":") < 3 else ""]
         return Range(_number(kinds[name], low), _number(kinds[name], high), log)
     except (ValueError, KeyError) as error:
-        raise InputError(f"{_option(name)} is {_form(name, kinds[name])}, not '{text}'.") from error
+        problem = f"must be {_form(name, kinds[name])}, not '{text}'."
+        raise SettingError(name, problem) from error
 
 
 def _from_file(path: Path, kinds: Kinds) -> dict[str, Part]:
@@ -276,24 +278,22 @@ def _check(config: RunConfig, name: str, part: Part, kind: type) -> None:
     Raises:
         InputError: a value is not valid.
     """
-    option = _option(name)
     if isinstance(part, Range):
         if not part.low < part.high:
-            raise InputError(f"{option}: a range goes from a smaller to a larger number ({part}).")
+            raise SettingError(name, f"must go from a smaller to a larger number, not {part}.")
         if part.log and part.low <= 0:
-            raise InputError(
-                f"{option}: a range on a log scale must start above 0, not at {_shown(part.low)}."
-            )
+            problem = f"must start above 0 on a log scale, not at {_shown(part.low)}."
+            raise SettingError(name, problem)
         ends: Sequence[Value] = [kind(part.low), kind(part.high)]
     else:
         if not part.values:
-            raise InputError(f"{option} is empty. Give one or several values.")
+            raise SettingError(name, "is empty. Give one or several values.")
         for at, value in enumerate(part.values):
             if value in part.values[:at]:
-                raise InputError(f"{option} names {_shown(value)} twice. Name it once.")
+                raise SettingError(name, f"names {_shown(value)} twice. Name it once.")
         ends = part.values
     for value in ends:
-        config.with_values({name: value}, option)
+        config.with_values({name: value})
 
 
 def _distribution(kind: type, part: Part) -> "BaseDistribution":
@@ -338,10 +338,6 @@ def _finite(value: Any) -> Any:
     if isinstance(value, int | float) and not abs(value) < beyond:  # also true of NaN
         raise ValueError("not finite, or too large")
     return value
-
-
-def _option(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _shown(value: Value) -> str:
