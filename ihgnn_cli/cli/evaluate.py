@@ -163,8 +163,7 @@ def evaluate(
         _show_explanation(theta, explained)
     for path in outputs:
         console.note(f"Wrote {path}")
-    is_checkpoint = model.suffix.lower() != SUFFIX
-    exportable = is_checkpoint and find_model(_model_name(classifier)).exportable
+    exportable = model.suffix.lower() != SUFFIX and find_model(_model_name(classifier)).exportable
     console.next_steps(
         *([("export", model)] if exportable else []),
         ("predict", model, dataset or source.reference),
