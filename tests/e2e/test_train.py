@@ -32,7 +32,8 @@ def test_without_options_it_trains_on_mutag_and_says_what_comes_next(ihgnn, tmp_
     assert result.stdout.startswith("Test accuracy ")
     assert "One run on 19 test graphs" in result.stdout
     checkpoint = Path("runs") / "MUTAG-1" / "ckpt.pt"
-    assert f"ihgnn evaluate {checkpoint}" in result.stdout
+    for command in ("evaluate", "export", "predict"):
+        assert f" ihgnn {command} {checkpoint.parent}" in result.stdout
     assert (tmp_path / checkpoint).is_file()
     assert (tmp_path / "runs/MUTAG-1/curves.png").read_bytes().startswith(b"\x89PNG")
     lines = [line for line in result.stderr.splitlines() if line.startswith("epoch ")]
