@@ -9,7 +9,7 @@ from enum import StrEnum
 from types import NoneType
 from typing import Any, get_args, get_type_hints
 
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import SettingError
 
 _LARGEST = 10**300  # fits in a float, and is short enough to display
 _WORDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
@@ -52,16 +52,15 @@ def checked(name: str, value: Any, kind: type) -> Any:
         try:
             return kind(value)
         except ValueError:
-            choices = ", ".join(kind)
-            raise InputError(f"{name} is one of {choices}, not {value!r}.") from None
+            raise SettingError(name, f"must be {described(kind)}, not {value!r}.") from None
     if kind not in _WORDS:
         return value
     if isinstance(value, int) and abs(value) > _LARGEST:
-        raise InputError(f"{name} is too large a number.")
+        raise SettingError(name, "is too large a number.")
     if kind is float and type(value) is int:
         return float(value)
     if type(value) is not kind:
-        raise InputError(f"{name} must be {described(kind)}, not {value!r}.")
+        raise SettingError(name, f"must be {described(kind)}, not {value!r}.")
     return value
 
 

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +68,10 @@ def test_every_public_name_is_there_and_no_other() -> None:
         _ = ihgnn.trian  # type: ignore[attr-defined]
 
 
+def test_only_public_names_are_listed() -> None:
+    assert dir(ihgnn) == sorted([*ihgnn.__all__, "__version__"])
+
+
 def test_the_older_name_of_load_still_works() -> None:
     assert deploy.load is ihgnn.load
 
@@ -94,8 +99,47 @@ def test_a_run_evaluates_predicts_and_exports(run: ihgnn.Run, tmp_path: Path) ->
     assert ihgnn.evaluate(exported.path, part="all", device="cpu").metrics.graphs == 188
     with pytest.raises(InputError, match="already exists"):
         ihgnn.export(run.folder, str(exported.path))
-    with pytest.raises(InputError, match="part is one of all, train"):
+    with pytest.raises(InputError, match="part must be one of all, train"):
         run.evaluate(part="tests")
+
+
+def test_an_evaluation_is_short_to_look_at(run: ihgnn.Run) -> None:
+    shown = repr(run.evaluate())
+    assert "accuracy=" in shown
+    assert "array" not in shown
+    assert len(shown) < 600
+
+
+def test_messages_name_arguments_and_commands_stay_as_they_are(
+    run: ihgnn.Run, tmp_path: Path
+) -> None:
+    with pytest.raises(InputError, match=r"^dataset is .*, which verify=False skips\. Drop one\.$"):
+        ihgnn.export(run.folder, tmp_path / "x.onnx", dataset="MUTAG", verify=False)
+    with pytest.raises(InputError, match=r"'ihgnn train --resume .*', or choose another out\.$"):
+        ihgnn.train(out=run.folder)
+    (tmp_path / "best.toml").touch()
+    with pytest.raises(InputError, match=r": ihgnn train --final --config .*best\.toml$"):
+        ihgnn.evaluate(tmp_path)
+    with pytest.raises(InputError, match=r"foldz\. Did you mean folds\?"):
+        ihgnn.crossval(foldz=2)
+    with pytest.raises(InputError, match=r"trial\. Did you mean trials\?"):
+        ihgnn.tune(trial=2)
+
+
+def test_a_final_model_is_trained_on_all_graphs(run: ihgnn.Run, tmp_path: Path) -> None:
+    final = ihgnn.train(final=True, config=run.folder / "config.toml", out=tmp_path / "final")
+    assert final.test is None
+    assert len(final.history) == run.best_epoch
+    assert final.evaluate().trained_on == 188
+    again = ihgnn.train(final=True, config=final.config, out=tmp_path / "again", split="all")
+    assert len(again.history) == run.best_epoch
+
+
+def test_a_model_is_exported_beside_its_checkpoint(mutag: GraphDataset, tmp_path: Path) -> None:
+    made = ihgnn.train(mutag, model="Ihgnn", split="0.6/0.2/0.2", out=tmp_path, **SMALL)
+    assert made.result["split"] == "0.6/0.2/0.2"
+    assert made.result["validation"]["graphs"] == 38
+    assert made.export(verify=False).path == tmp_path / "model.onnx"
 
 
 def test_a_stored_model_is_evaluated_by_its_path(run: ihgnn.Run, mutag: GraphDataset) -> None:
@@ -125,12 +169,17 @@ def test_a_configuration_is_taken_again_and_changed(run: ihgnn.Run, tmp_path: Pa
 @pytest.mark.parametrize(
     ("settings", "said"),
     [
-        ({"epoch": 3}, r"There is no setting epoch. Did you mean epochs\?"),
+        ({"epoch": 3}, r"The model ihgnn has no setting epoch. Did you mean epochs\?"),
         ({"learning_rate": 0.1}, r"no setting learning_rate. Did you mean lr\?"),
         ({"split_from": "x"}, "no setting split_from"),
+        ({"modle": "gin"}, r"no setting modle. Did you mean model\?"),
+        ({"split": "0.5/0.6"}, "The split 0.5/0.6 must be the shares"),
+        ({"batch_size": 0}, "^batch_size must be at least 1"),
+        ({"final": True}, "Give its number with epochs, or .* with config"),
+        ({"final": True, "epochs": 1, "patience": 2}, "Leave out patience"),
         ({"lr": -1.0}, "lr must be a finite number above 0"),
-        ({"variant": "ful"}, "variant is one of full"),
-        ({"recipe": "chef"}, "recipe is one of paper, authors"),
+        ({"variant": "ful"}, "variant must be one of full"),
+        ({"recipe": "chef"}, "recipe must be one of paper, authors"),
         ({"model": "gim"}, "gim"),
         ({"out": ""}, "needs the name of a folder"),
     ],
@@ -152,7 +201,7 @@ def test_other_models_take_their_own_settings(mutag: GraphDataset, tmp_path: Pat
     small = {"epochs": 1, "width": 8, "layers": 2, "device": "cpu"}
     done = ihgnn.train(mutag, out=tmp_path / "run", model="gin", **small)
     assert done.config.model_name == "gin"
-    with pytest.raises(InputError, match="There is no setting variant"):
+    with pytest.raises(InputError, match="variant is a setting of ihgnn, not of gin"):
         ihgnn.train(mutag, model="gin", variant="full")
 
 
@@ -171,6 +220,38 @@ def test_graphs_of_networkx_are_trained_on_and_predicted(tmp_path: Path) -> None
         ihgnn.export(done.folder, tmp_path / "model.onnx")
 
 
+def test_a_model_that_knows_none_of_the_labels_does_not_answer(tmp_path: Path) -> None:
+    """The model knows C and O; 0 and 1 are their positions."""
+    done = ihgnn.train(molecules(), out=tmp_path / "run", **SMALL)
+    done.export(tmp_path / "model.onnx", verify=False, dataset=None)
+    other = [{**PROPANE, "class": "ring"}, {**PROPANE, "class": "star"}]
+    for model in (done, ihgnn.load(done.folder, "cpu"), ihgnn.load(tmp_path / "model.onnx")):
+        with pytest.raises(InputError, match=r"(?s)3 of 3 nodes .* not positions"):
+            model.predict([PROPANE])
+        with pytest.warns(ihgnn.UnknownLabelsWarning, match="3 of 3 nodes"):
+            assert model.predict([PROPANE], allow_unknown=True)[0].unknown_nodes == 3
+    stream = ihgnn.load(done.folder, "cpu").stream
+    with pytest.raises(InputError, match="3 of 3 nodes"):
+        next(stream([PROPANE]))
+    with pytest.warns(ihgnn.UnknownLabelsWarning):
+        assert len(list(stream([PROPANE] * 3, 1, allow_unknown=True))) == 3
+    for evaluate in (done.evaluate, partial(ihgnn.evaluate, done.folder)):
+        with pytest.raises(InputError, match="6 of 6 nodes in 2 graphs"):
+            evaluate(other, device="cpu")
+        with pytest.warns(ihgnn.UnknownLabelsWarning):
+            assert evaluate(other, device="cpu", allow_unknown=True).unknown_nodes == 6
+
+
+def test_what_is_not_a_model_is_told_with_what_would_be(tmp_path: Path) -> None:
+    give = "Give a run folder, its ckpt.pt, or a .onnx file"
+    with pytest.raises(InputError, match=f"nope does not exist. {give}"):
+        ihgnn.evaluate(tmp_path / "runs" / "nope")
+    with pytest.raises(InputError, match=f"MUTAG is a data set, not a model. {give}"):
+        ihgnn.load("MUTAG")
+    with pytest.raises(InputError, match=f"x.jsonl is a data set, not a model. {give}"):
+        ihgnn.load("x.jsonl")
+
+
 def test_a_run_on_graphs_of_a_program_is_not_resumed_by_the_command(tmp_path: Path) -> None:
     from ihgnn_cli.training import run as runs
     from ihgnn_cli.training.folder import config_of
@@ -180,9 +261,11 @@ def test_a_run_on_graphs_of_a_program_is_not_resumed_by_the_command(tmp_path: Pa
         runs.prepare(config_of(tmp_path / "run", epochs=9), folder=tmp_path / "run")
 
 
-def test_dicts_make_a_data_set_and_a_bad_one_is_named() -> None:
+def test_dicts_make_a_data_set_and_a_bad_one_is_named(caplog: pytest.LogCaptureFixture) -> None:
     one = {**PROPANE, "class": 0}
     assert len(ihgnn.load_dataset([one, {**one, "class": 1}])) == 2
+    assert len(ihgnn.load_dataset([{**one, "weight": 1}])) == 1
+    assert caplog.messages == ["graphs: ignoring 'weight', not part of the format (docs/data.md)."]
     with pytest.raises(InputError, match="graph 1: no class"):
         ihgnn.load_dataset([one, PROPANE])
     with pytest.raises(InputError, match="graph 0: str is not a graph"):
@@ -275,7 +358,7 @@ def test_tune_searches_lists_and_gives_the_best_settings(
     assert done.test["graphs"] == 19
     assert done.checkpoint.is_file()
     assert (tmp_path / "search" / "report.html").is_file()
-    with pytest.raises(InputError, match="sampler is one of tpe"):
+    with pytest.raises(InputError, match="sampler must be one of tpe"):
         ihgnn.tune(mutag, sampler="best")
 
 

@@ -66,7 +66,7 @@ def test_a_value_becomes_its_fields_type(given: dict[str, Any], found: Any) -> N
 @pytest.mark.parametrize(
     ("given", "message"),
     [
-        ({"kind": "three"}, "kind is one of one, two, not 'three'."),
+        ({"kind": "three"}, "kind must be one of one, two, not 'three'."),
         ({"count": 1.0}, "count must be a whole number, not 1.0."),
         ({"count": True}, "count must be a whole number, not True."),
         ({"count": "1"}, "count must be a whole number, not '1'."),
@@ -89,7 +89,7 @@ def test_every_choice_of_every_settings_class_can_be_given_as_text(settings: typ
         if isinstance(kind, type) and issubclass(kind, StrEnum):
             for choice in kind:
                 assert getattr(settings(**{name: str(choice)}), name) is choice
-            with pytest.raises(InputError, match=f"{name} is one of"):
+            with pytest.raises(InputError, match=f"{name} must be one of"):
                 settings(**{name: "another"})
 
 
@@ -148,7 +148,7 @@ def test_functions_take_choices_as_text_and_refuse_others() -> None:
     data = read(locate("MUTAG", offline=True))
     edge = graph_homophily(data, "edge")  # type: ignore[arg-type]
     np.testing.assert_array_equal(edge, graph_homophily(data, Measure.EDGE))
-    with pytest.raises(InputError, match="measure is one of node, edge, adjusted, not 'edgy'"):
+    with pytest.raises(InputError, match="measure must be one of node, edge, adjusted, not 'edgy'"):
         graph_homophily(data, "edgy")  # type: ignore[arg-type]
-    with pytest.raises(InputError, match="features is one of"):
+    with pytest.raises(InputError, match="features must be one of"):
         node_features(data, "colours")  # type: ignore[arg-type]

@@ -1,6 +1,6 @@
 """Predict the class of a graph with an exported model: onnxruntime and NumPy, nothing else.
 
-Run: ihgnn export runs/MUTAG-1/ckpt.pt model.onnx && python examples/python/predict.py model.onnx
+Run: ihgnn export runs/MUTAG-1 model.onnx && python examples/python/predict.py model.onnx
 """
 
 import json

@@ -5,10 +5,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, configured, dataset_of, divided
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.display import Display
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import SettingError
 from ihgnn_cli.jobs.cluster import cluster_executor
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.queue import Step
@@ -34,10 +35,14 @@ class CrossValidation:
     """Mean test accuracy over the folds."""
     test_std: float
     """Standard deviation over the folds of the mean test accuracy over each fold's runs."""
+    config: RunConfig = field(repr=False)
+    """The configuration that most folds chose, with the median of its best epochs: for
+    `train(dataset, config=..., final=True)`. The folder has it as `best.toml`."""
     result: dict[str, Any] = field(repr=False)
     """The content of `result.json` in the folder; `result["folds"]` has one entry per fold."""
 
 
+@in_python
 def crossval(
     dataset: Graphs = "MUTAG",
     *,
@@ -88,7 +93,7 @@ def crossval(
     """
     base = configured({}, model=model, recipe=recipe, config=config)
     fixed, competing = divided(settings, base, (*COMMON, *base.spec.grid))
-    chosen = configured(fixed, model=model, recipe=recipe, config=config)
+    chosen = configured(fixed, model=model, recipe=recipe, config=config, call=crossval)
     lists = {name: _several(value) for name, value in competing.items()}
     display = Display(progress)
     begun = begin(
@@ -112,7 +117,8 @@ def crossval(
             update(now.epochs, now.of_epochs, line)
 
         result = begun.finish(watch).result
-    return CrossValidation(begun.folder, result["test_mean"], result["test_std"], result)
+    mean, std = result["test_mean"], result["test_std"]
+    return CrossValidation(begun.folder, mean, std, jobs.best_config(begun.job, result), result)
 
 
 def _several(value: Any) -> tuple[Setting, ...]:
@@ -182,7 +188,7 @@ def begin(
         InputError: a value, the data or the folder is not valid.
     """
     if stack is not None and stack < 1:
-        raise InputError(f"stack must be at least 1, not {stack}.")
+        raise SettingError("stack", f"must be at least 1, not {stack}.")
     protocol = Protocol(config, own_grid(config, lists), runs)
     executor = _executor(cluster, config.training.device, workers)
     config, data = load_data(

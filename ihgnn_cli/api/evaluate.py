@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from pathlib import Path
 
+from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, dataset_of
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.sources import Source, locate, read, refuse_overwriting
@@ -16,11 +17,13 @@ from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training import folder as folders
 
 
+@in_python
 def evaluate(
     model: Path | str,
     dataset: Graphs | None = None,
     part: Part | str | None = None,
     *,
+    allow_unknown: bool = False,
     device: str = "auto",
     data_root: Path | str | None = None,
     offline: bool = False,
@@ -29,10 +32,12 @@ def evaluate(
     """Evaluate a model on its test graphs, on another part of its data, or on other data.
 
     Args:
-        model: a run folder, its checkpoint (ckpt.pt), or an exported .onnx.
+        model: the folder of a run or a search, its checkpoint (ckpt.pt), or an exported .onnx.
         dataset: as in `load_dataset`; by default the model's own.
         part: `"test"` (the default for the model's own data), `"validation"`, `"train"` or
-            `"all"` (the default for other data).
+            `"all"` (the default for other data, and for a model that was trained on all graphs).
+        allow_unknown: evaluate even if the model does not know the labels of more than 9 in 10
+            nodes; above 1 in 10 an `UnknownLabelsWarning` is issued.
         device: auto, cpu, cuda or cuda:N.
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
         offline: never download.
@@ -52,7 +57,9 @@ def evaluate(
         _, graphs = data_for(
             path, classifier.card, given, data_root=root, offline=offline, progress=reading
         )
-    return evaluation.evaluate(classifier, graphs, part)
+    found = evaluation.evaluate(classifier, graphs, part, allow_unknown=allow_unknown)
+    found.labels.warn()
+    return found
 
 
 def data_for(

@@ -3,9 +3,10 @@
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.data.sources import locate, read, refuse_overwriting
 from ihgnn_cli.deploy.form import OPSET, Form, Layout
-from ihgnn_cli.deploy.onnx_model import check_target
+from ihgnn_cli.deploy.onnx_model import SUFFIX, check_target
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError, retold
 from ihgnn_cli.models.archive import check_archive
@@ -18,10 +19,13 @@ if TYPE_CHECKING:
     from ihgnn_cli.models.card import ModelCard
     from ihgnn_cli.progress import Progress
 
+DEFAULT_NAME = "model.onnx"
 
+
+@in_python
 def export(
     checkpoint: Path | str,
-    path: Path | str,
+    path: Path | str | None = None,
     *,
     layout: Layout | str = Layout.PADDED,
     max_nodes: int | None = None,
@@ -37,8 +41,8 @@ def export(
     """Write a checkpoint as ONNX, with a .json file beside it that describes the inputs.
 
     Args:
-        checkpoint: a run folder, or its checkpoint (ckpt.pt).
-        path: the .onnx file.
+        checkpoint: the folder of a run or a search, or a checkpoint (ckpt.pt).
+        path: the .onnx file; by default `model.onnx` beside the checkpoint.
         layout: `"padded"` (matrices of one size) or `"sparse"` (lists of nodes and edges).
         max_nodes: a fixed size for the padded layout.
         opset: the ONNX operator set.
@@ -56,17 +60,23 @@ def export(
     """
     # Report invalid arguments before loading torch.
     form = Form(layout, max_nodes, opset, small)  # type: ignore[arg-type]
-    outputs = check_target(Path(path), force=force)
+    if path is not None and Path(checkpoint).suffix.lower() == SUFFIX != Path(path).suffix.lower():
+        raise InputError(
+            f"{path} does not end in {SUFFIX}, but {checkpoint} does: the checkpoint comes first, "
+            f"then the {SUFFIX} file to write. Swap the two."
+        )
+    source = best_of(Path(checkpoint))
+    target = source.with_name(DEFAULT_NAME) if path is None else Path(path)
+    outputs = check_target(target, force=force)
     if dataset is not None and not verify:
         raise InputError("--dataset is for the comparison, which --no-verify skips. Drop one.")
-    best = best_of(Path(checkpoint))
-    check_archive(best)
+    check_archive(source)
 
     from ihgnn_cli.deploy.cases import cases_of
     from ihgnn_cli.deploy.export import check_exportable, export_onnx
     from ihgnn_cli.training.checkpoint import load_checkpoint
 
-    loaded = load_checkpoint(best)
+    loaded = load_checkpoint(source)
     check_exportable(loaded)
     cases = []
     if verify:
@@ -79,7 +89,7 @@ def export(
             progress=Display(progress).reading,
         )
         cases = cases_of(loaded, graphs, form.nodes)
-    return export_onnx(loaded, Path(path), form, cases)
+    return export_onnx(loaded, target, form, cases)
 
 
 def _graphs(

@@ -1,18 +1,27 @@
 """Resolves the data set and the configuration of a call."""
 
-from collections.abc import Iterable, Mapping
+import inspect
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
+from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.data.sources import load_dataset as load_by_name
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.registry import find_model
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.settings import checked
-from ihgnn_cli.training.config import LOSS_AND_DECAY, RunConfig, TrainingSettings, configure, hint
+from ihgnn_cli.training.config import (
+    LOSS_AND_DECAY,
+    RunConfig,
+    TrainingSettings,
+    configure,
+    no_setting,
+)
 from ihgnn_cli.training.kinds import Recipe
 
 Graphs = str | Path | GraphDataset | Iterable[Any]
@@ -29,6 +38,7 @@ _ELSEWHERE = {
 }
 
 
+@in_python
 def load_dataset(
     data: Graphs,
     *,
@@ -74,6 +84,7 @@ def configured(
     model: str | None = None,
     recipe: str | None = None,
     config: RunConfig | Path | str | None = None,
+    call: Callable[..., Any] | None = None,
 ) -> RunConfig:
     """A configuration from settings by name; `None` means not given.
 
@@ -82,13 +93,15 @@ def configured(
         model: name in the registry; by default the configuration's model, or else IHGNN.
         recipe: `"paper"` or `"authors"`.
         config: a TOML file or the `config` of a run, for all other settings.
+        call: the function whose arguments may have been misspelled.
 
     Raises:
         InputError: a setting does not exist, or a value is out of range.
     """
     chosen = None if recipe is None else checked("recipe", recipe, Recipe)
     if isinstance(config, RunConfig):
-        if model not in (None, config.model_name) or chosen is not None:
+        other = model is not None and find_model(model).name != config.model_name
+        if other or chosen is not None:
             raise InputError(
                 f"config is a whole configuration of the model {config.model_name}. Leave out "
                 "model and recipe, or give them without config."
@@ -97,10 +110,11 @@ def configured(
     else:
         base = configure(chosen, None if config is None else Path(config), model=model)
     known = [name for name in base.names() if name not in _NO_SETTINGS]
+    arguments = [] if call is None else inspect.signature(call).parameters
     for name in settings:
         if name not in known:
-            meant = _ELSEWHERE.get(name, name)
-            raise InputError(f"There is no setting {name}. {hint(meant, known)}")
+            named = [each for each in arguments if each != "settings"]
+            raise no_setting(base, name, [*known, *named], _ELSEWHERE.get(name, name))
     return base.with_values({key: value for key, value in settings.items() if value is not None})
 
 

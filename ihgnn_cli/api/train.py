@@ -1,10 +1,12 @@
 """Training in a run folder, from the configuration to the curves."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, configured, dataset_of
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.deploy.runtime import Predictor, load
@@ -19,6 +21,7 @@ from ihgnn_cli.report.training import draw_curves
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training import run
 from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.final import asks_for_final, final_config
 from ihgnn_cli.training.stack import Epoch
 
 if TYPE_CHECKING:
@@ -33,9 +36,10 @@ class Run:
     config: RunConfig = field(repr=False)
     """Every setting, including defaults."""
     best: Epoch
-    """The epoch that was chosen on validation."""
-    test: Metrics
-    """Metrics of that epoch's model on the test graphs: `test.accuracy`, `test.roc_auc`, ..."""
+    """The epoch that was chosen on validation; the last one of a final training."""
+    test: Metrics | None
+    """Metrics of that epoch's model on the test graphs: `test.accuracy`, `test.roc_auc`, ...;
+    `None` for a final training, which leaves no graphs to test."""
     history: tuple[Epoch, ...] = field(repr=False)
     result: dict[str, Any] = field(repr=False)
     """The content of `result.json` in the folder: all of this and its provenance."""
@@ -55,35 +59,47 @@ class Run:
         """The chosen model, ready to predict."""
         return load(self.checkpoint, device)
 
-    def predict(self, graphs: Iterable[Any], device: str = "auto") -> list[Prediction]:
+    def predict(
+        self, graphs: Iterable[Any], device: str = "auto", *, allow_unknown: bool = False
+    ) -> list[Prediction]:
         """Predict graphs with the chosen model; see `Predictor.predict`."""
-        return self.load(device).predict(graphs)
+        return self.load(device).predict(graphs, allow_unknown=allow_unknown)
 
+    @in_python
     def evaluate(
         self,
         dataset: Graphs | None = None,
         part: Part | str | None = None,
         *,
+        allow_unknown: bool = False,
         device: str = "auto",
     ) -> evaluation.Evaluation:
         """Evaluate the model on its test graphs, on another part of its data, or on other data.
 
         Raises:
-            InputError: the part does not exist, or the data does not fit the model.
+            InputError: the part does not exist, the data does not fit the model, or the labels of
+                more than 9 in 10 nodes are unknown to it (unless `allow_unknown`).
         """
         graphs = self.dataset if dataset is None else dataset_of(dataset)
-        return evaluation.evaluate(self.load(device).classifier, graphs, part)
+        found = evaluation.evaluate(
+            self.load(device).classifier, graphs, part, allow_unknown=allow_unknown
+        )
+        found.labels.warn()
+        return found
 
-    def export(self, path: Path | str, **form: Any) -> "Export":
+    def export(self, path: Path | str | None = None, **form: Any) -> "Export":
         """Write the model as ONNX and compare it with the checkpoint; see `export`."""
         from ihgnn_cli.api.export import export
 
-        return export(self.checkpoint, path, **{"dataset": self.dataset, **form})
+        compared = {"dataset": self.dataset} if form.get("verify", True) else {}
+        return export(self.checkpoint, path, **{**compared, **form})
 
 
+@in_python
 def train(
     dataset: Graphs = "MUTAG",
     *,
+    final: bool = False,
     out: Path | str | None = None,
     model: str | None = None,
     recipe: str | None = None,
@@ -97,6 +113,9 @@ def train(
 
     Args:
         dataset: as in `load_dataset`.
+        final: train on all graphs, for a model to use: nothing is left to choose the epoch or to
+            measure an accuracy. The number of epochs is `epochs` or that of `config`; with a
+            file of a run or search, its best epoch.
         out: the run folder, which must be new or empty. By default `runs/NAME-1`, `-2`, ... in
             the working directory, as with `ihgnn train`.
         model: `"ihgnn"` (the default) or another model listed by `ihgnn models`.
@@ -112,7 +131,12 @@ def train(
         InputError: a setting, the data or the folder is not valid.
         IhgnnError: the training failed.
     """
-    chosen = configured(settings, model=model, recipe=recipe, config=config)
+    final = asks_for_final(settings, final=final)
+    chosen = configured(settings, model=model, recipe=recipe, config=config, call=train)
+    if final:
+        given = config.training.epochs if isinstance(config, RunConfig) else None
+        file = Path(config) if isinstance(config, str | Path) else None
+        chosen = final_config(chosen, epochs=settings.get("epochs") or given, file=file)
     display = Display(progress)
     begun = begin(
         chosen,
@@ -196,13 +220,16 @@ def draw(folder: Path, result: Mapping[str, Any]) -> None:
     """Draw the curves of a finished run."""
     title = f"{result['dataset']}, seed {result['seeds'][0]}"
     history = folders.read_metrics(folder)
-    draw_curves(history, title, result["best_epoch"], folder / folders.CURVES)
+    best = None if result["test"] is None else result["best_epoch"]
+    draw_curves(history, title, best, folder / folders.CURVES)
 
 
 def told(epoch: Epoch, best: Epoch) -> str:
-    """One line about an epoch and the best epoch so far."""
+    """One line about an epoch and the best epoch so far, if there are validation graphs."""
+    line = f"train loss {epoch.train_loss:.4f} acc {epoch.train_accuracy:.3f}"
+    if math.isnan(epoch.validation_loss):
+        return line
     return (
-        f"train loss {epoch.train_loss:.4f} acc {epoch.train_accuracy:.3f}  "
-        f"val loss {epoch.validation_loss:.4f} acc {epoch.validation_accuracy:.3f}  "
+        f"{line}  val loss {epoch.validation_loss:.4f} acc {epoch.validation_accuracy:.3f}  "
         f"best {best.epoch} ({best.validation_accuracy:.3f})"
     )

@@ -23,6 +23,7 @@ from ihgnn_cli.cli import (
     models,
     predict,
     reproduce,
+    runs,
     train,
     tune,
 )
@@ -43,10 +44,10 @@ app = typer.Typer(
     help="Graph classification on graphs that mix homophily and heterophily.",
     epilog=examples(
         ("ihgnn homophily MUTAG PROTEINS", "Measure the homophily of two data sets"),
-        ("ihgnn train -d MUTAG -o runs/mutag", "Train IHGNN"),
+        ("ihgnn train MUTAG -o runs/mutag", "Train IHGNN"),
         ("ihgnn evaluate runs/mutag", "Evaluate it on its test graphs"),
-        ("ihgnn export runs/mutag model.onnx", "Export it to ONNX"),
-        ("ihgnn predict model.onnx graphs.jsonl", "Classify new graphs"),
+        ("ihgnn export runs/mutag", "Export it to runs/mutag/model.onnx"),
+        ("ihgnn predict runs/mutag/model.onnx graphs.jsonl", "Classify new graphs"),
     ),
     cls=Group,
     no_args_is_help=True,
@@ -66,6 +67,7 @@ _add("Models", "evaluate", evaluate.evaluate, evaluate.EXAMPLES)
 _add("Models", "tune", tune.tune, tune.EXAMPLES)
 _add("Models", "crossval", crossval.crossval, crossval.EXAMPLES)
 _add("Models", "reproduce", reproduce.reproduce, reproduce.EXAMPLES)
+_add("Models", "runs", runs.runs, runs.EXAMPLES)
 _add("Models", "models", models.models, models.EXAMPLES)
 _add("Deployment", "export", export.export, export.EXAMPLES)
 _add("Deployment", "predict", predict.predict, predict.EXAMPLES)
@@ -125,8 +127,8 @@ def _run() -> int:
         return _failed(str(error), error.exit_code)
     except typer.TyperException as error:
         return _usage(error)
-    except (KeyboardInterrupt, typer.Abort):
-        return _failed("Interrupted.", INTERRUPTED)
+    except (KeyboardInterrupt, typer.Abort, SystemExit) as stop:  # SIGTERM exits with its own code
+        return _failed("Interrupted.", getattr(stop, "code", INTERRUPTED))
     except OSError as error:
         # What is still to be written has nowhere to go: the disk is full, or the reader (head,
         # less) has left, which is not reported.

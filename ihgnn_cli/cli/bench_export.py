@@ -115,6 +115,7 @@ def bench_export(
         style="bold",
     )
     _show(found)
+    console.next_steps(("predict", model, dataset or classifier.card.dataset))
 
 
 def _graphs(

@@ -11,6 +11,7 @@ from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.cells import cell_len
@@ -19,7 +20,11 @@ from rich.measure import Measurement
 from rich.table import Column, Table
 
 from ihgnn_cli import display
+from ihgnn_cli.cli.help import KEPT
 from ihgnn_cli.jsonable import jsonable
+
+if TYPE_CHECKING:
+    from ihgnn_cli.inference.vocabulary import UnknownLabels
 
 # The width of tables when the output is not a terminal.
 _PLAIN_WIDTH = 100
@@ -191,11 +196,19 @@ def plain(text: str) -> str:
     return "".join(each if each.isprintable() else "?" for each in text)
 
 
-def quoted(path: Path) -> str:
-    """A path as it can be pasted into the shell of this system."""
-    if str(path).startswith("-"):  # not an option
-        path = Path(f"./{path}")
-    return subprocess.list2cmdline([path]) if os.name == "nt" else shlex.quote(str(path))
+def quoted(word: str | Path) -> str:
+    """A word or a path as it can be pasted into the shell of this system."""
+    text = str(word)
+    if isinstance(word, Path) and text.startswith("-"):  # not an option
+        text = f"./{text}"
+    return subprocess.list2cmdline([text]) if os.name == "nt" else shlex.quote(text)
+
+
+def next_steps(*commands: Sequence[str | Path]) -> None:
+    """Print command lines to continue with, each ready to be copied into a shell."""
+    for number, words in enumerate(commands):
+        line = " ".join(["ihgnn", *(quoted(each) for each in words)])
+        out.print(f"{'' if number else 'Next':12}{line}", soft_wrap=True)
 
 
 def note(text: str) -> None:
@@ -203,9 +216,26 @@ def note(text: str) -> None:
     err.print(text, style="dim", soft_wrap=True)
 
 
+@contextmanager
+def keeping(kept: Callable[[], str]) -> Iterator[None]:
+    """If the block is interrupted, say what of its work is kept."""
+    try:
+        yield
+    except (KeyboardInterrupt, SystemExit) as interrupt:
+        note(kept())
+        interrupt.add_note(KEPT)
+        raise
+
+
 def warn(text: str) -> None:
     """Print a warning on standard error."""
     err.print(f"WARNING: {text}", style="bold red", soft_wrap=True)
+
+
+def unknown_labels(labels: "UnknownLabels") -> None:
+    """Report nodes that a model does not know: many as a warning, few as a remark."""
+    if labels.unknown:
+        (warn if labels.many else note)(plain(labels.sentence))
 
 
 def error(text: str) -> None:

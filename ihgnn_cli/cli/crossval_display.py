@@ -12,6 +12,7 @@ from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.studies.grid import COMMON
 from ihgnn_cli.studies.grid import shown as value_shown
 from ihgnn_cli.studies.paper import model_title
+from ihgnn_cli.training.folder import BEST_CONFIG as BEST
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
@@ -93,6 +94,14 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
         _show_rules(result["rules"], result["paper"])
     console.show(f"\n{_timing(result, trained)}")
     console.show(f"Results     {folder}")
+    if "best" in result:  # missing in older results
+        best = result["best"]
+        console.show(
+            f"Best        {folder / BEST}\n            the configuration that most folds chose "
+            f"({best['folds']} of {len(result['folds'])}), with the median of its best epochs "
+            f"({best['epochs']}). To train it on all graphs:"
+        )
+        console.next_steps(("train", "--final", "--config", folder / BEST))
 
 
 def _of_model(result: dict[str, Any]) -> str:

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 EXAMPLES = examples(
-    ("ihgnn export runs/MUTAG-1 model.onnx", "Export and verify"),
+    ("ihgnn export runs/MUTAG-1", "Write runs/MUTAG-1/model.onnx and verify it"),
     ("ihgnn export runs/DD-1 dd.onnx --layout sparse", "Node and edge lists, for large graphs"),
     ("ihgnn export runs/MUTAG-1 small.onnx --small --max-nodes 28", "Half size, fixed shapes"),
 )
@@ -33,15 +33,17 @@ def export(
         Path,
         typer.Argument(
             metavar="CHECKPOINT",
-            help="A run folder, or its checkpoint (ckpt.pt).",
+            help="Folder of a run or a search, or its checkpoint (ckpt.pt).",
         ),
     ],
     model: Annotated[
-        Path,
+        Path | None,
         typer.Argument(
-            metavar="MODEL", help="ONNX file to write; a .json file beside it describes its inputs."
+            metavar="MODEL",
+            help="ONNX file to write. [dim]\\[default: model.onnx beside the checkpoint][/dim]",
+            show_default=False,
         ),
-    ],
+    ] = None,
     dataset: OtherData = None,
     verify: Annotated[
         bool,
@@ -99,10 +101,14 @@ def export(
 ) -> None:
     """Export a checkpoint to ONNX and verify that both give the same results.
 
+    A .json file beside the ONNX file describes its inputs.
+
     The readout uses at most m nodes, the size of the largest graph of the model's data: of a larger
     graph, the first m in sorted order.
     """
     refuse_missing(dataset, checkpoint)
+    from inspect import unwrap
+
     from ihgnn_cli.api import export as exports
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
@@ -112,7 +118,7 @@ def export(
     if dataset is not None and verify:
         locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
     say_loading(checkpoint)
-    done = exports.export(
+    done = unwrap(exports.export)(  # whose messages would name arguments
         checkpoint,
         model,
         layout=layout,
@@ -137,6 +143,11 @@ def export(
         console.show_json({**told, **asdict(done)})
         return
     _show(done)
+    own = dataset or done.dataset
+    if own:
+        console.next_steps(
+            ("predict", done.path, own), ("bench-export", done.path, "--dataset", own)
+        )
 
 
 def _show(done: "Export") -> None:

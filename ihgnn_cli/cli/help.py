@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import InputError, SettingError
 
 if TYPE_CHECKING:
     # Typer brings its own copy of click, which has no public name.
@@ -22,32 +22,35 @@ COMPUTE_PANEL = "Compute"
 OUTPUT_PANEL = "Output"
 ADVANCED_PANEL = "Advanced"
 
+# Note of an interruption after the user was told what is kept.
+KEPT = "kept"
+_TRAINING = ("train", "tune", "crossval", "reproduce")
 _NUMBERS = {"<int>": "N", "<int range>": "N", "<float>": "X", "<float range>": "X"}
 
 
 class Command(TyperCommand):
     """A command with the common help; its messages name options as they are typed."""
 
-    def invoke(self, ctx: "Context") -> Any:
-        """Run the command.
-
-        Raises:
-            InputError: as the library raises it, about `--batch-size` instead of `batch_size`.
-        """
-        try:
-            return super().invoke(ctx)
-        except InputError as error:
-            name, _, rest = str(error).partition(" ")
-            if name == f"--{rest.partition(' ')[0].replace('_', '-')}:":  # --batch-size: batch_size
-                name, _, rest = rest.partition(" ")
-            if ctx.params.get(name) is None:
-                raise
-            raise InputError(f"--{name.replace('_', '-')} {rest}") from error
-
     def format_help(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Print the help."""
         _prepare(self, ctx)
         super().format_help(ctx, formatter)
+
+    def invoke(self, ctx: "Context") -> Any:
+        """Run the command; the message for a wrong setting names the option as it is typed."""
+        try:
+            return super().invoke(ctx)
+        except SettingError as error:
+            option = f"--{error.setting.replace('_', '-')}"
+            if option in {name for each in self.params for name in each.opts}:
+                raise InputError(f"{option} {error.problem}") from error
+            raise
+        except KeyboardInterrupt as interrupt:
+            if self.name in _TRAINING and KEPT not in getattr(interrupt, "__notes__", ()):
+                from ihgnn_cli.cli import console
+
+                console.note("Nothing was trained yet.")
+            raise
 
 
 class Group(TyperGroup):

@@ -115,6 +115,7 @@ def homophily(
     for path in (csv, plot):
         if path is not None:
             console.note(f"Wrote {path}")
+    console.next_steps(("train", names[0]))
 
 
 def _show(

@@ -109,3 +109,5 @@ def _describe(spec: "ModelSpec") -> None:
     console.show(settings)
     if spec.grid_source:
         console.show(f"Grid: {spec.grid_source}")
+    console.show("")
+    console.next_steps(("train", "--model", spec.name), ("crossval", "--model", spec.name))

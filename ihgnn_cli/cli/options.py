@@ -28,14 +28,14 @@ def complete_dataset(incomplete: str) -> list[str]:
     root = data_root()
     local = {path.stem for path in root.iterdir()} if root.is_dir() else set()
     names = sorted({*catalogue(), *local, f"{PREFIX}homophily="})
-    return [name for name in names if name.startswith(incomplete)]
+    return [name for name in names if name.lower().startswith(incomplete.lower())]
 
 
 def complete_model(incomplete: str) -> list[str]:
     """Model names for shell completion."""
     from ihgnn_cli.models.registry import model_names
 
-    return [name for name in model_names() if name.startswith(incomplete)]
+    return [name for name in model_names() if name.startswith(incomplete.lower())]
 
 
 def refuse_missing(data: str | None, model: Path | None = None) -> None:
@@ -62,13 +62,30 @@ def named_folder(text: str) -> Path:
     """The folder that an option names; an empty name would mean the current folder.
 
     Raises:
-        InputError: it is empty.
+        InputError: it is empty, or the path of a file.
     """
     from ihgnn_cli.errors import InputError
 
     if not text:
         raise InputError("--out needs the name of a folder.")
+    if Path(text).exists() and not Path(text).is_dir():
+        raise InputError(f"{text} is not a folder. Choose another --out.")
     return Path(text)
+
+
+def one_dataset(argument: str | None, option: str | None) -> str | None:
+    """The data set given as an argument or with `--dataset`.
+
+    Raises:
+        InputError: both are given and differ.
+    """
+    from ihgnn_cli.errors import InputError
+
+    if argument is not None and option not in (None, argument):
+        raise InputError(
+            f"Two data sets are given, {argument} and --dataset {option}. Give one of them."
+        )
+    return option if argument is None else argument
 
 
 def output_folder(default: str, what: str = "Folder for the results.") -> Any:
@@ -95,16 +112,24 @@ def figure(what: str) -> Any:
 
 
 # Data
+DataArgument = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="DATASET",
+        help="Data set: a name (MUTAG, ...), a TU folder or zip, a .jsonl file, a .csv of SMILES, "
+        "or synthetic:... [dim]\\[default: MUTAG][/dim]",
+        autocompletion=complete_dataset,
+        show_default=False,
+    ),
+]
 OwnData = Annotated[
     str | None,
     typer.Option(
         "--dataset",
         "-d",
         metavar="NAME",
-        help="Data set: a name (MUTAG, PROTEINS, ...), a TU folder or zip, a .jsonl file, or "
-        "synthetic:homophily=0.3,...",
+        help="The same as the argument DATASET.",
         autocompletion=complete_dataset,
-        show_default="MUTAG",
         rich_help_panel=DATA_PANEL,
     ),
 ]
@@ -135,8 +160,8 @@ Split = Annotated[
     typer.Option(
         "--split",
         metavar="SPLIT",
-        help="holdout (80/10/10, stratified), fold:N (of 10, counted from 0), or a file of folds: "
-        "FILE, FILE:N, FILE:N:I.",
+        help="Shares of train/validation/test, holdout (0.8/0.1/0.1), fold:N (of 10, from 0), or "
+        "a file: FILE, FILE:N, FILE:N:I.",
         show_default="holdout",
         rich_help_panel=DATA_PANEL,
     ),
@@ -149,6 +174,14 @@ DataRoot = Annotated[
         help="Folder with data sets (NAME.zip or NAME/); downloads go here.",
         show_default="$IHGNN_DATA, else the user's cache folder",
         file_okay=False,
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+AllowUnknown = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unknown",
+        help="Continue even if the model does not know the labels of more than 9 in 10 nodes.",
         rich_help_panel=DATA_PANEL,
     ),
 ]
@@ -188,7 +221,7 @@ TrainedModel = Annotated[
     Path,
     typer.Argument(
         metavar="MODEL",
-        help="A run folder, its checkpoint (ckpt.pt), or an exported .onnx file.",
+        help="Folder of a run or search, its checkpoint, or an exported .onnx file.",
     ),
 ]
 
@@ -312,6 +345,22 @@ AsJson = Annotated[
     bool,
     typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT_PANEL),
 ]
+
+
+def refuse_swapped(model: Path, other: Path | str, usage: str) -> None:
+    """Refuse two arguments in the wrong order.
+
+    Raises:
+        InputError: `other` is a model and `model` is not; `usage` is the right command, in which
+            `{0}` is the model and `{1}` the other argument.
+    """
+    from ihgnn_cli.cli.console import quoted
+    from ihgnn_cli.deploy.runtime import is_model
+    from ihgnn_cli.errors import InputError
+
+    if is_model(Path(other)) and not is_model(model):
+        right = usage.format(quoted(Path(other)), quoted(model))
+        raise InputError(f"The arguments are in the wrong order. Use: {right}")
 
 
 def chosen_providers(device: str | None, provider: str | None) -> list[str] | None:

@@ -140,15 +140,15 @@ def reproduce(
         console.note("Starting PyTorch ...")
     from ihgnn_cli.cli import reproduce_work
 
-    try:
+    kept = "Finished trainings are kept: the same command continues with the rest."
+    with console.keeping(lambda: kept):
         made = reproduce_work.run(request, quiet=quiet)
-    except (KeyboardInterrupt, SystemExit):
-        console.note("Finished units are kept: the same command continues with the rest.")
-        raise
     if as_json:
         console.show_json(made.as_plain())
     else:
         reproduce_work.show(made)
+        if made.done:
+            console.next_steps(("runs", folder))
     if made.failures:
         raise typer.Exit(1)
 

@@ -20,6 +20,7 @@ from ihgnn_cli.cli.options import (
     AsJson,
     ClassWeighting,
     ConfigFile,
+    DataArgument,
     DataRoot,
     Device,
     Epochs,
@@ -34,6 +35,7 @@ from ihgnn_cli.cli.options import (
     Seed,
     Split,
     VariantName,
+    one_dataset,
     output_folder,
     refuse_missing,
 )
@@ -49,15 +51,18 @@ if TYPE_CHECKING:
 EXAMPLES = examples(
     ("ihgnn train", "IHGNN on the bundled MUTAG"),
     (
-        "ihgnn train -d PROTEINS --split fold:0 --lr 0.01 -o runs/proteins",
+        "ihgnn train PROTEINS --split fold:0 --lr 0.01 -o runs/proteins",
         "Another data set, the first of 10 folds",
     ),
-    ("ihgnn train --model gin --set width=64", "Another model with a setting of its own"),
+    ("ihgnn train graphs.jsonl --split 0.7/0.1/0.2", "Your own graphs, with other shares"),
+    ("ihgnn train --model gin --set learn_eps=true", "Another model with a setting of its own"),
     ("ihgnn train --resume runs/proteins --epochs 500", "Continue a run"),
+    ("ihgnn train --final --config runs/proteins/config.toml", "All graphs, for a model to use"),
 )
 
 
 def train(
+    data: DataArgument = None,
     dataset: OwnData = None,
     features: FeatureKind = None,
     split: Split = None,
@@ -69,7 +74,7 @@ def train(
         typer.Option(
             "--layers",
             "-k",
-            help="K, the number of layers after the input layer.",
+            help="K, the number of layers after the input layer; 0: no message passing.",
             show_default="3",
             rich_help_panel=MODEL_PANEL,
         ),
@@ -134,6 +139,15 @@ def train(
     epochs: Epochs = None,
     patience: Patience = None,
     seed: Seed = None,
+    final: Annotated[
+        bool,
+        typer.Option(
+            "--final",
+            help="Train on all graphs; no accuracy can be measured. Needs --epochs, or --config "
+            "of a finished run, tune or crossval.",
+            rich_help_panel=TRAINING_PANEL,
+        ),
+    ] = False,
     recipe: RecipeName = None,
     config: ConfigFile = None,
     device: Device = None,
@@ -231,14 +245,16 @@ def train(
         "class_weights": class_weights,
         "seed": seed,
     }
+    dataset = one_dataset(data, dataset)
     refuse_missing(dataset)
     from ihgnn_cli.cli import console
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.config import configure, parse_setting
+    from ihgnn_cli.training.final import asks_for_final, final_config
 
     if resume is not None:
         fixed = {"model": model, "set": settings, "recipe": recipe, "config": config, "out": out}
-        _refuse_with_resume({**given, **fixed})
+        _refuse_with_resume({**given, **fixed, "final": final or None})
         before = folders.config_of(resume)
         chosen = folders.config_of(resume, epochs=epochs, patience=patience)
         done = folders.finished(resume)
@@ -253,16 +269,20 @@ def train(
         chosen = chosen.with_values(_set({"device": device}))
     else:
         given |= {"epochs": epochs, "patience": patience, "device": device}
+        final = asks_for_final(given, final=final)
         chosen = configure(recipe, config, given, model=model)
-        chosen = chosen.with_values(dict(parse_setting(chosen, text) for text in settings or ()))
+        own = dict(parse_setting(chosen, text) for text in settings or ())
+        chosen = chosen.with_values(own, "--set")
+        if final:
+            chosen = final_config(chosen, epochs=epochs, file=config)
         if out is not None:
             folders.refuse_used(out)
     from ihgnn_cli.cli.starting import read_data
     from ihgnn_cli.data.splits import load_split
 
-    data = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
+    graphs = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
     if resume is None:
-        load_split(chosen.data.split, data, chosen.training.seed)  # refused before torch starts
+        load_split(chosen.data.split, graphs, chosen.training.seed)  # refused before torch starts
 
     from ihgnn_cli.api import train as trainings
     from ihgnn_cli.training import run
@@ -273,9 +293,9 @@ def train(
 
         log = tensorboard_logger()
     if resume is None:
-        begun = trainings.begin(chosen, out, dataset=data)
+        begun = trainings.begin(chosen, out, dataset=graphs)
     else:
-        prepared = run.prepare(chosen, folder=resume, dataset=data)
+        prepared = run.prepare(chosen, folder=resume, dataset=graphs)
         begun = trainings.Begun(prepared, resume, chosen, new=False)
     done = _complete(begun, log=log, quiet=quiet)
     _show(done, begun.folder, as_json)
@@ -306,14 +326,17 @@ def _complete(
     split = prepared.split
     settings = prepared.config
     if not quiet:
+        others = f"{len(split.validation):,} for validation, {len(split.test):,} for testing"
+        if settings.data.final:
+            others = f"none for validation or testing; {settings.training.epochs} epochs"
         console.note(
             f"{_of_model(settings)}{prepared.dataset.name}: "
-            f"{counted(len(split.train), 'training graph')}, {len(split.validation):,} for "
-            f"validation, {len(split.test):,} for testing "
+            f"{counted(len(split.train), 'training graph')}, {others} "
             f"({settings.data.split_from or settings.data.split}, seed {settings.training.seed}); "
             f"on {prepared.device}; in {folder}"
         )
-    try:
+    kept = f"Continue with: ihgnn train --resume {console.quoted(folder)}"
+    with console.keeping(lambda: kept):
         logged = None if log is None else log(folder)
         with _display(settings.training.epochs, quiet) as show:
 
@@ -324,9 +347,6 @@ def _complete(
 
             command = shlex.join(["ihgnn", *sys.argv[1:]])
             return complete(begun, watch, command=command).result
-    except (KeyboardInterrupt, SystemExit):
-        console.note(f"Continue with: ihgnn train --resume {console.quoted(folder)}")
-        raise
 
 
 def _of_model(config: "RunConfig") -> str:
@@ -348,6 +368,7 @@ def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch], Non
 
 def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     from ihgnn_cli.cli import console
+    from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.words import counted
 
@@ -355,19 +376,48 @@ def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     if as_json:
         console.show_json({**result, "folder": folder, "checkpoint": checkpoint})
         return
-    test, validation = result["test"], result["validation"]
-    ended = "All epochs were trained"
+    seconds = f"{result['seconds']:.0f} s"
+    if result["test"] is None:
+        graphs = counted(result["train"]["graphs"], "graph")
+        console.show(f"Trained on all {graphs}", style="bold")
+        console.show(
+            f"{counted(result['epochs'], 'epoch')} in {seconds}; the last one is kept. No accuracy "
+            "can be measured: no graphs are left to test. 'ihgnn crossval' estimates it for the "
+            "same settings."
+        )
+    else:
+        _show_accuracy(result, seconds)
+    console.show(f"\nRun folder  {folder}\nCheckpoint  {checkpoint}")
+    config = result["config"]
+    own = config["data"]["dataset"]  # empty for graphs of a Python program
+    exported = find_model(config["model"].get("name", DEFAULT_MODEL)).exportable
+    console.next_steps(
+        ("evaluate", folder),
+        *([("export", folder)] if exported else []),
+        *([("predict", folder, own)] if own else []),
+    )
+
+
+def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.words import counted
+
+    test, validation, training = (
+        result["test"],
+        result["validation"],
+        result["config"]["training"],
+    )
+    ended = f"Trained all {counted(result['epochs'], 'epoch')} in {seconds}."
     if result["stopped"] == "patience":
-        training = result["config"]["training"]
-        ended = f"Stopped after {training['patience']} epochs without improvement, of at most "
-        ended += f"{training['epochs']}"
+        ended = (
+            f"Stopped after {training['patience']} epochs without improvement, of at most "
+            f"{training['epochs']}, in {seconds}."
+        )
     console.show(f"Test accuracy {test['accuracy']:.1%}", style="bold")
     console.show(
         f"One run on {counted(test['graphs'], 'test graph')}; 95 % interval "
         f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; majority class "
         f"{test['majority_share']:.1%}. Epoch {result['best_epoch']} of {result['epochs']}, chosen "
         f"on {counted(validation['graphs'], 'validation graph')} ({validation['accuracy']:.1%}). "
-        f"{ended}, in {result['seconds']:.0f} s."
+        f"{ended}"
     )
-    console.show(f"\nRun folder  {folder}\nCheckpoint  {checkpoint}")
-    console.show(f"Next        ihgnn evaluate {console.quoted(checkpoint)}")

@@ -4,7 +4,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -21,6 +21,7 @@ from ihgnn_cli.cli.options import (
     AsJson,
     ClassWeighting,
     ConfigFile,
+    DataArgument,
     DataRoot,
     Device,
     Epochs,
@@ -37,10 +38,15 @@ from ihgnn_cli.cli.options import (
     Stack,
     Workers,
     count_or_auto,
+    one_dataset,
     output_folder,
     refuse_missing,
 )
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
+
+if TYPE_CHECKING:
+    from ihgnn_cli.studies.tuning.trials import TrialsRun
+    from ihgnn_cli.studies.tuning.tune_job import TuneJob
 
 _STORAGE_VARIABLE = "IHGNN_STORAGE"
 
@@ -48,7 +54,7 @@ _STORAGE_VARIABLE = "IHGNN_STORAGE"
 EXAMPLES = examples(
     ("ihgnn tune -n 30", "30 trials on the bundled MUTAG"),
     (
-        "ihgnn tune -d PROTEINS --lr 0.0001:0.1 -k 2,3,4 --dropout 0:0.7 --timeout 2h",
+        "ihgnn tune PROTEINS --lr 0.0001:0.1 -k 2,3,4 --dropout 0:0.7 --timeout 2h",
         "Wider ranges, at most two hours",
     ),
     (
@@ -63,6 +69,7 @@ EXAMPLES = examples(
 
 
 def tune(
+    data: DataArgument = None,
     dataset: OwnData = None,
     features: FeatureKind = None,
     split: Split = None,
@@ -265,6 +272,7 @@ def tune(
 
     An interrupted command continues where it stopped when it is run again.
     """
+    dataset = one_dataset(data, dataset)
     refuse_missing(dataset)
     from ihgnn_cli.studies.tuning.space import make_space
     from ihgnn_cli.training.config import configure
@@ -298,17 +306,16 @@ def tune(
     from ihgnn_cli.cli.starting import read_data
     from ihgnn_cli.data.splits import load_split
 
-    data = read_data(settings, data_root=data_root, offline=offline, quiet=quiet)
-    load_split(settings.data.split, data, settings.training.seed)
+    graphs = read_data(settings, data_root=data_root, offline=offline, quiet=quiet)
+    load_split(settings.data.split, graphs, settings.training.seed)
 
-    from ihgnn_cli.api.tune import plan
     from ihgnn_cli.cli import console, tune_display
     from ihgnn_cli.cli.dashboard import serve
-    from ihgnn_cli.cli.tune_work import conclude, conduct
     from ihgnn_cli.masking import masked
+    from ihgnn_cli.studies.tuning.planning import plan_search
     from ihgnn_cli.studies.tuning.study import find_study
 
-    planned = plan(
+    job = plan_search(
         settings,
         texts,
         trials=trials,
@@ -322,23 +329,56 @@ def tune(
         out=out,
         workers=processes,
         stack=together,
-        dataset=data,
+        dataset=graphs,
         command=shlex.join(["ihgnn", *map(masked, sys.argv[1:])]),
     )
-    if trials is not None and trials > planned.total:
-        points = f"{planned.total:,}"
+    if trials is not None and trials > job.total:
+        points = f"{job.total:,}"
         console.note(f"The grid has {points} points: {points} trials are all there is.")
     if dashboard:
-        serve(find_study(planned.where, planned.study), planned.where, port)
+        serve(find_study(job.where, job.study), job.where, port)
         return
-    work = planned.opened()
-    folder = work.folder
-    done = conduct(work, seconds, quiet=quiet, silent=as_json)
-    result = conclude(work, done, quiet=quiet)
+    job.open()
+    done = _run_trials(job, seconds, quiet=quiet, silent=as_json)
+    result = _finish(job, done, quiet=quiet)
     if as_json:
-        console.show_json({**result, "folder": folder})
+        console.show_json({**result, "folder": job.folder})
     else:
-        tune_display.show(result, done.slots, folder)
+        tune_display.show(result, done.trials, job.folder)
+
+
+def _run_trials(job: "TuneJob", timeout: float | None, *, quiet: bool, silent: bool) -> "TrialsRun":
+    """Run the trials; if interrupted, show the best so far (unless `silent`)."""
+    from ihgnn_cli.api.tune import run_trials
+    from ihgnn_cli.cli import console, tune_display
+
+    if not quiet:
+        tune_display.show_start(job)
+
+    def kept() -> str:
+        if not silent:
+            tune_display.show_best(job.trials())
+        return "Finished trials are kept: the same command continues with the rest."
+
+    epochs = job.search.config.training.epochs
+    with console.keeping(kept), tune_display.progress(epochs, quiet=quiet) as show:
+        done = run_trials(job, show, timeout)
+    if not done.finished:
+        console.note("The time is up. The next command runs the remaining trials.")
+    return done
+
+
+def _finish(job: "TuneJob", done: "TrialsRun", *, quiet: bool) -> "dict[str, Any]":
+    """Train the best settings, test them, and write the results."""
+    from ihgnn_cli.api.tune import finish
+    from ihgnn_cli.cli import console, tune_display
+
+    kept = "All trials are kept: the same command continues with the last training."
+    with (
+        console.keeping(lambda: kept),
+        tune_display.final_progress(job, done.trials, quiet=quiet) as show,
+    ):
+        return finish(job, done, show)
 
 
 def _named(text: str) -> tuple[str, str]:

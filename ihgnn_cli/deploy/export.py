@@ -36,6 +36,8 @@ class Export:
     """The size that the largest graph of the model's data is padded to; `None` where none is."""
     parity: Parity | None
     """`None` if it was not verified."""
+    dataset: str
+    """Name or path of the model's own data; empty for graphs of a Python program."""
 
 
 def check_exportable(checkpoint: Checkpoint) -> None:
@@ -87,4 +89,5 @@ def export_onnx(
         size = temporary.stat().st_size
     nodes = form.nodes or checkpoint.card.max_nodes
     padded = nodes if form.layout == Layout.PADDED else None
-    return Export(model, beside, size, form, about["inputs"], padded, parity)
+    data = checkpoint.card.dataset
+    return Export(model, beside, size, form, about["inputs"], padded, parity, data)

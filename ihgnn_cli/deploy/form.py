@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.settings import Settings
 
 OPSET = 18
@@ -54,7 +54,7 @@ class Form(Settings):
                 "--max-nodes has no effect with --layout sparse, which does not pad. Drop one."
             )
         if self.nodes < 1:
-            raise InputError(f"--max-nodes must be at least 1, not {self.nodes}.")
+            raise SettingError("max_nodes", f"must be at least 1, not {self.nodes}.")
 
     @property
     def ir_version(self) -> int:

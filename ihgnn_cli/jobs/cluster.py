@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from ihgnn_cli import __version__
-from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.errors import IhgnnError, InputError, SettingError
 from ihgnn_cli.jobs.claims import Claims
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.queue import Callback, Queue, Runner, Step, Unit
@@ -46,7 +46,7 @@ def cluster_executor(address: str, device: str, workers: int | None) -> Executor
             there are no workers.
     """
     if workers is not None and workers < 1:
-        raise InputError(f"workers must be at least 1, not {workers}.")
+        raise SettingError("workers", f"must be at least 1, not {workers}.")
     if device not in (AUTO, *_RESOURCES):
         raise InputError(
             f"Cannot use '{device}' on a cluster: Ray assigns GPUs. Use auto, cpu or cuda."

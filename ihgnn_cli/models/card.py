@@ -28,7 +28,7 @@ class Snapshot:
     """The split as it was requested."""
 
     def __str__(self) -> str:
-        chosen = "chosen on validation" if self.chosen else "not chosen by anything"
+        chosen = "chosen on validation" if self.chosen else "the last one"
         runs = "one run" if len(self.seeds) == 1 else f"{len(self.seeds)} runs"
         seeds = ", ".join(map(str, self.seeds))
         return f"epoch {self.epoch}, {chosen}; split {self.split}; {runs}, seed {seeds}"

@@ -25,7 +25,7 @@ from torch import Tensor, nn
 from torch_geometric.nn import MessagePassing, global_add_pool
 from torch_geometric.utils import to_dense_batch
 
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.models.checkpoint import load_model
 from ihgnn_cli.models.settings import (
     IHGNNSettings,
@@ -138,7 +138,7 @@ class IHGNN(nn.Module):
         sizes = {"in_channels": in_channels, "num_classes": num_classes, "max_nodes": max_nodes}
         for name, size in sizes.items():
             if size < 1:
-                raise InputError(f"{name} must be at least 1, not {size}.")
+                raise SettingError(name, f"must be at least 1, not {size}.")
         options = (variant, sort_key, sort_order, readout_relu, theta_init, weight_init)
         self.settings = made = IHGNNSettings(layers, width, hidden, dropout, *options)  # type: ignore[arg-type]
         self.max_nodes = max_nodes

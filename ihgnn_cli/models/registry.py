@@ -6,7 +6,7 @@ has the model's name and refers to a `ModelSpec`.
 
 import difflib
 from collections.abc import Iterator
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cache
 from importlib import import_module
 from importlib.metadata import EntryPoint, entry_points
@@ -50,19 +50,21 @@ def model_names() -> tuple[str, ...]:
 
 
 def find_model(name: str) -> ModelSpec:
-    """The registry entry of a model.
+    """The registry entry of a model, whose name may be written in any case.
 
     Raises:
         InputError: no model has that name, or its package does not load.
     """
+    if name not in _OWN and name not in _others():
+        name = next((each for each in model_names() if each.lower() == name.lower()), name)
     if name in _OWN:
         spec: ModelSpec = getattr(import_module(_OWN[name]), _ENTRY)
         return spec
     found = _others().get(name)
     if found is None:
-        names = model_names()
-        close = difflib.get_close_matches(name.lower(), names, 1)
-        hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(names)}."
+        known = model_names()
+        close = difflib.get_close_matches(name.lower(), known, 1)
+        hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(known)}."
         raise InputError(f"No model '{name}'. {hint}")
     return _loaded(name, found)
 
@@ -79,6 +81,12 @@ def model_of_file(name: object, origin: str) -> ModelSpec:
         raise UnknownModelError(
             f"{origin}: {error} If another package provides it, install that package."
         ) from error
+
+
+def models_with(setting: str) -> list[str]:
+    """The names of the models that have a setting of this name."""
+    specs = [spec for _, spec in all_models() if isinstance(spec, ModelSpec)]
+    return [spec.name for spec in specs if setting in {each.name for each in fields(spec.settings)}]
 
 
 def all_models() -> Iterator[tuple[str, ModelSpec | InputError]]:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from enum import StrEnum
 
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import SettingError
 from ihgnn_cli.settings import Settings
 
 
@@ -88,7 +88,8 @@ class ModelSettings(Settings):
         for name, least in (("layers", 0), ("width", 1), ("hidden", 1)):
             self.require(name, least)
         if not 0 <= self.dropout < 1:
-            raise InputError(f"dropout must be at least 0 and below 1, not {self.dropout:g}.")
+            problem = f"must be at least 0 and below 1, not {self.dropout:g}."
+            raise SettingError("dropout", problem)
 
     def require(self, name: str, least: float, most: float = math.inf) -> None:
         """Check that a field is finite and in its range.
@@ -99,7 +100,7 @@ class ModelSettings(Settings):
         value = getattr(self, name)
         if not (least <= value <= most and math.isfinite(value)):
             range_ = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
-            raise InputError(f"{name} must be {range_}, not {value:g}.")
+            raise SettingError(name, f"must be {range_}, not {value:g}.")
 
 
 @dataclass(frozen=True)

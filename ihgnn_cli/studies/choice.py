@@ -63,6 +63,19 @@ def common(by_fold: Mapping[int, Mapping[Configuration, Score]]) -> Configuratio
     return _best(of_all)
 
 
+def most_chosen(
+    chosen: Mapping[int, Configuration], by_fold: Mapping[int, Mapping[Configuration, Score]]
+) -> tuple[Configuration, int]:
+    """The configuration that most folds chose, and how many did; on ties, the better average."""
+    counts = Counter(chosen.values())
+
+    def rank(each: Configuration) -> tuple[int, Score]:
+        return counts[each], _mean([of_fold[each] for of_fold in by_fold.values()])
+
+    best = max(counts, key=rank)
+    return best, counts[best]
+
+
 def _best(of: Mapping[Configuration, Score]) -> Configuration:
     """The best one, the first on ties; those that failed to train in some split come last."""
     return max(of, key=lambda each: (math.isfinite(of[each][1]), of[each]))

@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -20,11 +20,13 @@ from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.queue import NOTHING, Step
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies import folder as folders
+from ihgnn_cli.studies.grid import configuration
 from ihgnn_cli.studies.memory import require_room_for, stack_size
 from ihgnn_cli.studies.plan import bundles, selection_units
 from ihgnn_cli.studies.result import Work, identity, make_result
 from ihgnn_cli.studies.schedule import Schedule
 from ihgnn_cli.studies.work import Job
+from ihgnn_cli.training.config import RunConfig, write_config
 from ihgnn_cli.training.provenance import machine_facts
 
 _DIGEST = 8  # hexadecimal digits that distinguish the jobs of a data set
@@ -131,7 +133,9 @@ def finish(
     schedule = Schedule(job, folder, stack)
     before = folders.read_result(folder)
     complete = schedule.finished()
-    if complete and before is not None and ("rules" in before or not job.curves):
+    # Results of older versions have no `best`.
+    if complete and before and "best" in before and ("rules" in before or not job.curves):
+        _write_best(job, folder, before)
         return Finished(before, None)
     meter = _Meter(schedule, watch)
     if not complete:
@@ -139,8 +143,28 @@ def finish(
         meter.look()
     work = Work(executor, meter.trained, meter.seconds, command)
     result = make_result(job, schedule, work, before)
+    _write_best(job, folder, result)
     folders.write_result(folder, result)
     return Finished(result, None if complete else meter.trained)
+
+
+def best_config(job: Job, result: Mapping[str, Any]) -> RunConfig:
+    """The configuration that most folds chose, with the median of its best epochs."""
+    best = result["best"]
+    config = configuration(best["configuration"]).applied(job.protocol.config)
+    return config.with_values({"epochs": best["epochs"]})
+
+
+def _write_best(job: Job, folder: Path, result: Mapping[str, Any]) -> None:
+    """Write that configuration for `ihgnn train --config`, unless it is there."""
+    if (folder / folders.BEST).is_file():
+        return
+    best, folds = result["best"], len(result["folds"])
+    comment = (
+        f"The configuration that most folds chose: {best['folds']} of {folds}.\n"
+        "epochs: median of the best epochs of its final runs, for 'ihgnn train --final'."
+    )
+    write_config(best_config(job, result), folder / folders.BEST, comment)
 
 
 class _Meter:

@@ -6,7 +6,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Any
 
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.training.config import RunConfig, parse_setting
 
 PAPER_LR = (0.01, 0.001, 0.0001)
@@ -94,14 +94,13 @@ def grid(
         InputError: a list is empty or repeats a value, or a value is out of range.
     """
     more = others or {}
-    lists = {"lr": lr, "batch-size": batch_size, "layers": layers, **more}
+    lists = {"lr": lr, "batch_size": batch_size, "layers": layers, **more}
     for key, values in lists.items():
-        name = key.replace("_", "-")
         if not values:
-            raise InputError(f"--{name} is empty. Give one or more values, such as 1,2,3.")
+            raise SettingError(key, "is empty. Give one or more values, such as 1,2,3.")
         for at, value in enumerate(values):
             if value in values[:at]:
-                raise InputError(f"--{name} names {shown(value)} twice. Name it once.")
+                raise SettingError(key, f"names {shown(value)} twice. Name it once.")
     made = tuple(
         Configuration(*common, tuple(zip(more, rest, strict=True)))
         for common in product(lr, batch_size, layers)
@@ -141,7 +140,9 @@ def listed_settings(config: RunConfig, texts: Sequence[str]) -> dict[str, tuple[
     """
     found: dict[str, tuple[Setting, ...]] = {}
     for text in texts:
-        name, _, values = text.partition("=")
+        name, equals, values = text.partition("=")
+        if not equals:
+            raise InputError(f"--set takes NAME=LIST, such as --set width=16,32, not '{text}'.")
         pairs = [parse_setting(config, f"{name}={each}") for each in values.split(",")]
         key = pairs[0][0]
         found[key] = tuple(_plain(value) for _, value in pairs)

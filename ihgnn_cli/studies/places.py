@@ -6,10 +6,11 @@ from functools import partial
 
 import torch
 
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import SettingError
 from ihgnn_cli.jobs.executor import Executor
-from ihgnn_cli.jobs.local import run_workers
+from ihgnn_cli.jobs.local import run_workers, work
 from ihgnn_cli.jobs.processes import cores
+from ihgnn_cli.jobs.queue import Callback, Queue
 from ihgnn_cli.training.devices import AUTO, cuda_devices, resolve_device
 from ihgnn_cli.training.memory import free_memory
 
@@ -32,7 +33,7 @@ def local_places(device: str, workers: int | None) -> Places:
         InputError: the device is not available, or there are no workers.
     """
     if workers is not None and workers < 1:
-        raise InputError(f"workers must be at least 1, not {workers}.")
+        raise SettingError("workers", f"must be at least 1, not {workers}.")
     first = resolve_device(device)
     there = [first]
     if first.type == "cuda" and device in (AUTO, "cuda"):
@@ -50,5 +51,8 @@ def local_executor(device: str, workers: int | None) -> Executor:
         InputError: the device is not available, or there are no workers.
     """
     places = local_places(device, workers)
-    run = partial(run_workers, places.devices)
+
+    def run(queue: Queue, callback: Callback) -> None:
+        run_workers(places.devices, partial(work, queue), callback)
+
     return Executor(len(places.devices), places.first, places.memory, run)

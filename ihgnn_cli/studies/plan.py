@@ -14,7 +14,7 @@ from itertools import groupby
 from typing import Any
 
 from ihgnn_cli.data.splits import Fold
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import SettingError
 from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.units import Stage, Unit
 from ihgnn_cli.training.config import RunConfig
@@ -39,7 +39,7 @@ class Protocol:
 
     def __post_init__(self) -> None:
         if self.runs < 1:
-            raise InputError(f"runs must be at least 1, not {self.runs}.")
+            raise SettingError("runs", f"must be at least 1, not {self.runs}.")
 
     def on(self, config: RunConfig) -> "Protocol":
         """The same protocol with another base configuration."""
@@ -67,11 +67,12 @@ class Bundle:
     def __len__(self) -> int:
         return len(self.units)
 
-    def halves(self) -> "tuple[Bundle, Bundle]":
-        """The same work in two bundles that need half the memory."""
-        middle = len(self.units) // 2
-        first, second = self.units[:middle], self.units[middle:]
-        return Bundle(f"{self.name}a", first), Bundle(f"{self.name}b", second)
+    def part(self, units: Sequence[Unit]) -> "Bundle":
+        """Consecutive units of this bundle as a bundle of their own."""
+        if len(units) == len(self.units):
+            return self
+        first = self.units.index(units[0])
+        return Bundle(f"{self.name}-{first}-{first + len(units)}", tuple(units))
 
 
 def selection_units(protocol: Protocol, folds: Sequence[Fold]) -> list[Unit]:

@@ -3,6 +3,7 @@
 import hashlib
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
+from statistics import median_low
 from typing import Any
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.models.settings import IHGNNSettings
-from ihgnn_cli.studies.choice import CHOSEN_BY, scores
+from ihgnn_cli.studies.choice import CHOSEN_BY, most_chosen, scores
 from ihgnn_cli.studies.grid import with_plain
 from ihgnn_cli.studies.paper import paper_accuracy
 from ihgnn_cli.studies.rules import rules
@@ -66,7 +67,10 @@ def make_result(
     selected = [each for each in map(units.read, schedule.selection) if each is not None]
     final = [each for each in map(units.read, schedule.final()) if each is not None]
     by_fold = scores([each.validated for each in selected], protocol.grid)
-    summary = summarize(schedule.chosen(), by_fold, final, protocol.runs)
+    chosen = schedule.chosen()
+    summary = summarize(chosen, by_fold, final, protocol.runs)
+    best, best_folds = most_chosen(chosen, by_fold)
+    runs = [run for fold in summary.folds if fold.configuration == best for run in fold.runs]
     everything = [each.validated for each in (*selected, *final)]
     classes = np.bincount(job.dataset.graph_class)
     settings = protocol.config.model
@@ -82,6 +86,11 @@ def make_result(
         "paper": None if printed is None else asdict(printed),
         "folds": [with_plain(asdict(fold)) for fold in summary.folds],
         "chosen_by": CHOSEN_BY,
+        "best": {
+            "configuration": best.as_plain(),
+            "folds": best_folds,
+            "epochs": median_low(run.epoch for run in runs),
+        },
         "models": len(everything),
         "diverged": sum(each.diverged for each in everything),
         "stack": schedule.stack,

@@ -87,16 +87,19 @@ def load_checkpoint(path: Path) -> Checkpoint:
     with damage_reported(path):
         config = from_plain(content["config"], str(path))
         saved = saved_model(content, config.spec, config.model)
-        epoch = None if content["epoch"] is None else _epoch(content["epoch"])
+        validated = len(saved.card.split.validation) > 0
+        epoch = None if content["epoch"] is None else _epoch(content["epoch"], validated)
         progress = content["progress"]
         if not isinstance(progress, dict):
             raise TypeError("progress is not a dictionary")
         return Checkpoint(config, saved.card, saved.weights, saved.members, epoch, progress)
 
 
-def _epoch(plain: Mapping[str, Any]) -> Epoch:
+def _epoch(plain: Mapping[str, Any], validated: bool) -> Epoch:
     epoch = Epoch(**plain)
     for name, value in asdict(epoch).items():
-        if type(value) is not (int if name == "epoch" else float) or not math.isfinite(value):
+        finite = validated or not name.startswith("validation")
+        kind = int if name == "epoch" else float
+        if type(value) is not kind or (finite and not math.isfinite(value)):
             raise TypeError(f"{name} is {value!r}")
     return epoch

@@ -49,7 +49,7 @@ class Cohort:
         self, stack: Stack, *, epochs: int, patience: int, keep_weights: bool = True
     ) -> None:
         self.stack = stack
-        self.courses = tuple(Course() for _ in stack.members)
+        self.courses = tuple(Course(validated=len(each.validation) > 0) for each in stack.members)
         """One course per member, in the original order."""
         self.present: tuple[int, ...] = tuple(range(len(stack.members)))
         """The members still in training: the index in `courses` for each stack position."""

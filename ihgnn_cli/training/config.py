@@ -16,10 +16,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.kinds import HOLDOUT, Features
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.data.kinds import ALL, HOLDOUT, Features, file_readings, is_drawn, split_shares
+from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.files import written_whole
-from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model, model_of_file
+from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model, model_of_file, models_with
 from ihgnn_cli.models.settings import ModelSettings
 from ihgnn_cli.models.spec import ModelSpec
 from ihgnn_cli.settings import Settings, described, field_types
@@ -55,9 +55,18 @@ class DataSettings(Settings):
     """A name or a path."""
     features: Features = Features.LABELS
     split: str = HOLDOUT
-    """`holdout`, `fold:N`, or a file of splits: see `data.splits.load_split`."""
+    """`holdout`, shares, `fold:N`, `all` or a file of splits: see `data.splits.load_split`."""
     split_from: str = ""
     """For the record: the file that the split of a run folder was taken from."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        split_shares(self.split)  # raises if they are wrong
+
+    @property
+    def final(self) -> bool:
+        """Whether all graphs train, so that none are left for validation and test."""
+        return self.split == ALL
 
 
 @dataclass(frozen=True)
@@ -85,20 +94,18 @@ class TrainingSettings(Settings):
     def __post_init__(self) -> None:
         super().__post_init__()
         if not (math.isfinite(self.lr) and self.lr > 0):
-            raise InputError(f"lr must be a finite number above 0, not {self.lr:g}.")
+            raise SettingError("lr", f"must be a finite number above 0, not {self.lr:g}.")
         if not (math.isfinite(self.weight_decay) and self.weight_decay >= 0):
-            raise InputError(
-                f"weight_decay must be a finite number from 0, not {self.weight_decay:g}."
-            )
+            problem = f"must be a finite number from 0, not {self.weight_decay:g}."
+            raise SettingError("weight_decay", problem)
         if not 0 <= self.label_smoothing < 1:
-            raise InputError(
-                f"label_smoothing must be at least 0 and below 1, not {self.label_smoothing:g}."
-            )
+            problem = f"must be at least 0 and below 1, not {self.label_smoothing:g}."
+            raise SettingError("label_smoothing", problem)
         for name, least in (("batch_size", 1), ("epochs", 1), ("patience", 0)):
             if getattr(self, name) < least:
-                raise InputError(f"{name} must be at least {least}, not {getattr(self, name)}.")
+                raise SettingError(name, f"must be at least {least}, not {getattr(self, name)}.")
         if not 0 <= self.seed <= MAX_SEED:
-            raise InputError(f"seed must be from 0 to 2^63 - 1, not {self.seed}.")
+            raise SettingError("seed", f"must be from 0 to 2^63 - 1, not {self.seed}.")
 
 
 @dataclass(frozen=True)
@@ -106,7 +113,8 @@ class RunConfig:
     """Everything that determines a training.
 
     Raises:
-        InputError: there is no such model, or the settings belong to another model.
+        InputError: there is no such model, the settings belong to another model, or the settings
+            contradict each other.
     """
 
     data: DataSettings = field(default_factory=DataSettings)
@@ -119,11 +127,16 @@ class RunConfig:
         for name, kind in (("data", DataSettings), ("training", TrainingSettings)):
             if not isinstance(getattr(self, name), kind):
                 raise InputError(f"{name} must be {kind.__name__}, not {getattr(self, name)!r}.")
+        object.__setattr__(self, "model_name", self.spec.name)  # may be written in any case
         expected = self.spec.settings
         if type(self.model) is not expected:
             raise InputError(
                 f"The model {self.model_name} has settings of type {expected.__name__}, not "
                 f"{type(self.model).__name__}. Give model and model_name that belong together."
+            )
+        if self.data.final and self.training.patience:
+            raise SettingError(
+                "patience", "must be 0 if all graphs train: none are left for validation."
             )
 
     @property
@@ -214,8 +227,9 @@ def configure(
         InputError: the file cannot be read, or a setting is unknown or belongs to another model.
     """
     config = RunConfig() if model is None else RunConfig().of_model(model)
+    model = None if model is None else config.model_name
     if file is not None:
-        sections = _sections(file)
+        sections = read_sections(file)
         named = _of_named_model(sections, str(file))
         if named is not None:
             if model not in (None, named.model_name):
@@ -237,12 +251,7 @@ def configure(
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     for key in given:
         if key not in config.names():
-            option = f"--{key.replace('_', '-')}"
-            own = ", ".join(each.name for each in fields(config.model))
-            raise InputError(
-                f"{option} is not for the model {config.model_name}, whose settings are {own}. "
-                f"Leave out {option} or --model."
-            )
+            raise no_setting(config, key, [each.name for each in fields(config.model)])
     return config.with_values(given)
 
 
@@ -265,9 +274,7 @@ def parse_setting(config: RunConfig, text: str) -> tuple[str, object]:
     if key in {each.name for each in fields(TrainingSettings)} - LOSS_AND_DECAY.keys():
         raise InputError(f"{key} has its own option: --{key.replace('_', '-')}.")
     if key not in own:
-        raise InputError(
-            f"The model {config.model_name} has no setting {key}. {hint(key, list(own))}"
-        )
+        raise InputError(str(no_setting(config, key, list(own))))
     return key, read_value(key, value, own[key])
 
 
@@ -296,17 +303,17 @@ def read_config(path: Path) -> RunConfig:
     Raises:
         InputError: the file cannot be read or names an unknown setting.
     """
-    return from_plain(_sections(path), str(path))
+    return from_plain(read_sections(path), str(path))
 
 
-def write_config(config: RunConfig, path: Path) -> None:
-    """Write a file that `configure` reads back.
+def write_config(config: RunConfig, path: Path, comment: str = "") -> None:
+    """Write a file that `configure` reads back, with a comment at its top.
 
     Raises:
         InputError: a name cannot be encoded as text.
         IhgnnError: the path is not writable.
     """
-    lines = []
+    lines = [f"# {line}" for line in comment.splitlines()]
     for name, section in config.as_plain().items():
         lines.append(f"[{name}]")
         lines += [f"{key} = {_toml(value)}" for key, value in section.items()]
@@ -326,7 +333,12 @@ def _recipe(recipe: Recipe) -> dict[str, Any]:
     return tomllib.loads(text)
 
 
-def _sections(path: Path) -> dict[str, object]:
+def read_sections(path: Path) -> dict[str, object]:
+    """The sections of a configuration file, not checked.
+
+    Raises:
+        InputError: it cannot be read or is not TOML.
+    """
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
@@ -347,7 +359,6 @@ def _of_named_model(sections: Mapping[str, object], origin: str) -> RunConfig | 
 def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:
     """Resolve file names relative to the configuration file, not to the working directory."""
     from ihgnn_cli.data.sources import is_own_name  # noqa: PLC0415  imports NumPy
-    from ihgnn_cli.data.splits import is_drawn  # noqa: PLC0415
 
     for key, is_name in (("dataset", is_own_name), ("split", is_drawn)):
         value = values.get(key)
@@ -358,8 +369,6 @@ def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:
 
 def _is_file(folder: Path, value: str) -> bool:
     """Whether a name is a file next to the configuration (`splits.json`, `splits.json:3`)."""
-    from ihgnn_cli.data.splits import file_readings  # noqa: PLC0415  imports NumPy
-
     try:
         return any((folder / name).is_file() for name, _ in file_readings(value))
     except (OSError, ValueError):
@@ -386,6 +395,23 @@ def _flat(sections: Mapping[str, object], origin: str, config: RunConfig) -> dic
     return found
 
 
+def no_setting(config: RunConfig, name: str, known: list[str], meant: str = "") -> InputError:
+    """The error for a setting that the model does not have; names models that have it.
+
+    Args:
+        config: names the model.
+        name: of the setting.
+        known: the names that there are.
+        meant: the name to look for in `known`, if it is not `name`.
+    """
+    others, model = models_with(name), config.model_name
+    if not others:
+        return InputError(f"The model {model} has no setting {name}. {hint(meant or name, known)}")
+    own = ", ".join(each.name for each in fields(config.model))
+    whose = f"is a setting of {' and '.join(others)}, not of {model}"
+    return SettingError(name, f"{whose}, whose settings are {own}.")
+
+
 def hint(name: str, known: list[str]) -> str:
     """Suggest a known name for an unknown one."""
     close = difflib.get_close_matches(name, known, 1)
@@ -396,11 +422,9 @@ def _with_values(section: Any, values: Mapping[str, object], origin: str) -> Any
     try:
         return replace(section, **values)
     except InputError as error:
-        raise InputError(f"{_prefix(origin)}{error}") from error
-
-
-def _prefix(origin: str) -> str:
-    return f"{origin}: " if origin else ""
+        if not origin:
+            raise
+        raise InputError(f"{origin}: {error}") from error
 
 
 def _plain(section: Mapping[str, object]) -> dict[str, Any]:

@@ -11,9 +11,14 @@ from ihgnn_cli.training.stack import Epoch
 
 
 class Course:
-    """The history of one member of a stack; its best epoch depends on validation alone."""
+    """The history of one member of a stack; its best epoch depends on validation alone.
 
-    def __init__(self) -> None:
+    Args:
+        validated: whether there are validation graphs; without any, the last epoch is kept.
+    """
+
+    def __init__(self, *, validated: bool = True) -> None:
+        self._validated = validated
         self.history: list[Epoch] = []
         self.best: Epoch | None = None
         self.best_weights: dict[str, Tensor] = {}
@@ -25,11 +30,12 @@ class Course:
 
     def add(self, epoch: Epoch) -> bool:
         """Record an epoch; returns whether it is the best so far."""
-        if not (math.isfinite(epoch.train_loss) and math.isfinite(epoch.validation_loss)):
+        losses = [epoch.train_loss, *([epoch.validation_loss] if self._validated else [])]
+        if not all(map(math.isfinite, losses)):
             self.diverged = epoch
             return False
         self.history.append(epoch)
-        if not epoch.better_than(self.best):
+        if self._validated and not epoch.better_than(self.best):
             return False
         self.best = epoch
         return True

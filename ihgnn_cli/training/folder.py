@@ -7,13 +7,16 @@ adds `metrics.jsonl` (one line per epoch), `ckpt.pt` (the best epoch so far, by 
 
 import errno
 import json
+import math
 import secrets
+import shlex
 import shutil
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ihgnn_cli.data.kinds import ALL
 from ihgnn_cli.errors import InputError, InUseError
 from ihgnn_cli.files import cannot_write, written_whole
 from ihgnn_cli.jsonable import jsonable
@@ -29,6 +32,8 @@ RUNS = Path("runs")
 """The parent of run folders that the user has not named."""
 CONFIG, SPLITS, METRICS = "config.toml", "splits.json", "metrics.jsonl"
 BEST, LAST, RESULT, CURVES = "ckpt.pt", "last.pt", "result.json", "curves.png"
+BEST_CONFIG = "best.toml"
+"""The settings that a cross-validation or search found, in its folder."""
 
 
 def make(config: RunConfig, split: "Split", folder: Path) -> None:
@@ -145,10 +150,13 @@ def finished(folder: Path) -> dict[str, Any] | None:
         return None
     try:
         result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        for part in ("test", "validation"):  # the values that are shown
+        final = result.get("split") == ALL
+        for part in () if final else ("test", "validation"):  # the values that are shown
             float(result[part]["accuracy"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is damaged. Remove it, and --resume finishes the run.") from error
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise InputError(
+            f"{path} is damaged. Remove it, and 'ihgnn train --resume {folder}' finishes the run."
+        ) from error
     return result
 
 
@@ -161,9 +169,28 @@ def write_result(result: Mapping[str, Any], folder: Path) -> dict[str, Any]:
 
 
 def best_of(path: Path) -> Path:
-    """The best checkpoint of a run folder; any other path is returned unchanged."""
-    best = path / BEST
-    return best if best.is_file() else path
+    """The checkpoint in the folder of a run or a search; a path that is no folder is unchanged.
+
+    A finished search names the run of its best settings; an unfinished one may have one.
+
+    Raises:
+        InputError: the folder holds no checkpoint.
+    """
+    if not path.is_dir() or (path / BEST).is_file():
+        return path / BEST if path.is_dir() else path
+    found = sorted(path.glob(f"trial-*/{BEST}"))
+    try:
+        named = json.loads((path / RESULT).read_text(encoding="utf-8"))["final"]["folder"]
+        found = [each for each in found if each.parent.name == named] or found
+    except (OSError, ValueError, KeyError, TypeError):
+        pass  # not the folder of a finished search
+    if len(found) == 1:
+        return found[0]
+    remedy = "Give a run folder, its checkpoint or an exported .onnx file; 'ihgnn runs' lists runs."
+    if (path / BEST_CONFIG).is_file():
+        config = shlex.quote(str(path / BEST_CONFIG))
+        remedy = f"Train the settings that it found: ihgnn train --final --config {config}"
+    raise InputError(f"{path} holds no checkpoint ({BEST}). {remedy}")
 
 
 def read_metrics(folder: Path) -> "list[Epoch]":
@@ -177,10 +204,14 @@ def read_metrics(folder: Path) -> "list[Epoch]":
     path = folder / METRICS
     try:
         lines = path.read_text(encoding="utf-8").splitlines()
-        return [Epoch(**json.loads(line)) for line in lines]
+        found: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        unknown = dict.fromkeys(("validation_loss", "validation_accuracy"), math.nan)
+        return [
+            Epoch(**each | (unknown if each["validation_loss"] is None else {})) for each in found
+        ]
     except OSError as error:
         raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
-    except (ValueError, TypeError) as error:
+    except (ValueError, TypeError, KeyError) as error:
         raise InputError(f"{path} is damaged: {error}.") from error
 
 
@@ -201,11 +232,11 @@ def append_metrics(epoch: "Epoch", folder: Path) -> None:
 
 
 def _line(epoch: "Epoch") -> str:
-    return json.dumps(asdict(epoch)) + "\n"
+    return json.dumps(jsonable(asdict(epoch))) + "\n"  # NaN, without validation, becomes null
 
 
 def _holds_a_run(folder: Path) -> InUseError:
     return InUseError(
-        f"{folder} already holds a run. Continue it with --resume {folder}, or choose another "
-        "--out."
+        f"{folder} already holds a run. Continue it with 'ihgnn train --resume {folder}', or "
+        "choose another --out."
     )

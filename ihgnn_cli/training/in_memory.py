@@ -1,6 +1,5 @@
 """Training without a folder, on all graphs of a data set or with some held out for validation."""
 
-import math
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -9,7 +8,7 @@ from numpy.typing import NDArray
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.data.splits.stratify import random_bits, stratified
-from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.errors import IhgnnError, InputError, SettingError
 from ihgnn_cli.models.card import Snapshot, describe
 from ihgnn_cli.settings import checked
 from ihgnn_cli.training.checkpoint import Checkpoint
@@ -65,26 +64,17 @@ def fit_in_memory(
         * min(config.training.batch_size, len(train))
         * config.model.width
     )
+    (course,) = cohort.courses
     with computing(elements):
-        if len(validation):
-            while not cohort.finished:
-                cohort.advance()
-                _refuse_divergence(cohort.courses[0].diverged, config)
-            course = cohort.courses[0]
-            history, last, weights = course.history, course.best, course.best_weights
-        else:
-            history = []
-            for _ in range(config.training.epochs):
-                (epoch,) = cohort.stack.train_epoch()
-                _refuse_divergence(None if math.isfinite(epoch.train_loss) else epoch, config)
-                history.append(epoch)
-            last, weights = history[-1], cohort.stack.model.state_dict()
-    at = history[-1] if last is None else last
+        while not cohort.finished:
+            cohort.advance()
+            _refuse_divergence(course.diverged, config)
+    at = course.best or course.history[-1]
     split_text = f"{len(train)} to train, {len(validation)} to validate"
     snapshot = Snapshot(at.epoch, bool(len(validation)), (seed,), split_text)
-    kept = {name: each.detach().cpu().clone() for name, each in weights.items()}
+    kept = {name: each.detach().cpu().clone() for name, each in course.best_weights.items()}
     checkpoint = Checkpoint(config, replace(card, snapshot=snapshot), kept, 1, at)
-    return Fitted(checkpoint, tuple(history))
+    return Fitted(checkpoint, tuple(course.history))
 
 
 def _parts(
@@ -93,7 +83,8 @@ def _parts(
     graphs = len(dataset)
     fraction = checked("validation_fraction", fraction, float)
     if not 0 <= fraction < 1:
-        raise InputError(f"validation_fraction must be at least 0 and below 1, not {fraction:g}.")
+        problem = f"must be at least 0 and below 1, not {fraction:g}."
+        raise SettingError("validation_fraction", problem)
     if not fraction:
         return np.arange(graphs), _NONE
     size = max(1, round(fraction * graphs))

@@ -34,6 +34,7 @@ from ihgnn_cli.training.stack import Epoch, Member, predict
 # epochs are saved within this many seconds.
 _SAVE_SECONDS = 1.0
 
+CHOSEN_BY = "validation accuracy, then validation loss, then the earlier epoch"
 Watch = Callable[[Epoch, Epoch], None]
 """Called with each epoch and the best epoch so far."""
 
@@ -59,13 +60,13 @@ class Outcome:
     """The outcome of a finished training."""
 
     best: Epoch
-    """Chosen on validation."""
+    """Chosen on validation, or the last epoch if all graphs train."""
     epochs: int
     """Number of epochs that were run."""
     stopped: str
     """`epochs` (all were run) or `patience`."""
-    test: Metrics
-    """Metrics of the best epoch's model on the test graphs."""
+    test: Metrics | None
+    """Metrics of the best epoch's model on the test graphs; `None` if all graphs train."""
     seconds: float
     """Time for training and evaluation, summed over all parts of an interrupted run."""
     history: tuple[Epoch, ...]
@@ -84,8 +85,8 @@ def prepare(
 ) -> Prepared:
     """Load the data and resolve the settings that depend on the machine.
 
-    An existing run uses the split in its folder. A data set passed as an argument replaces the one
-    that the configuration names.
+    An existing run uses the split in its folder, unless all graphs train. A data set passed as an
+    argument replaces the one that the configuration names.
 
     Raises:
         InputError: data, split, features or device are not available.
@@ -95,7 +96,9 @@ def prepare(
     config, dataset = load_data(
         config, dataset=dataset, data_root=data_root, offline=offline, progress=progress
     )
-    text = config.data.split if folder is None else str(folder / folders.SPLITS)
+    text = config.data.split
+    if folder is not None and not config.data.final:
+        text = str(folder / folders.SPLITS)
     require_room(config, dataset, device)
     split = load_split(text, dataset, config.training.seed)
     config = replace(config, training=replace(config.training, device=str(device)))
@@ -137,6 +140,8 @@ def fit(
     command: str = "",
 ) -> Outcome:
     """Train in a run's folder from its current state to the end, then evaluate on test once.
+
+    If all graphs train, the last epoch is kept and nothing is evaluated.
 
     Raises:
         IhgnnError: the training diverged, memory or disk are full, or the folder belongs to other
@@ -209,10 +214,12 @@ class _Sitting:
         result = folders.write_result(_result(self.prepared, outcome, command), self.folder)
         return replace(outcome, result=result)
 
-    def _test(self) -> Metrics:
+    def _test(self) -> Metrics | None:
         """Evaluate the best epoch's model on the test graphs; happens once."""
-        self.stack.model.load_state_dict(self.course.best_weights)
         graphs = self.prepared.split.test
+        if not len(graphs):
+            return None
+        self.stack.model.load_state_dict(self.course.best_weights)
         logits = predict(self.stack.model, self.store, graphs)
         return measure(mean_probabilities(logits), self.prepared.dataset.graph_class[graphs])
 
@@ -254,7 +261,8 @@ class _Sitting:
         if epoch is not None:
             training, data = config.training, config.data
             split = data.split_from or data.split
-            snapshot = Snapshot(epoch.epoch, not progress, (training.seed,), split)
+            chosen = not progress and not data.final
+            snapshot = Snapshot(epoch.epoch, chosen, (training.seed,), split)
             card = replace(card, snapshot=snapshot)
         return Checkpoint(config, card, weights, 1, epoch, progress)
 
@@ -292,8 +300,8 @@ def _last_of(folder: Path) -> Checkpoint:
         return load_checkpoint(folder / folders.LAST)
     except InputError as error:
         raise InputError(
-            f"Cannot resume from {folder / folders.LAST}: it is damaged. Remove it, and --resume "
-            "starts again with the first epoch."
+            f"Cannot resume from {folder / folders.LAST}: it is damaged. Remove it, and "
+            f"'ihgnn train --resume {folder}' starts again with the first epoch."
         ) from error
 
 
@@ -307,7 +315,7 @@ def _result(prepared: Prepared, outcome: Outcome, command: str) -> dict[str, Any
     return {
         "dataset": prepared.dataset.name,
         "best_epoch": outcome.best.epoch,
-        "chosen_by": "validation accuracy, then validation loss, then the earlier epoch",
+        "chosen_by": "nothing: the last epoch" if prepared.config.data.final else CHOSEN_BY,
         "epochs": outcome.epochs,
         "stopped": outcome.stopped,
         "train": {"graphs": len(prepared.split.train)},
@@ -316,7 +324,7 @@ def _result(prepared: Prepared, outcome: Outcome, command: str) -> dict[str, Any
             "accuracy": outcome.best.validation_accuracy,
             "loss": outcome.best.validation_loss,
         },
-        "test": asdict(outcome.test),
+        "test": None if outcome.test is None else asdict(outcome.test),
         "seeds": [prepared.config.training.seed],
         "split": prepared.config.data.split_from or prepared.config.data.split,
         "config": prepared.config.as_plain(),

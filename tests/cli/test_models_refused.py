@@ -27,7 +27,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     [
         (["--set", "learn_eps=2"], "learn_eps must be true or false, not '2'"),
         (["--set", "learn_eps"], "--set takes NAME=VALUE, not 'learn_eps'"),
-        (["--variant", "full"], "--variant is not for the model gin"),
+        (["--variant", "full"], "--variant is a setting of ihgnn, not of gin"),
         (["--recipe", "authors"], "The model gin has no recipe authors"),
         (["--weight-decay", "-1"], "--weight-decay must be a finite number from 0, not -1"),
         (["--resume", "run"], "--model"),
@@ -58,10 +58,10 @@ def test_a_model_that_is_not_there_is_refused_with_a_hint(folder: Path, command:
     ("command", "text", "said"),
     [
         ("crossval", "learn_eps=maybe", "learn_eps must be true or false, not 'maybe'"),
-        ("crossval", "width=8,8", "--width names 8 twice"),
-        ("crossval", "variant=full", "The model gin has no setting variant"),
+        ("crossval", "width=8,8", "width names 8 twice"),
+        ("crossval", "variant=full", "variant is a setting of ihgnn, not of gin"),
         ("tune", "learn_eps", "--set takes NAME=SPACE"),
-        ("tune", "learn_eps=maybe", "--learn-eps is a list, each true or false"),
+        ("tune", "learn_eps=maybe", "learn_eps must be a list, each true or false"),
         ("tune", "variant=full", "The model gin has no setting variant"),
     ],
 )

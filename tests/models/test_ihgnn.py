@@ -93,7 +93,7 @@ def test_a_single_graph_needs_no_batch(variant: Variant) -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"variant": "half"}, "variant is one of full, "),
+        ({"variant": "half"}, "variant must be one of full, "),
         ({"layers": -1}, "layers must be at least 0"),
         ({"dropout": 1.0}, "dropout must be"),
     ],

@@ -24,8 +24,9 @@ from ihgnn_cli.models import registry
 from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.models.factory import shapes
-from ihgnn_cli.models.registry import all_models, find_model, model_names
+from ihgnn_cli.models.registry import all_models, find_model, model_names, models_with
 from ihgnn_cli.models.settings import Inputs
+from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.loss import CrossEntropy
 
 EXAMPLE = Path(__file__).parent.parent.parent / "examples" / "third_party"
@@ -74,6 +75,16 @@ def test_names_are_known_without_an_import(installed, tmp_path):
     assert names[14] == "ihgnn"
     assert names[15:] == ("their-model",)
     assert "somebodys_model" not in sys.modules
+
+
+def test_a_name_may_be_written_in_any_case():
+    assert find_model("GIN") is find_model("gin")
+    assert RunConfig().of_model("Gin") == RunConfig().of_model("gin")
+
+
+def test_models_are_found_by_a_setting():
+    assert models_with("sort_key") == ["ihgnn"]
+    assert set(models_with("layers")) == set(model_names())
 
 
 def test_an_unknown_name_gets_a_hint():

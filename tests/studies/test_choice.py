@@ -5,7 +5,7 @@ from fractions import Fraction
 import pytest
 
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.studies.choice import choose, common, scores
+from ihgnn_cli.studies.choice import choose, common, most_chosen, scores
 from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.units import Score, Stage, Unit, Validated
 from ihgnn_cli.training.stack import Epoch
@@ -164,6 +164,12 @@ def test_the_common_choice_is_the_best_on_average_over_folds() -> None:
         2: {A: score(12, 1.0), B: score(16, 1.0)},
     }
     assert common(by_fold) == A
+
+
+def test_the_configuration_that_most_folds_chose_wins_and_on_ties_the_better_average() -> None:
+    by_fold = {fold: {A: score(10, 1.0), B: score(11, 1.0), C: score(20, 1.0)} for fold in range(4)}
+    assert most_chosen({0: A, 1: A, 2: B}, by_fold) == (A, 2)
+    assert most_chosen({0: A, 1: A, 2: B, 3: B}, by_fold) == (B, 2)
 
 
 def test_a_tie_over_folds_goes_to_the_lower_loss_and_then_to_the_earlier() -> None:

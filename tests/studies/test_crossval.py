@@ -23,7 +23,8 @@ from ihgnn_cli.studies.plan import Protocol
 from ihgnn_cli.studies.result import identity
 from ihgnn_cli.studies.units import parsed
 from ihgnn_cli.studies.work import Job
-from ihgnn_cli.training.config import configure
+from ihgnn_cli.training.config import configure, read_config
+from ihgnn_cli.training.final import final_config
 from ihgnn_cli.training.needs import NoRoomError
 
 CPU = torch.device("cpu")
@@ -93,6 +94,35 @@ def test_the_result_follows_from_the_unit_files(job: Job, tmp_path: Path) -> Non
     assert result["job"]["data_sha256"] == job.dataset.fingerprint
     assert result["provenance"]["command"] == "ihgnn crossval"
     assert json.loads((tmp_path / "job" / "result.json").read_text()) == result
+
+
+def test_what_most_folds_chose_is_left_as_a_configuration(job: Job, tmp_path: Path) -> None:
+    result = finished(job, tmp_path / "job")
+    best = result["best"]
+    choices = [fold for fold in result["folds"] if fold["configuration"] == best["configuration"]]
+    assert best["folds"] == len(choices) >= 2
+    epochs = sorted(run["epoch"] for fold in choices for run in fold["runs"])
+    assert best["epochs"] == epochs[(len(epochs) - 1) // 2]
+    file = tmp_path / "job" / "best.toml"
+    config = read_config(file)
+    assert config == crossval.best_config(job, result)
+    assert config.training.epochs == best["epochs"]
+    assert config.training.lr == best["configuration"]["lr"]
+    assert final_config(config, file=file).training.epochs == best["epochs"]
+    text = file.read_text()
+    assert text.startswith(f"# The configuration that most folds chose: {len(choices)} of 3.\n")
+    file.unlink()
+    crossval.finish(job, tmp_path / "job", HERE, 4)
+    assert file.read_text() == text
+
+
+def test_a_result_of_before_gets_its_best_configuration(job: Job, tmp_path: Path) -> None:
+    result = finished(job, tmp_path / "job")
+    older = {name: value for name, value in result.items() if name != "best"}
+    (tmp_path / "job" / "result.json").write_text(json.dumps(older))
+    again = crossval.finish(job, tmp_path / "job", HERE, 4)
+    assert again.result["best"] == result["best"]
+    assert again.result["seconds"] == result["seconds"]
 
 
 def test_a_finished_job_is_not_done_again(job: Job, tmp_path: Path) -> None:

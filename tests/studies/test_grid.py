@@ -56,12 +56,12 @@ def test_a_configuration_is_told_in_words() -> None:
 @pytest.mark.parametrize(
     ("lists", "told"),
     [
-        ({"lr": ()}, "--lr is empty"),
-        ({"batch_size": ()}, "--batch-size is empty"),
-        ({"layers": ()}, "--layers is empty"),
-        ({"lr": (0.1, 0.01, 0.1)}, "--lr names 0.1 twice"),
-        ({"batch_size": (32, 32)}, "--batch-size names 32 twice"),
-        ({"layers": (3, 4, 3)}, "--layers names 3 twice"),
+        ({"lr": ()}, "lr is empty"),
+        ({"batch_size": ()}, "batch_size is empty"),
+        ({"layers": ()}, "layers is empty"),
+        ({"lr": (0.1, 0.01, 0.1)}, "lr names 0.1 twice"),
+        ({"batch_size": (32, 32)}, "batch_size names 32 twice"),
+        ({"layers": (3, 4, 3)}, "layers names 3 twice"),
         ({"lr": (0.1, 0.0)}, "lr must be a finite number above 0, not 0"),
         ({"lr": (math.nan,)}, "lr must be a finite number above 0, not nan"),
         ({"batch_size": (32, 0)}, "batch_size must be at least 1, not 0"),
@@ -172,10 +172,10 @@ def test_lists_of_settings_are_read_from_texts() -> None:
 @pytest.mark.parametrize(
     ("texts", "told"),
     [
-        (["learn_eps"], "learn_eps must be true or false, not ''"),
+        (["learn_eps"], "--set takes NAME=LIST"),
         (["learn_eps=true,maybe"], "learn_eps must be true or false, not 'maybe'"),
         (["width=8,"], "width must be a whole number, not ''"),
-        (["variant=full"], "The model gin has no setting variant"),
+        (["variant=full"], "variant is a setting of ihgnn, not of gin"),
     ],
 )
 def test_texts_that_are_no_lists_are_refused(texts: list[str], told: str) -> None:
@@ -187,8 +187,8 @@ def test_texts_that_are_no_lists_are_refused(texts: list[str], told: str) -> Non
 @pytest.mark.parametrize(
     ("others", "told"),
     [
-        ({"width": ()}, "--width is empty"),
-        ({"learn_eps": (True, True)}, "--learn-eps names true twice"),
+        ({"width": ()}, "width is empty"),
+        ({"learn_eps": (True, True)}, "learn_eps names true twice"),
         ({"width": (8, 0)}, "width must be at least 1, not 0"),
     ],
 )

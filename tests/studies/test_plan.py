@@ -159,12 +159,12 @@ def test_bundles_follow_from_the_units_and_hold_each_once(
     assert bundles(shuffled, stack) == made
 
 
-def test_the_halves_of_a_bundle_are_the_bundle() -> None:
+def test_part_of_a_bundle_has_a_name_of_its_own() -> None:
     units = tuple(select(A, fold) for fold in range(5))
-    first, second = Bundle("select-k3-batch32-0", units).halves()
-    assert (first.name, second.name) == ("select-k3-batch32-0a", "select-k3-batch32-0b")
-    assert first.units == units[:2]
-    assert second.units == units[2:]
+    whole = Bundle("select-k3-batch32-0", units)
+    assert whole.part(units) is whole
+    assert whole.part(units[:3]) == Bundle("select-k3-batch32-0-0-3", units[:3])
+    assert whole.part(units[3:]) == Bundle("select-k3-batch32-0-3-5", units[3:])
 
 
 # Other models

@@ -178,14 +178,14 @@ def test_a_setting_in_the_wrong_section_is_refused(path: Path) -> None:
         ("[model]\nreadout_relu = 'true'", "readout_relu must be true or false, not 'true'."),
         ("[data]\ndataset = 5", "dataset must be a text, not 5."),
         ("[training]\ndevice = false", "device must be a text, not False."),
-        ("[data]\nfeatures = 1", "features is one of labels, attributes, both, not 1."),
+        ("[data]\nfeatures = 1", "features must be one of labels, attributes, both, not 1."),
         (
             "[data]\nfeatures = ['both']",
-            "features is one of labels, attributes, both, not ['both'].",
+            "features must be one of labels, attributes, both, not ['both'].",
         ),
         (
             "[model]\nsort_order = 'Ascending'",
-            "sort_order is one of ascending, descending, not 'Ascending'.",
+            "sort_order must be one of ascending, descending, not 'Ascending'.",
         ),
     ],
 )
@@ -523,7 +523,7 @@ def test_a_file_without_a_name_is_of_the_model_that_is_asked_for(path: Path) -> 
         ("[model]\nname = 'gin'\nwidth = 0\n", ": width must be at least 1, not 0."),
         (
             "[model]\nname = 'pgcn'\noperator = 'no'\n",
-            ": operator is one of adjacency, laplacian, not 'no'.",
+            ": operator must be one of adjacency, laplacian, not 'no'.",
         ),
         ("[model]\nname = 3\n", ": No model '3'. There are "),
         ("[model]\nname = ['gin']\n", ": No model "),
@@ -542,8 +542,8 @@ def test_a_name_stands_in_its_section_only(path: Path) -> None:
 def test_options_of_another_model_are_refused() -> None:
     told = refusal(overrides={"variant": "full"}, model="gin")
     assert told == (
-        "--variant is not for the model gin, whose settings are layers, width, hidden, dropout, "
-        "learn_eps. Leave out --variant or --model."
+        "variant is a setting of ihgnn, not of gin, whose settings are layers, width, hidden, "
+        "dropout, learn_eps."
     )
 
 

@@ -50,7 +50,7 @@ def test_settling_changes_the_configuration_and_takes_back_the_result(run: Path)
 @pytest.mark.parametrize("text", ["", "{", "[]", '{"test": 3}', '{"test": {"accuracy": "x"}}'])
 def test_a_damaged_result_is_refused_with_a_remedy(run: Path, text: str) -> None:
     (run / "result.json").write_text(text)
-    with pytest.raises(InputError, match="Remove it, and --resume finishes the run"):
+    with pytest.raises(InputError, match=r"Remove it, and 'ihgnn train --resume .*' finishes"):
         folders.finished(run)
 
 

@@ -230,7 +230,7 @@ def test_a_damaged_state_can_be_given_up(tmp_path: Path) -> None:
     trained(tmp_path / "run")
     last = tmp_path / "run" / "last.pt"
     last.write_bytes(last.read_bytes()[:500])
-    with pytest.raises(InputError, match="Remove it, and --resume starts again"):
+    with pytest.raises(InputError, match=r"Remove it, and 'ihgnn train --resume .*' starts again"):
         resumed(tmp_path / "run", epochs=5)
     last.unlink()
     resumed(tmp_path / "run", epochs=5)

@@ -14,13 +14,14 @@ import numpy as np
 from ihgnn_cli.data.dataset import GraphDataset, vocabulary
 from ihgnn_cli.data.readers.build import Coded, ListedGraphs, build
 from ihgnn_cli.data.readers.problems import ProblemList
-from ihgnn_cli.data.readers.text import Table, read_floats, read_integers
+from ihgnn_cli.data.readers.text import CORRECT_IT, Table, read_floats, read_integers
 from ihgnn_cli.data.readers.tu_files import TUFiles
 from ihgnn_cli.errors import DataError
 from ihgnn_cli.progress import Advance, silent
 from ihgnn_cli.words import counted
 
 REQUIRED = ("A", "graph_indicator", "graph_labels")
+NO_WORDS = "TU labels are integers; JSON lines take words (docs/data.md)."
 _NUMBERING = "Node and graph numbers start at 1."
 
 
@@ -102,7 +103,8 @@ class _Reading:
 
     def _integers(self, part: str, columns: int | None = None) -> Table:
         with self.files.open(part) as stream:
-            return read_integers(stream, self._list(part), columns, self.advance)
+            remedy = NO_WORDS if part.endswith("_labels") else CORRECT_IT
+            return read_integers(stream, self._list(part), columns, self.advance, remedy=remedy)
 
     def _floats(self, part: str) -> Table:
         with self.files.open(part) as stream:

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.splits.split import Split, compact_json
 from ihgnn_cli.data.splits.stratify import by_class, random_bits, stratified
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.words import counted
 
@@ -97,12 +97,16 @@ def inner_folds(
     Each part is the validation part of one split. With one part, return the split itself.
 
     Raises:
-        InputError: there are too few graphs.
+        InputError: there are too few graphs, or all of them train.
     """
+    if not len(split.validation):
+        raise InputError("All graphs train, and none are left for validation. Use another split.")
+    if inner < 1:
+        raise SettingError("inner_folds", f"must be at least 1, not {inner}.")
     if inner == 1:
         return (split,)
     rest = np.union1d(split.train, split.validation)
-    if not 1 < inner <= len(rest):
+    if inner > len(rest):
         raise InputError(
             f"{counted(len(rest), 'graph')} for training and validation cannot be divided into "
             f"{counted(inner, 'inner fold')}. Use 1 to {len(rest)}."
@@ -161,9 +165,9 @@ def fold_file(folds: Sequence[Fold]) -> str:
 
 def _check_counts(graphs: int, folds: int, inner: int) -> None:
     if folds < 2:
-        raise InputError(f"Cannot make {counted(folds, 'fold')}. Use at least 2.")
+        raise SettingError("folds", f"must be at least 2, not {folds}.")
     if inner < 1:
-        raise InputError(f"Cannot make {counted(inner, 'inner split')}. Use at least 1.")
+        raise SettingError("inner_folds", f"must be at least 1, not {inner}.")
     rest = max(2, inner)  # graphs a fold needs outside its test part
     least = max(folds, -(-rest * folds // (folds - 1)))  # rounded up, like the largest test part
     if graphs < least:

@@ -1,36 +1,42 @@
-"""Load the split that a text names: `holdout`, `fold:3`, `FILE`, `FILE:3` or `FILE:3:0`."""
+"""Load the split that a text names: `holdout`, `0.7/0.1/0.2`, `fold:3`, `all`, or a file."""
 
 import os
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import numpy as np
+
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.kinds import HOLDOUT
+from ihgnn_cli.data.kinds import ALL, FOLD, HOLDOUT, file_readings, split_shares
 from ihgnn_cli.data.splits.folds import PROTOCOL_FOLDS, draw_folds, read_fold_file
 from ihgnn_cli.data.splits.split import Split, holdout
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.paths import expanded
 
-_FOLD = re.compile(r"fold:([0-9]{1,9})")
-_NUMBERED = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
 _Item = TypeVar("_Item")
 
 
 def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
     """Load the split that a text names.
 
-    Folds and splits are counted from 0; `fold:3` is one of `draw_folds`. Use `FILE` for a file with
-    one split, `FILE:3` for a fold with one split, and `FILE:3:0` otherwise. A file whose own name
-    ends in `:3` is found, too, and `./holdout` is a file.
+    `0.7/0.1/0.2` are the shares of train, validation and test, drawn like `holdout`, which is
+    `0.8/0.1/0.1`. Folds and splits are counted from 0; `fold:3` is one of `draw_folds`. Use `FILE`
+    for a file with one split, `FILE:3` for a fold with one split, and `FILE:3:0` otherwise. A file
+    whose own name ends in `:3` is found, too, and `./holdout` is a file. With `all`, every graph
+    trains, and validation and test are empty.
 
     Raises:
         InputError: the text has another form, or there is no such fold or split.
     """
-    if text == HOLDOUT:
-        return holdout(dataset.graph_class, seed)
-    if match := _FOLD.fullmatch(text):
+    if text == ALL:
+        none = np.empty(0, dtype=np.int64)
+        return Split(np.arange(len(dataset)), none, none, may_be_empty=True)
+    shares = split_shares(text)
+    if text == HOLDOUT or shares is not None:
+        _, validation, test = shares or (0.8, 0.1, 0.1)
+        return holdout(dataset.graph_class, seed, validation_share=validation, test_share=test)
+    if match := FOLD.fullmatch(text):
         drawn = draw_folds(dataset.graph_class, seed)
         return _numbered(drawn, int(match[1]), "fold", "The protocol").splits[0]
     for name, numbers in file_readings(text):
@@ -38,25 +44,9 @@ def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
         if os.path.exists(path):  # noqa: PTH110  # names too long for a path raise in Path.exists
             return _from_file(path, numbers, dataset)
     raise InputError(
-        f"No split '{text}', and no file of that name. Give {HOLDOUT}, fold:N (N from 0 to "
-        f"{PROTOCOL_FOLDS - 1}), or a fold file as FILE, FILE:N or FILE:N:I."
+        f"No split '{text}', and no file of that name. Give {HOLDOUT}, shares such as 0.8/0.1/0.1, "
+        f"fold:N (N from 0 to {PROTOCOL_FOLDS - 1}), or a fold file as FILE, FILE:N or FILE:N:I."
     )
-
-
-def is_drawn(text: str) -> bool:
-    """Whether a text names a split that is drawn from the seed rather than a file."""
-    return text == HOLDOUT or _FOLD.fullmatch(text) is not None
-
-
-def file_readings(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The ways to read a text as a file name and numbers, longest name first."""
-    numbers: tuple[int, ...] = ()
-    while text:
-        yield text, numbers
-        match = _NUMBERED.fullmatch(text) if len(numbers) < 2 else None
-        if match is None:
-            return
-        text, numbers = match[1], (int(match[2]), *numbers)
 
 
 def _from_file(path: Path, numbers: tuple[int, ...], dataset: GraphDataset) -> Split:

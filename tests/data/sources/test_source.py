@@ -212,8 +212,24 @@ def test_offline_still_finds_what_is_here(root: Path, tiny_zip: Path) -> None:
     assert locate("MUTAG", offline=True).origin is Origin.BUNDLED
 
 
+@pytest.mark.parametrize("given", ["mutag", "Mutag", "tiny", "Tiny"])
+def test_a_name_may_be_written_in_any_case(root: Path, tiny_zip: Path, given: str) -> None:
+    copy(tiny_zip, root)
+    assert locate(given, offline=True).name == given.upper()
+    assert locate_file(given).name == given.upper()
+
+
+def test_a_name_with_exactly_these_letters_comes_first(root: Path, tiny_zip: Path) -> None:
+    copy(tiny_zip, root / "mutag.zip")
+    assert locate("mutag", offline=True).path == root / "mutag.zip"
+    assert locate("Mutag", offline=True).origin is Origin.BUNDLED
+    (Path.cwd() / "proteins").mkdir()  # holds no data set
+    with pytest.raises(DownloadError, match="PROTEINS is not on this machine"):
+        locate("proteins", offline=True)
+
+
 UNKNOWN = [
-    ("mutag", " Did you mean MUTAG"),
+    ("mutga", " Did you mean MUTAG"),
     ("PROTIENS", " Did you mean PROTEINS"),
     ("imdb_binary", " Did you mean IMDB-BINARY"),
     ("QQQQ", "\n"),
@@ -300,11 +316,11 @@ def test_what_is_neither_a_path_nor_a_name_is_an_input_error(
 
 
 def test_a_file_of_another_kind_is_refused(root: Path) -> None:
-    Path("graphs.csv").write_text("1, 2\n")
+    Path("graphs.txt").write_text("1, 2\n")
     with pytest.raises(InputError) as caught:
-        load_dataset("graphs.csv")
+        load_dataset("graphs.txt")
     assert str(caught.value) == (
-        f"{Path.cwd() / 'graphs.csv'} is neither a folder, a .zip nor a .jsonl file. "
+        f"{Path.cwd() / 'graphs.txt'} is neither a folder, a .zip, a .jsonl nor a .csv file. "
         "'ihgnn docs data' describes the formats."
     )
 

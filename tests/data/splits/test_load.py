@@ -14,6 +14,7 @@ from ihgnn_cli.data.splits import (
     draw_folds,
     file_readings,
     holdout,
+    inner_folds,
     is_drawn,
     load_split,
     write_fold_file,
@@ -52,6 +53,38 @@ def path(tmp_path: Path) -> Path:
 
 def test_a_holdout_is_chosen_by_its_name() -> None:
     assert load_split("holdout", dataset(), 3).digest == holdout(dataset().graph_class, 3).digest
+
+
+@pytest.mark.parametrize("text", ["0.6/0.1/0.3", "60/10/30", ".6/.1/.3"])
+def test_shares_are_drawn_like_a_holdout(text: str) -> None:
+    found = load_split(text, dataset(20), 3)
+    expected = holdout(dataset(20).graph_class, 3, validation_share=0.1, test_share=0.3)
+    assert found.digest == expected.digest
+    assert (len(found.train), len(found.validation), len(found.test)) == (12, 2, 6)
+    assert (
+        load_split("0.8/0.1/0.1", dataset(), 3).digest == load_split("holdout", dataset(), 3).digest
+    )
+
+
+@pytest.mark.parametrize(
+    "text", ["0.8/0.2", "0.8/0.1/0.2", "0.8/0.2/0", "0.8/0.3/-0.1", "0.7/0.1/0.1/0.1", "8/1/1"]
+)
+def test_other_shares_are_refused_in_one_line(text: str) -> None:
+    with pytest.raises(InputError) as caught:
+        load_split(text, dataset(), 0)
+    assert str(caught.value) == (
+        f"The split {text} must be the shares of train, validation and test, all above 0 and "
+        "adding up to 1, such as 0.8/0.1/0.1."
+    )
+
+
+def test_all_graphs_may_train() -> None:
+    found = load_split("all", dataset(), 0)
+    assert found.train.tolist() == list(range(len(dataset())))
+    assert not len(found.validation)
+    assert not len(found.test)
+    with pytest.raises(InputError, match="none are left for validation"):
+        inner_folds(dataset().graph_class, found, 0, 1)
 
 
 @pytest.mark.parametrize("number", [0, 9])
@@ -142,8 +175,8 @@ def test_a_text_that_is_no_split_is_told_the_forms(text: str) -> None:
     with pytest.raises(InputError) as caught:
         load_split(text, dataset(), 0)
     assert str(caught.value) == (
-        f"No split '{text}', and no file of that name. Give holdout, fold:N (N from 0 to 9), "
-        "or a fold file as FILE, FILE:N or FILE:N:I."
+        f"No split '{text}', and no file of that name. Give holdout, shares such as 0.8/0.1/0.1, "
+        "fold:N (N from 0 to 9), or a fold file as FILE, FILE:N or FILE:N:I."
     )
 
 
@@ -251,6 +284,9 @@ def test_numbers_after_a_name_are_at_most_two(
     [
         ("holdout", True),
         ("fold:3", True),
+        ("0.7/0.1/0.2", True),
+        ("all", True),
+        ("./0.7/0.1/0.2", False),
         ("fold:3:0", False),
         ("./holdout", False),
         ("folds.json:3", False),

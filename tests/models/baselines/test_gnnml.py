@@ -253,5 +253,7 @@ def test_settings_out_of_range_are_refused(wrong):
 
 
 def test_an_unknown_design_is_refused():
-    with pytest.raises(InputError, match="design is one of mutag, proteins, enzymes, not 'cora'"):
+    with pytest.raises(
+        InputError, match="design must be one of mutag, proteins, enzymes, not 'cora'"
+    ):
         GNNMLSettings(design="cora")

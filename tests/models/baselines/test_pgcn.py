@@ -138,7 +138,7 @@ def test_it_learns_to_tell_stars_from_paths():
 def test_settings_out_of_range_are_refused():
     with pytest.raises(InputError, match="layers must be at least 0, not -1"):
         PGCNSettings(layers=-1)
-    with pytest.raises(InputError, match="operator is one of adjacency, laplacian, not"):
+    with pytest.raises(InputError, match="operator must be one of adjacency, laplacian, not"):
         PGCNSettings(operator="cheese")
-    with pytest.raises(InputError, match="readout is one of funnel, restricted-funnel, not"):
+    with pytest.raises(InputError, match="readout must be one of funnel, restricted-funnel, not"):
         PGCNSettings(readout="sum")

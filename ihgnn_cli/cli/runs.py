@@ -1,0 +1,117 @@
+"""`ihgnn runs`: list the run folders below a directory."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ihgnn_cli.cli.help import OUTPUT_PANEL, examples
+from ihgnn_cli.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from ihgnn_cli.studies.runs import RunFolder
+
+_RUNS = Path("runs")
+_SETTINGS_WIDTH = 16
+
+EXAMPLES = examples(
+    ("ihgnn runs", "The folders in runs, the newest first"),
+    ("ihgnn runs experiments --sort accuracy", "Those of another folder, the best first"),
+)
+
+
+def runs(
+    folder: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="DIR",
+            help="Folder to search. [dim]\\[default: runs][/dim]",
+            show_default=False,
+        ),
+    ] = None,
+    sort: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="date (newest first) or accuracy (highest first).",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = "date",
+    as_json: AsJson = False,
+) -> None:
+    """List trainings, searches and cross-validations with their accuracy.
+
+    Settings are shown where they differ from most folders of the same model.
+    """
+    from dataclasses import asdict
+
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.settings import checked
+    from ihgnn_cli.studies.runs import Kind, Order, State, find_runs
+
+    order = checked("sort", sort, Order)
+    parent = folder or _RUNS
+    found = find_runs(parent, order) if folder is not None or parent.is_dir() else []
+    if as_json:
+        shown = [
+            {**asdict(each), "date": each.date.isoformat(timespec="seconds")} for each in found
+        ]
+        console.show_json({"folder": parent, "runs": shown})
+        return
+    if not found:
+        console.show(f"There are no runs in {parent}.")
+        console.next_steps(("train",))
+        return
+    console.show(_table(found))
+    for each in found:
+        if each.state == State.DAMAGED:
+            console.note(f"{each.folder} is damaged: {console.plain(each.problem)}.")
+    ready = [each for each in found if each.state == State.FINISHED and each.epoch is not None]
+    left = [each for each in found if each.state == State.RESUMABLE and each.kind == Kind.TRAIN]
+    console.next_steps(
+        *(("evaluate", each.folder) for each in ready[:1]),
+        *(("train", "--resume", each.folder) for each in left[:1]),
+    )
+
+
+def _table(found: "list[RunFolder]") -> "Table":
+    from ihgnn_cli.cli import console
+
+    heads = ("Folder", "Kind", "Data", "Model", "Accuracy", "Epoch", "Date", "State", "Settings")
+    table = console.table(None, *heads)
+    for column in table.columns:
+        if column.header not in ("Accuracy", "Epoch"):
+            column.justify = "left"
+    table.columns[-1].no_wrap, table.columns[-1].min_width = False, _SETTINGS_WIDTH
+    for each in found:
+        table.add_row(
+            console.plain(str(each.folder)),
+            each.kind,
+            console.plain(each.dataset),
+            console.plain(each.model),
+            _accuracy(each),
+            "" if each.epoch is None else str(each.epoch),
+            _date(each),
+            each.state,
+            console.plain(_settings(each)),
+        )
+    return table
+
+
+def _accuracy(each: "RunFolder") -> str:
+    if each.accuracy is None:
+        return ""
+    spread = "" if each.accuracy_std is None else f" ± {100 * each.accuracy_std:.1f}"
+    return f"{100 * each.accuracy:.1f}{spread} %"
+
+
+def _date(each: "RunFolder") -> str:
+    return f"{each.date.astimezone():%Y-%m-%d %H:%M}"
+
+
+def _settings(each: "RunFolder") -> str:
+    from ihgnn_cli.studies.grid import shown
+
+    return ", ".join(f"{key} {shown(value)}" for key, value in each.settings.items())

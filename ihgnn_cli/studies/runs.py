@@ -1,0 +1,234 @@
+"""Lists the folders of trainings, searches and cross-validations below a directory.
+
+Only the small files in them are read, and nothing here needs torch.
+"""
+
+import json
+import os
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.registry import DEFAULT_MODEL
+
+CROSSVAL, TUNE = "crossval.json", "tune.json"
+"""The files that mark the folder of a cross-validation and of a search."""
+CELLS = "cells"
+"""The folder that the cross-validations of a reproduction are in, by data set and model."""
+_CONFIG, _SPLITS, _METRICS = "config.toml", "splits.json", "metrics.jsonl"
+_BEST, _RESULT = "ckpt.pt", "result.json"
+# Not settings that one compares.
+_OTHER = ("name", "dataset", "device", "split_from", "revision")
+
+
+class Kind(StrEnum):
+    """The command that made a folder."""
+
+    TRAIN = "train"
+    CROSSVAL = "crossval"
+    TUNE = "tune"
+    REPRODUCE = "reproduce"
+
+
+class State(StrEnum):
+    """Whether the work is done."""
+
+    FINISHED = "finished"
+    RESUMABLE = "resumable"
+    DAMAGED = "damaged"
+
+
+class Order(StrEnum):
+    """What a list is sorted by."""
+
+    DATE = "date"
+    """The newest first."""
+    ACCURACY = "accuracy"
+    """The highest first, folders without one last."""
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """What a folder says about itself; `None` and empty values are unknown."""
+
+    folder: Path
+    kind: Kind
+    state: State
+    date: datetime
+    """When it was finished, or last changed."""
+    dataset: str = ""
+    model: str = ""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    found: Mapping[str, Any] = field(default_factory=dict)
+    """The settings that a search found to be best."""
+    accuracy: float | None = None
+    """On test graphs; of a cross-validation, the mean over folds."""
+    accuracy_std: float | None = None
+    """Over the folds of a cross-validation."""
+    epoch: int | None = None
+    """The best epoch of a finished training, the last epoch of another."""
+    problem: str = ""
+    """What is damaged."""
+
+
+def find_runs(parent: Path, order: Order = Order.DATE) -> list[RunFolder]:
+    """All run folders at or below a directory, sorted; a damaged one is listed as damaged.
+
+    `settings` of each has those that differ from most folders of its model.
+
+    Raises:
+        InputError: the directory does not exist.
+    """
+    if not parent.is_dir():
+        raise InputError(f"There is no folder {parent}. Give a folder with runs.")
+    found = _with_differing(_found(parent))
+    found.sort(key=lambda each: (each.date, str(each.folder)), reverse=True)
+    if order == Order.ACCURACY:
+        found.sort(key=lambda each: -1.0 if each.accuracy is None else each.accuracy, reverse=True)
+    return found
+
+
+def _found(parent: Path) -> Iterator[RunFolder]:
+    for place, folders, files in os.walk(parent):
+        folder = Path(place)
+        for kind, marks, read in (
+            (Kind.CROSSVAL, {CROSSVAL}, _crossval),
+            (Kind.TUNE, {TUNE}, _tune),
+            (Kind.TRAIN, {_CONFIG, _SPLITS}, _train),
+            (Kind.TRAIN, {_CONFIG, _BEST}, _train),  # the splits are missing
+        ):
+            if marks <= set(files):
+                folders.clear()  # a run has no other runs inside, except its own
+                yield _read(folder, kind, read)
+                break
+        folders[:] = [each for each in folders if not each.startswith(".")]
+
+
+def _read(
+    folder: Path, kind: Kind, read: Callable[[Path, dict[str, Any] | None], dict[str, Any]]
+) -> RunFolder:
+    if kind == Kind.CROSSVAL and folder.absolute().parent.parent.name == CELLS:
+        kind = Kind.REPRODUCE
+    changed = max((each.stat().st_mtime for each in folder.iterdir()), default=0.0)
+    date = datetime.fromtimestamp(changed, UTC)
+    try:
+        path = folder / _RESULT
+        result = _json(path) if path.is_file() else None
+        known = read(folder, result)
+        if result is not None:
+            date = datetime.fromisoformat(result["finished"])
+    except _DamageError as error:
+        return RunFolder(folder, kind, State.DAMAGED, date, problem=str(error))
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        problem = f"{type(error).__name__}: {error}"
+        return RunFolder(folder, kind, State.DAMAGED, date, problem=problem)
+    state = State.RESUMABLE if result is None else State.FINISHED
+    return RunFolder(folder, kind, state, date, **known)
+
+
+class _DamageError(Exception):
+    """A file is missing or cannot be read."""
+
+
+def _train(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
+    try:
+        config = tomllib.loads((folder / _CONFIG).read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise _DamageError(f"{_CONFIG} cannot be read") from error
+    for name in (_SPLITS, *(() if result is None else (_BEST,))):
+        if not (folder / name).is_file():
+            raise _DamageError(f"{name} is missing")
+    known = {"model": config["model"].get("name", DEFAULT_MODEL), "settings": _settings(config)}
+    if result is None:
+        metrics = folder / _METRICS
+        epochs = len(metrics.read_bytes().splitlines()) if metrics.is_file() else 0
+        dataset = Path(config["data"]["dataset"]).stem
+        return {**known, "dataset": dataset, "epoch": epochs or None}
+    test = result["test"]  # None if all graphs were trained on
+    return {
+        **known,
+        "dataset": result["dataset"],
+        "accuracy": None if test is None else float(test["accuracy"]),
+        "epoch": int(result["best_epoch"]),
+    }
+
+
+def _crossval(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
+    identity = _json(folder / CROSSVAL)["identity"]
+    protocol = identity["protocol"]
+    more = {
+        "configurations": len(protocol["grid"]),
+        "folds": identity["folds"],
+        "inner_folds": identity["inner_folds"],
+        "runs": protocol["runs"],
+    }
+    known = {
+        "dataset": protocol["data"]["dataset"],
+        "model": protocol["model"].get("name", DEFAULT_MODEL),
+        "settings": {**_settings(protocol), **more},
+    }
+    if result is None:
+        return known
+    mean, std = float(result["test_mean"]), float(result["test_std"])
+    return {**known, "accuracy": mean, "accuracy_std": std}
+
+
+def _tune(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
+    identity = _json(folder / TUNE)["identity"]
+    known = {
+        "dataset": identity["data"]["dataset"],
+        "model": identity["model"].get("name", DEFAULT_MODEL),
+        "settings": _settings(identity),
+    }
+    if result is None:
+        return known
+    final = result["final"]
+    return {
+        **known,
+        "found": dict(result["best"]["params"]),
+        "accuracy": float(final["test"]["accuracy"]),
+        "epoch": int(final["best_epoch"]),
+    }
+
+
+def _settings(sections: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings in the sections of a configuration, by name."""
+    found: dict[str, Any] = {}
+    for name in ("data", "model", "training"):
+        found |= {key: value for key, value in sections[name].items() if key not in _OTHER}
+    return found
+
+
+def _json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, RecursionError) as error:
+        raise _DamageError(f"{path.name} cannot be read") from error
+    if not isinstance(content, dict):
+        raise _DamageError(f"{path.name} holds no object")
+    return content
+
+
+def _with_differing(found: Iterable[RunFolder]) -> list[RunFolder]:
+    """The folders, each with the settings that most folders of its model have otherwise."""
+    every = list(found)
+    values: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
+    for each in every:
+        for key, value in each.settings.items():
+            values[each.model, key][repr(value)] += 1
+
+    def differing(each: RunFolder) -> dict[str, Any]:
+        shown = {}
+        for key, value in each.settings.items():
+            counts = values[each.model, key]
+            if 2 * counts[repr(value)] <= counts.total():
+                shown[key] = value
+        return {**shown, **each.found}
+
+    return [replace(each, settings=differing(each)) for each in every]

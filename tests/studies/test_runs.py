@@ -1,0 +1,152 @@
+"""Run folders are found and described by their small files alone."""
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.studies import folder as crossvals
+from ihgnn_cli.studies import runs
+from ihgnn_cli.studies.runs import Kind, Order, State, find_runs
+from ihgnn_cli.studies.tuning import folder as tunings
+from ihgnn_cli.training import folder as folders
+from ihgnn_cli.training.config import RunConfig, configure, write_config
+
+SECTIONS: dict[str, Any] = {
+    "data": {"dataset": "MUTAG", "features": "labels"},
+    "model": {"name": "gin", "width": 32},
+    "training": {"epochs": 5},
+}
+
+
+def write(path: Path, content: object) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(content))
+
+
+def train(folder: Path, day: int, config: RunConfig | None = None, **result: Any) -> Path:
+    folder.mkdir(parents=True)
+    write_config(config or RunConfig(), folder / "config.toml")
+    (folder / "splits.json").touch()
+    (folder / "ckpt.pt").touch()
+    finished = f"2026-03-{day:02}T10:00:00+00:00"
+    best = {"dataset": "MUTAG", "best_epoch": 4, "test": {"accuracy": 0.5}, "finished": finished}
+    write(folder / "result.json", {**best, **result})
+    return folder
+
+
+def crossval(folder: Path) -> None:
+    protocol = {**SECTIONS, "grid": [{"lr": 0.1}, {"lr": 0.2}], "runs": 3}
+    identity = {"protocol": protocol, "folds": 10, "inner_folds": 1}
+    write(folder / "crossval.json", {"identity": identity})
+
+
+def test_the_names_of_files_are_those_of_the_packages_that_write_them() -> None:
+    assert (runs.CROSSVAL, runs.TUNE) == (crossvals.JOB, tunings.JOB)
+    assert (folders.CONFIG, folders.SPLITS, folders.METRICS, folders.BEST, folders.RESULT) == (
+        runs._CONFIG,
+        runs._SPLITS,
+        runs._METRICS,
+        runs._BEST,
+        runs._RESULT,
+    )
+    assert folders.BEST_CONFIG == crossvals.BEST == tunings.BEST
+
+
+def test_every_kind_of_folder_is_described(tmp_path: Path) -> None:
+    train(tmp_path / "run", 1)
+    train(tmp_path / "final", 2, test=None)
+    crossval(tmp_path / "cv")
+    done = {"test_mean": 0.75, "test_std": 0.1, "finished": "2026-03-03T10:00:00+00:00"}
+    write(tmp_path / "cv" / "result.json", done)
+    crossval(tmp_path / "book" / "cells" / "MUTAG" / "gin")
+    write(tmp_path / "search" / "tune.json", {"identity": SECTIONS})
+    train(tmp_path / "search" / "trial-3", 9)  # belongs to the search
+    final = {"test": {"accuracy": 0.8}, "best_epoch": 2}
+    found = {"params": {"lr": 0.3}}
+    write(
+        tmp_path / "search" / "result.json",
+        {"best": found, "final": final, "finished": "2026-03-04T10:00:00+00:00"},
+    )
+    by_name = {each.folder.name: each for each in find_runs(tmp_path)}
+    assert list(by_name) == ["gin", "search", "cv", "final", "run"]  # the newest first
+    told = {
+        name: (each.kind, each.state, each.model, each.accuracy, each.epoch)
+        for name, each in by_name.items()
+    }
+    assert told == {
+        "gin": (Kind.REPRODUCE, State.RESUMABLE, "gin", None, None),
+        "search": (Kind.TUNE, State.FINISHED, "gin", 0.8, 2),
+        "cv": (Kind.CROSSVAL, State.FINISHED, "gin", 0.75, None),
+        "final": (Kind.TRAIN, State.FINISHED, "ihgnn", None, 4),
+        "run": (Kind.TRAIN, State.FINISHED, "ihgnn", 0.5, 4),
+    }
+    assert {each.dataset for each in by_name.values()} == {"MUTAG"}
+    assert by_name["cv"].accuracy_std == 0.1
+    assert by_name["search"].settings == {"lr": 0.3}
+    best = find_runs(tmp_path, Order.ACCURACY)
+    assert [each.folder.name for each in best] == ["search", "cv", "run", "gin", "final"]
+
+
+def test_settings_are_those_that_most_runs_have_otherwise(tmp_path: Path) -> None:
+    for day in (1, 2):
+        train(tmp_path / f"run-{day}", day)
+    train(tmp_path / "other", 3, configure(overrides={"lr": 0.5, "split": "0.6/0.2/0.2"}))
+    by_name = {each.folder.name: dict(each.settings) for each in find_runs(tmp_path)}
+    assert by_name == {"other": {"split": "0.6/0.2/0.2", "lr": 0.5}, "run-1": {}, "run-2": {}}
+
+
+def test_a_run_without_a_result_is_resumable(tmp_path: Path) -> None:
+    folder = train(tmp_path / "run", 1, configure(overrides={"dataset": "/data/my graphs.jsonl"}))
+    (folder / "result.json").unlink()
+    (folder / "metrics.jsonl").write_text('{"epoch": 1}\n{"epoch": 2}\n')
+    os.utime(folder / "metrics.jsonl", (4e9, 4e9))
+    (found,) = find_runs(folder)
+    assert (found.state, found.epoch, found.dataset) == (State.RESUMABLE, 2, "my graphs")
+    assert found.date.year == 2096
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "problem"),
+    [
+        ("result.json", "{", "result.json cannot be read"),
+        ("result.json", "[]", "result.json holds no object"),
+        ("result.json", "{}", "KeyError"),
+        ("config.toml", "[", "config.toml cannot be read"),
+        ("config.toml", "model = 3", "AttributeError"),
+        ("ckpt.pt", None, "ckpt.pt is missing"),
+        ("splits.json", None, "splits.json is missing"),
+    ],
+)
+def test_a_damaged_folder_is_listed_beside_the_others(
+    tmp_path: Path, name: str, content: str | None, problem: str
+) -> None:
+    train(tmp_path / "good", 1)
+    folder = train(tmp_path / "bad", 2)
+    if content is None:
+        (folder / name).unlink()
+    else:
+        (folder / name).write_text(content)
+    found = {each.folder.name: each for each in find_runs(tmp_path)}
+    assert found["good"].state == State.FINISHED
+    assert found["bad"].state == State.DAMAGED
+    assert problem in found["bad"].problem
+
+
+def test_other_folders_are_passed_over(tmp_path: Path) -> None:
+    (tmp_path / "notes").mkdir()
+    (tmp_path / "notes" / "config.toml").touch()  # not a run
+    train(tmp_path / ".run-1a2b", 1)  # being made
+    assert find_runs(tmp_path) == []
+    with pytest.raises(InputError, match="There is no folder"):
+        find_runs(tmp_path / "missing")
+
+
+def test_torch_is_not_needed() -> None:
+    code = "import sys, ihgnn_cli.studies.runs\nassert 'torch' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
