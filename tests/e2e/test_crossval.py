@@ -180,7 +180,7 @@ def test_the_first_folds_of_a_split_file_are_a_result_that_says_so(ihgnn, tmp_pa
         (["--folds", "0"], "at least 2"),
         (["--inner-folds", "0"], "at least 1"),
         (["--folds", "500"], "188 graphs"),
-        (["--runs", "0"], "runs must be at least 1"),
+        (["--runs", "0"], "must be at least 1, not 0"),
         (["--race", "--rules"], "--rules needs all configurations trained to the end"),
         (["--epochs", "0"], "epochs must be at least 1"),
         (["--stack", "none"], "--stack must be auto or a whole number from 1"),
