@@ -94,20 +94,20 @@ def compare(name: str, trials: int) -> Costs:
         ours = json.loads(done.stdout)
         trials_file = Path(folder) / "trials.json"
         trials_file.write_text(json.dumps(ours["trials"]))
-        before, began = children_seconds(), time.perf_counter()
+        before, began = processor_seconds(), time.perf_counter()
         one = [*script, "--optimize", name, str(trials_file), str(Path(folder) / "plain.db")]
         peers = [subprocess.Popen(one) for _ in range(ours["workers"])]
         codes = [peer.wait() for peer in peers]
         if any(codes):
             raise SystemExit("a plain process failed")
-        plain = Cost(time.perf_counter() - began, children_seconds() - before)
+        plain = Cost(time.perf_counter() - began, processor_seconds() - before)
         return Costs(Cost(ours["wall"], ours["processor"]), plain)
 
 
-def children_seconds() -> float:
-    """Processor time of the child processes that have ended."""
-    used = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return used.ru_utime + used.ru_stime
+def processor_seconds() -> float:
+    """Processor time of this process and of its child processes that have ended."""
+    both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+    return sum(used.ru_utime + used.ru_stime for used in both)
 
 
 def search(name: str, trials: str, folder: str) -> dict[str, Any]:
@@ -131,7 +131,7 @@ def search(name: str, trials: str, folder: str) -> dict[str, Any]:
     done = job.run_trials(lambda _now: None)
     return {
         "wall": done.seconds,
-        "processor": children_seconds(),
+        "processor": processor_seconds(),
         "workers": len(job.places.devices),
         "trials": [each.params for each in done.trials],
     }

@@ -50,6 +50,7 @@ def crossval(
     inner_folds: int | None = None,
     runs: int = PAPER_RUNS,
     split_file: Path | str | None = None,
+    race: bool = False,
     rules: bool = False,
     out: Path | str | None = None,
     workers: int | None = None,
@@ -73,6 +74,7 @@ def crossval(
         inner_folds: number of inner folds that choose the configuration, instead of one hold-out.
         runs: final runs of the chosen configuration per fold.
         split_file: JSON file with the folds, in the published format.
+        race: choose the configuration by successive halving, with about a quarter of the epochs.
         rules: also compute the result under the other selection rules in the literature.
         out: the folder; by default `runs/NAME-crossval-...`, the same for the same call.
         workers: number of processes; by default one per core, or one per GPU.
@@ -103,6 +105,7 @@ def crossval(
         folds=folds,
         inner_folds=inner_folds,
         split_file=None if split_file is None else Path(split_file),
+        race=race,
         rules=rules,
         out=None if out is None else Path(out),
         workers=workers,
@@ -153,6 +156,7 @@ def begin(
     folds: int | None = None,
     inner_folds: int | None = None,
     split_file: Path | None = None,
+    race: bool = False,
     rules: bool = False,
     out: Path | None = None,
     workers: int | None = None,
@@ -173,6 +177,7 @@ def begin(
         folds: number of folds.
         inner_folds: number of inner folds.
         split_file: JSON file with the folds.
+        race: choose by successive halving.
         rules: also compute the other selection rules.
         out: the folder.
         workers: number of processes.
@@ -187,9 +192,13 @@ def begin(
     Raises:
         InputError: a value, the data or the folder is not valid.
     """
+    if race and rules:
+        raise SettingError(
+            "rules", "needs all configurations trained to the end, without a race. Drop one."
+        )
     if stack is not None and stack < 1:
         raise SettingError("stack", f"must be at least 1, not {stack}.")
-    protocol = Protocol(config, own_grid(config, lists), runs)
+    protocol = Protocol(config, own_grid(config, lists), runs, race)
     executor = _executor(cluster, config.training.device, workers)
     config, data = load_data(
         config, dataset=dataset, data_root=data_root, offline=offline, progress=progress

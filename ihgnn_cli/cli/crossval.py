@@ -155,6 +155,15 @@ def crossval(
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = None,
+    race: Annotated[
+        bool,
+        typer.Option(
+            "--race",
+            help="Choose by successive halving: all configurations for a few epochs, the best "
+            "third for more, and so on. About four times faster.",
+            rich_help_panel=PROTOCOL_PANEL,
+        ),
+    ] = False,
     rules: Annotated[
         bool,
         typer.Option(
@@ -244,6 +253,7 @@ def crossval(
         folds=folds,
         inner_folds=inner_folds,
         split_file=split_file,
+        race=race,
         rules=rules,
         out=out,
         workers=processes,
@@ -315,12 +325,13 @@ def _finish(begun: "Begun", *, quiet: bool) -> "Finished":
         console.note(
             f"{title}{job.dataset.name}: {counted(len(protocol.grid), 'configuration')} × "
             f"{len(folds)} folds{inner_text}, then {counted(protocol.runs, 'run')} per fold, "
-            f"{protocol.config.training.epochs} epochs each; "
+            f"{protocol.config.training.epochs} epochs {'at most' if protocol.race else 'each'}; "
             f"{counted(executor.workers, 'worker')} on {executor.device.type}, stacks of up to "
             f"{begun.stack}; in {begun.folder}"
         )
-        if job.partial is not None:
-            console.note(job.partial)
+        for text in (protocol.race_in_words, job.partial):
+            if text is not None:
+                console.note(text)
     seen: list[Progress] = []
 
     def kept() -> str:

@@ -81,8 +81,9 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
     else:
         text += ", each from one run at its best validation epoch"
     console.show(f"{text}. Configuration and epoch chosen by {result['chosen_by']}; never on test.")
-    if result.get("partial"):  # missing in older results
-        console.show(result["partial"], style="bold")
+    for name in ("race", "partial"):  # missing in older results
+        if result.get(name):
+            console.show(result[name], style="bold")
     console.show(f"Majority class: {100 * result['majority_share']:.1f} %")
     if result["paper"] is not None:
         paper = result["paper"]

@@ -55,7 +55,7 @@ def evaluate(
         typer.Option(
             metavar="PART",
             help="train, validation, test or all graphs of the model's own data set.",
-            show_default="test; all of another data set, or if all graphs trained",
+            show_default="test, or all of other data",
             rich_help_panel=DATA_PANEL,
         ),
     ] = None,
@@ -163,8 +163,7 @@ def evaluate(
         _show_explanation(theta, explained)
     for path in outputs:
         console.note(f"Wrote {path}")
-    is_checkpoint = model.suffix.lower() != SUFFIX
-    exportable = is_checkpoint and find_model(_model_name(classifier)).exportable
+    exportable = model.suffix.lower() != SUFFIX and find_model(_model_name(classifier)).exportable
     console.next_steps(
         *([("export", model)] if exportable else []),
         ("predict", model, dataset or source.reference),

@@ -86,8 +86,8 @@ def reproduce(
         str,
         typer.Option(
             metavar="NAME",
-            help="quick: 5 folds of 30 epochs, 2 learning rates, 1 run. paper: 10 folds of 350 "
-            "epochs, full grids, 3 runs; takes days.",
+            help="quick: 5 folds, 30 epochs, 2 learning rates. paper: 10 folds, 350 epochs, full "
+            "grids, 3 runs; days. race: the same in a race.",
             show_default=_QUICK,
             rich_help_panel=PROTOCOL_PANEL,
         ),

@@ -176,10 +176,9 @@ class _Meter:
     def __init__(self, schedule: Schedule, watch: Callable[[Progress, Step], None]) -> None:
         self._schedule = schedule
         self._watch = watch
-        self._epochs = schedule.job.protocol.config.training.epochs
         self._looked = self._pause = 0.0
-        self._models = schedule.finished_units()
-        self._settled = self._models * self._epochs
+        self._models = self._settled = 0
+        self._count()
         self.trained = 0
         self._began: float | None = None
         self._last = 0.0
@@ -200,15 +199,20 @@ class _Meter:
     def look(self, step: Step = NOTHING) -> None:
         """Count the units finished by any process."""
         began = time.monotonic()
-        self._models = self._schedule.finished_units()
+        self._count()
         self._looked = time.monotonic()
         self._pause = min(self._LOOK_SECONDS, self._LOOK_SHARE * (self._looked - began))
-        self._settled = max(self._settled, self._models * self._epochs)
         self._tell(step)
+
+    def _count(self) -> None:
+        finished = self._schedule.finished_units()
+        whole = self._schedule.job.protocol.config.training.epochs
+        self._models = len(finished)
+        self._settled = max(self._settled, sum(unit.epochs or whole for unit in finished))
 
     def _tell(self, step: Step) -> None:
         total = self._schedule.total
-        of_epochs = total * self._epochs
+        of_epochs = self._schedule.total_epochs
         # Report the last epoch only when all models are on disk, so that both counts end together.
         epochs = min(self._settled, of_epochs - (self._models < total))
         self._watch(Progress(self._models, total, epochs, of_epochs), step)

@@ -126,7 +126,7 @@ def job_of(plan: CellPlan, means: Means) -> Job:
     grid = budget.grid(config)
     if plan.layers is not None:
         grid = tuple(dict.fromkeys(replace(each, layers=plan.layers) for each in grid))
-    protocol = Protocol(config, grid, means.runs or budget.runs)
+    protocol = Protocol(config, grid, means.runs or budget.runs, budget.race)
     file = None if means.splits is None else means.splits / f"{dataset.name}.json"
     published = file is not None and file.is_file()
     try:

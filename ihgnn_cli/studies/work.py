@@ -73,8 +73,9 @@ class Job:
     def config(self, unit: Unit) -> RunConfig:
         """The configuration of a unit's training."""
         config = unit.configuration.applied(self.protocol.config)
-        seed = unit.seed(self.protocol.config.training.seed)
-        return replace(config, training=replace(config.training, seed=seed))
+        training = config.training
+        seed, epochs = unit.seed(training.seed), unit.epochs or training.epochs
+        return replace(config, training=replace(training, seed=seed, epochs=epochs))
 
 
 class Trainer:
@@ -189,7 +190,8 @@ class _StackRun:
                 record = Record(self._validated(member), self._tested(member))
                 deliver(record)
                 self.delivered.add(member)
-                tell(0, self.job.protocol.config.training.epochs - record.validated.epochs)
+                asked = self.job.config(self.units[member]).training.epochs
+                tell(0, asked - record.validated.epochs)
 
     def _validated(self, member: int) -> Validated:
         unit, course = self.units[member], self.cohort.courses[member]

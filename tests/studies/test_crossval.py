@@ -21,7 +21,7 @@ from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.grid import Configuration, configuration
 from ihgnn_cli.studies.plan import Protocol
 from ihgnn_cli.studies.result import identity
-from ihgnn_cli.studies.units import parsed
+from ihgnn_cli.studies.units import Validated, parsed
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.config import configure, read_config
 from ihgnn_cli.training.final import final_config
@@ -466,3 +466,67 @@ def test_a_job_that_does_not_fit_makes_no_folder(job: Job, tmp_path: Path) -> No
     with pytest.raises(NoRoomError, match="IHGNN does not fit in memory"):
         crossval.begin(job, tmp_path / "job", replace(HERE, memory=1000))
     assert not (tmp_path / "job").exists()
+
+
+RACERS = tuple(Configuration(lr, 64, 1) for lr in (0.1, 0.03, 0.01, 0.001))
+
+
+@pytest.fixture
+def race(job: Job) -> Job:
+    """Four configurations for 1 epoch, two for 3, one for 9."""
+    config = replace(job.protocol.config, training=replace(job.protocol.config.training, epochs=9))
+    return replace(job, protocol=Protocol(config, RACERS, 1, race=True))
+
+
+def test_a_race_is_won_by_validation_after_few_epochs(race: Job, tmp_path: Path) -> None:
+    told = []
+    result = finished(race, tmp_path / "job", watch=lambda progress, _: told.append(progress))
+    assert result["models"] == 3 * (4 + 2 + 1) + 3
+    assert result["model_epochs"] == 3 * (4 * 1 + 2 * 3 + 1 * 9) + 3 * 9
+    assert (told[-1].models, told[-1].epochs) == (24, result["model_epochs"])
+    assert (told[-1].of_models, told[-1].of_epochs) == (24, result["model_epochs"])
+    assert result["race"].startswith(
+        "Race: in each fold 4 configurations for 1 epoch, 2 for 3 epochs, 1 for 9 epochs,"
+    )
+    assert result["chosen_by"].endswith(", in a race")
+    whole = replace(race, protocol=replace(race.protocol, race=False))
+    finished(whole, tmp_path / "whole")
+    curves = {
+        (each.unit.fold, each.unit.configuration): each
+        for path in (tmp_path / "whole" / "units").glob("select-*")
+        for each in [parsed(path.read_text(encoding="utf-8")).validated]
+    }
+    for fold in result["folds"]:
+        left = list(RACERS)
+        for epochs, count in ((1, 2), (3, 1)):
+            scores = {each: best_until(curves[fold["fold"], each], epochs) for each in left}
+            left = sorted(left, key=scores.__getitem__, reverse=True)[:count]
+        assert configuration(fold["configuration"]) == left[0]
+
+
+def best_until(found: Validated, epochs: int) -> tuple[int, float]:
+    return max(zip(found.hits[:epochs], (-each for each in found.losses[:epochs]), strict=True))
+
+
+def test_an_interrupted_race_ends_with_the_same_numbers(race: Job, tmp_path: Path) -> None:
+    whole = finished(race, tmp_path / "whole")
+    folder = tmp_path / "job"
+    stack = crossval.begin(race, folder, HERE, stack=4)
+
+    def interrupt(progress: crossval.Progress, _step: Step) -> None:
+        if progress.models >= 14:  # in the second rung
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        crossval.finish(race, folder, HERE, stack, interrupt)
+    again = crossval.finish(race, folder, HERE, stack).result
+    assert again["folds"] == whole["folds"]
+    assert again["trained_now"] < whole["trained_now"]
+
+
+def test_a_race_is_another_job_than_the_full_selection(race: Job, tmp_path: Path) -> None:
+    crossval.begin(race, tmp_path / "job", HERE, stack=4)
+    whole = replace(race, protocol=replace(race.protocol, race=False))
+    assert "race" not in identity(whole)["protocol"]  # as in folders of earlier versions
+    with pytest.raises(InputError, match="holds another job"):
+        crossval.begin(whole, tmp_path / "job", HERE, stack=4)

@@ -1,7 +1,7 @@
 """Definition of a search: space, data, splits, sampler and pruner.
 
 Trials are compared by validation accuracy. At the end the best settings are trained as an ordinary
-run (see `final`), and only that run uses the test graphs.
+run (see `best_run`), and only that run uses the test graphs.
 """
 
 import hashlib

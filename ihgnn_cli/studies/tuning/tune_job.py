@@ -15,7 +15,7 @@ from ihgnn_cli.jobs.queue import NOTHING, Step
 from ihgnn_cli.signals import safe_point
 from ihgnn_cli.studies.places import Places
 from ihgnn_cli.studies.tuning import tune_folder
-from ihgnn_cli.studies.tuning.final import earlier_runs, run_folder, train_best
+from ihgnn_cli.studies.tuning.best_run import earlier_runs, run_folder, train_best
 from ihgnn_cli.studies.tuning.search import Search
 from ihgnn_cli.studies.tuning.storage import Address, database_calls
 from ihgnn_cli.studies.tuning.study import find_study, open_study, open_trials

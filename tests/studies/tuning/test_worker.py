@@ -73,9 +73,9 @@ def test_random_trials_are_trained_with_others_of_their_shape() -> None:
 
 
 def test_after_its_first_trials_tpe_fills_a_stack_with_one_shape() -> None:
-    trials = run_trials(search(SamplerName.TPE), 15)
+    trials = run_trials(search(SamplerName.TPE), 20)
     assert len({shape(trial) for trial in trials[:10]}) == 4  # at random
-    stack = trials[10:]
+    stack = trials[10:15]
     assert len({shape(trial) for trial in stack}) == 1
     assert len({trial.params["lr"] for trial in stack}) == 5
     assert {trial.outcome.members for trial in stack} == {5}

@@ -9,8 +9,8 @@ import pytest
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import locked
-from ihgnn_cli.studies.tuning import final
-from ihgnn_cli.studies.tuning.final import earlier_runs, run_folder, train_best
+from ihgnn_cli.studies.tuning import best_run
+from ihgnn_cli.studies.tuning.best_run import earlier_runs, run_folder, train_best
 from ihgnn_cli.training import folder as runs
 from ihgnn_cli.training import run
 from ihgnn_cli.training.config import RunConfig, configure
@@ -43,7 +43,7 @@ class Watched(list[int]):
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
     """The pauses while another process was waited for."""
     found: list[float] = []
-    monkeypatch.setattr(final.time, "sleep", found.append)
+    monkeypatch.setattr(best_run.time, "sleep", found.append)
     return found
 
 
@@ -159,7 +159,7 @@ def test_another_process_that_trains_the_run_is_waited_for(
             if finishes:
                 run.fit(begun, folder, command="the other")
 
-    monkeypatch.setattr(final.time, "sleep", pause)
+    monkeypatch.setattr(best_run.time, "sleep", pause)
     epochs = Watched()
     result = train_best(config(), folder, epochs, command="mine")
     assert len(pauses) == 2
