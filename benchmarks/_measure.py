@@ -43,23 +43,23 @@ class Timing:
 
 @dataclass(frozen=True)
 class Claim:
-    """A ratio that should be at least `target`."""
+    """A ratio that should be at least (or at most) `target`."""
 
     text: str
     target: float
     measured: float
+    at_most: bool = False
 
     @property
     def met(self) -> bool:
         """Whether this run confirms the claim."""
-        return self.measured >= self.target
+        return self.measured <= self.target if self.at_most else self.measured >= self.target
 
     def line(self) -> str:
         """The claim, what was measured, and the verdict."""
         verdict = "PASS" if self.met else "MISSED"
-        return (
-            f"{verdict:<6}  {self.text}: at least {self.target:g}×, measured {self.measured:.3g}×"
-        )
+        bound = f"at {'most' if self.at_most else 'least'} {self.target:g}×"
+        return f"{verdict:<6}  {self.text}: {bound}, measured {self.measured:.3g}×"
 
 
 def parser(description: str, runs: int) -> argparse.ArgumentParser:

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ihgnn_cli.deploy.runtime import load
     from ihgnn_cli.errors import IhgnnError
     from ihgnn_cli.estimator import IHGNNClassifier
+    from ihgnn_cli.inference.vocabulary import UnknownLabelsWarning
     from ihgnn_cli.models.ihgnn import IHGNN
 
 __version__ = "0.1.0"
@@ -28,6 +29,7 @@ __all__ = [
     "IhgnnError",
     "Run",
     "Tuning",
+    "UnknownLabelsWarning",
     "crossval",
     "evaluate",
     "export",
@@ -44,6 +46,7 @@ _MODULES = {
     "IhgnnError": "errors",
     "Run": "api.train",
     "Tuning": "api.tune",
+    "UnknownLabelsWarning": "inference.vocabulary",
     "crossval": "api.crossval",
     "evaluate": "api.evaluate",
     "export": "api.export",

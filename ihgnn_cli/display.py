@@ -19,6 +19,9 @@ from rich.text import Text
 
 from ihgnn_cli.progress import Advance
 
+# Bytes that take about a second to read.
+_LARGE = 10_000_000
+
 Update = Callable[[int, int, str], None]
 """Takes the units done, their total, and a line of text to show below the bar."""
 
@@ -29,10 +32,13 @@ class ProgressDisplay:
     def __init__(self, console: Console, *, shown: bool = True) -> None:
         self._console = console
         self._shown = shown and is_live(console)
+        self._lines = shown and not self._shown
 
     @contextmanager
     def task(self, description: str, total: int | None) -> Iterator[Advance]:
-        """Show one progress bar in bytes."""
+        """Show one progress bar in bytes; large files get a line where nothing can be redrawn."""
+        if self._lines and (total or 0) > _LARGE:
+            self._console.print(description, style="dim", soft_wrap=True)
         with RichProgress(
             TextColumn("{task.description}"),
             BarColumn(),
@@ -79,6 +85,26 @@ def work_bar(console: Console, units: str) -> Iterator[Callable[[int, int, str |
         yield update
 
 
+@contextmanager
+def work(console: Console, units: str, *, quiet: bool = False) -> Iterator[Update]:
+    """A progress bar, or where the console cannot redraw, a line for each tenth of the work."""
+    if quiet:
+        yield lambda _done, _total, _text: None
+    elif is_live(console):
+        with work_bar(console, units) as update:
+            yield update
+    else:
+        printed = -1
+
+        def report(done: int, total: int, text: str) -> None:
+            nonlocal printed
+            if 10 * done // total > printed:
+                printed = 10 * done // total
+                console.print(f"{done:,} of {total:,} {units}: {text}", style="dim", soft_wrap=True)
+
+        yield report
+
+
 def is_live(console: Console) -> bool:
     """Whether a console can redraw its output: a terminal, or a notebook with ipywidgets."""
     if console.is_jupyter:
@@ -104,19 +130,5 @@ class Display:
     @contextmanager
     def work(self, units: str) -> Iterator[Update]:
         """Show the work of the block as one progress bar in these units."""
-        if not self._shown:
-            yield lambda _done, _total, _text: None
-        elif is_live(self._console):
-            with work_bar(self._console, units) as update:
-                yield update
-        else:
-            printed = -1
-
-            def report(done: int, total: int, text: str) -> None:
-                nonlocal printed
-                if 10 * done // total > printed:
-                    printed = 10 * done // total
-                    line = f"{done:,} of {total:,} {units}: {text}"
-                    self._console.print(line, soft_wrap=True)
-
-            yield report
+        with work(self._console, units, quiet=not self._shown) as update:
+            yield update

@@ -4,10 +4,15 @@ Every message says what is wrong and what to do. The command line shows it in on
 exits with `exit_code`; the library only raises.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ihgnn_cli.words import counted
+
+MAX_LINES = 9
+"""How many further lines with the same mistake are listed."""
+_PARTICULARS = re.compile(r"""'[^']*'|"[^"]*"|\[.*\]|\{.*\}|-?\d[\d.e+-]*""")
 
 
 class IhgnnError(Exception):
@@ -62,11 +67,24 @@ class Problem:
     remedy: str
     count: int = 1
     """Number of mistakes that this entry represents."""
+    also: tuple[int, ...] = ()
+    """The next lines with the same mistake, at most `MAX_LINES` of them."""
 
     @property
     def where(self) -> str:
-        """`FILE` or `FILE, line N`."""
-        return self.file if self.line is None else f"{self.file}, line {self.line}"
+        """`FILE`, `FILE, line N`, or `FILE, lines N, M and 7 more`."""
+        if self.line is None:
+            return self.file
+        if not self.also:
+            return f"{self.file}, line {self.line}"
+        lines = ", ".join(map(str, (self.line, *self.also)))
+        rest = self.count - 1 - len(self.also)
+        return f"{self.file}, lines {lines}" + (f" and {rest:,} more" if rest else "")
+
+    @property
+    def kind(self) -> str:
+        """The mistake without its numbers and quoted values: equal for the same mistake."""
+        return _PARTICULARS.sub("", f"{self.message} {self.remedy}")
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message} {self.remedy}".rstrip()
@@ -78,7 +96,7 @@ class DataError(InputError):
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
         first = str(self.problems[0])
-        more = self.count - 1
+        more = self.count - self.problems[0].count
         if more:
             first += f" ({counted(more, 'more problem')}: 'ihgnn datasets check' shows them.)"
         super().__init__(first)

@@ -32,7 +32,8 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     Graphs are torch-geometric `Data` (one-hot or integer `x` as node labels; `y` is not read),
     networkx graphs (node attribute `label`) or dicts as in JSON lines, all of the same kind. If
     graphs have no node labels, node degrees are used as labels. A label that did not occur in
-    `fit` is a zero vector in `predict`.
+    `fit` is a zero vector in `predict`, with a warning if more than 1 in 10 nodes have one and an
+    error if more than 9 in 10 have.
 
     By default, it trains on all graphs for `epochs` epochs and keeps the last one. If
     `validation_fraction` is above 0, that share of the graphs, stratified by class, is held out to
@@ -125,25 +126,33 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             self.best_epoch_ = fitted.checkpoint.epoch.epoch
         return self
 
-    def predict(self, graphs: Iterable[Any]) -> NDArray[Any]:
-        """[G] the most probable class of each graph.
+    def predict(self, graphs: Iterable[Any], *, allow_unknown: bool = False) -> NDArray[Any]:
+        """[G] the most probable class of each graph; the arguments are those of `predict_proba`.
 
         Raises:
             InputError: a graph does not fit the model; the message says which and why.
         """
-        probabilities = self.predict_proba(graphs)
+        probabilities = self.predict_proba(graphs, allow_unknown=allow_unknown)
         found: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
         return found
 
-    def predict_proba(self, graphs: Iterable[Any]) -> NDArray[np.float64]:
+    def predict_proba(
+        self, graphs: Iterable[Any], *, allow_unknown: bool = False
+    ) -> NDArray[np.float64]:
         """[G, C] the probability of each class, in the order of `classes_`.
+
+        Args:
+            graphs: the graphs.
+            allow_unknown: predict even if the labels of more than 9 in 10 nodes did not occur in
+                `fit`.
 
         Raises:
             InputError: a graph does not fit the model; the message says which and why.
         """
         check_is_fitted(self)
         device = resolve_device(self.device)
-        answers = Predictor(TorchClassifier(self.checkpoint_, device)).predict(graphs)
+        predictor = Predictor(TorchClassifier(self.checkpoint_, device))
+        answers = predictor.predict(graphs, allow_unknown=allow_unknown)
         rows = [list(each.probabilities.values()) for each in answers]
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.classes_))
 

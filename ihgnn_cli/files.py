@@ -1,14 +1,17 @@
 """Atomic file writes and locks."""
 
 import errno
+import json
 import os
 import secrets
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from ihgnn_cli.errors import IhgnnError, InputError, InUseError
+from ihgnn_cli.jsonable import jsonable
 
 # Errors of the disk during a write, as opposed to errors of the code that writes.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
@@ -68,6 +71,17 @@ def written_whole(target: Path, *, durable: bool = False) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def write_json(path: Path, content: Mapping[str, Any]) -> None:
+    """Write a JSON file that survives a power failure.
+
+    Raises:
+        InputError: the path is a folder.
+        IhgnnError: it cannot be written.
+    """
+    with written_whole(path, durable=True) as temporary:
+        temporary.write_text(json.dumps(jsonable(content), indent=2) + "\n", encoding="utf-8")
 
 
 def check_place(target: Path) -> None:

@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,38 @@ def test_graphs_of_networkx_are_trained_on_and_predicted(tmp_path: Path) -> None
         ihgnn.export(done.folder, tmp_path / "model.onnx")
 
 
+def test_a_model_that_knows_none_of_the_labels_does_not_answer(tmp_path: Path) -> None:
+    """The model knows C and O; 0 and 1 are their positions."""
+    done = ihgnn.train(molecules(), out=tmp_path / "run", **SMALL)
+    done.export(tmp_path / "model.onnx", verify=False, dataset=None)
+    other = [{**PROPANE, "class": "ring"}, {**PROPANE, "class": "star"}]
+    for model in (done, ihgnn.load(done.folder, "cpu"), ihgnn.load(tmp_path / "model.onnx")):
+        with pytest.raises(InputError, match=r"(?s)3 of 3 nodes .* not positions"):
+            model.predict([PROPANE])
+        with pytest.warns(ihgnn.UnknownLabelsWarning, match="3 of 3 nodes"):
+            assert model.predict([PROPANE], allow_unknown=True)[0].unknown_nodes == 3
+    stream = ihgnn.load(done.folder, "cpu").stream
+    with pytest.raises(InputError, match="3 of 3 nodes"):
+        next(stream([PROPANE]))
+    with pytest.warns(ihgnn.UnknownLabelsWarning):
+        assert len(list(stream([PROPANE] * 3, 1, allow_unknown=True))) == 3
+    for evaluate in (done.evaluate, partial(ihgnn.evaluate, done.folder)):
+        with pytest.raises(InputError, match="6 of 6 nodes in 2 graphs"):
+            evaluate(other, device="cpu")
+        with pytest.warns(ihgnn.UnknownLabelsWarning):
+            assert evaluate(other, device="cpu", allow_unknown=True).unknown_nodes == 6
+
+
+def test_what_is_not_a_model_is_told_with_what_would_be(tmp_path: Path) -> None:
+    give = "Give a run folder, its ckpt.pt, or a .onnx file"
+    with pytest.raises(InputError, match=f"nope does not exist. {give}"):
+        ihgnn.evaluate(tmp_path / "runs" / "nope")
+    with pytest.raises(InputError, match=f"MUTAG is a data set, not a model. {give}"):
+        ihgnn.load("MUTAG")
+    with pytest.raises(InputError, match=f"x.jsonl is a data set, not a model. {give}"):
+        ihgnn.load("x.jsonl")
+
+
 def test_a_run_on_graphs_of_a_program_is_not_resumed_by_the_command(tmp_path: Path) -> None:
     from ihgnn_cli.training import run as runs
     from ihgnn_cli.training.folder import config_of
@@ -228,9 +261,11 @@ def test_a_run_on_graphs_of_a_program_is_not_resumed_by_the_command(tmp_path: Pa
         runs.prepare(config_of(tmp_path / "run", epochs=9), folder=tmp_path / "run")
 
 
-def test_dicts_make_a_data_set_and_a_bad_one_is_named() -> None:
+def test_dicts_make_a_data_set_and_a_bad_one_is_named(caplog: pytest.LogCaptureFixture) -> None:
     one = {**PROPANE, "class": 0}
     assert len(ihgnn.load_dataset([one, {**one, "class": 1}])) == 2
+    assert len(ihgnn.load_dataset([{**one, "weight": 1}])) == 1
+    assert caplog.messages == ["graphs: ignoring 'weight', not part of the format (docs/data.md)."]
     with pytest.raises(InputError, match="graph 1: no class"):
         ihgnn.load_dataset([one, PROPANE])
     with pytest.raises(InputError, match="graph 0: str is not a graph"):

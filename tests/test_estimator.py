@@ -21,6 +21,7 @@ import ihgnn_cli as ihgnn
 from ihgnn_cli import IHGNNClassifier
 from ihgnn_cli.data.pyg import to_pyg
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.inference.vocabulary import UnknownLabelsWarning
 
 Graphs = list[Data]
 Molecules = tuple[Graphs, "np.ndarray[Any, Any]"]
@@ -157,7 +158,12 @@ def test_without_labels_degrees_are_labels_and_new_ones_are_unknown() -> None:
     model = small(epochs=40, lr=0.02).fit(graphs, y)
     assert model.checkpoint_.card.label_values == (1, 2)
     assert model.score(graphs, y) == 1.0
-    assert model.predict([nx.star_graph(7)]).shape == (1,)
+    with pytest.warns(UnknownLabelsWarning, match="degrees of 1 of 8 nodes"):
+        assert model.predict([nx.star_graph(7)]).shape == (1,)
+    with pytest.raises(InputError, match="allow_unknown=True"):
+        model.predict([nx.complete_graph(5)])
+    with pytest.warns(UnknownLabelsWarning, match="5 of 5 nodes"):
+        assert model.predict([nx.complete_graph(5)], allow_unknown=True).shape == (1,)
 
 
 def test_attributes_are_read_where_there_are_no_labels() -> None:

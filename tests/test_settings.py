@@ -16,7 +16,7 @@ from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import graph_homophily
-from ihgnn_cli.models.baselines.gin import GINSettings
+from ihgnn_cli.models.entries.gin import GINSettings
 from ihgnn_cli.models.registry import find_model, model_names
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs
 from ihgnn_cli.settings import Settings, field_types

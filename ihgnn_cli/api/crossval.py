@@ -15,6 +15,7 @@ from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.queue import Step
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.studies import crossval as jobs
+from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.grid import COMMON, Setting, own_grid
 from ihgnn_cli.studies.places import local_executor
 from ihgnn_cli.studies.plan import PAPER_RUNS, Protocol
@@ -49,6 +50,7 @@ def crossval(
     inner_folds: int | None = None,
     runs: int = PAPER_RUNS,
     split_file: Path | str | None = None,
+    race: bool = False,
     rules: bool = False,
     out: Path | str | None = None,
     workers: int | None = None,
@@ -72,6 +74,7 @@ def crossval(
         inner_folds: number of inner folds that choose the configuration, instead of one hold-out.
         runs: final runs of the chosen configuration per fold.
         split_file: JSON file with the folds, in the published format.
+        race: choose the configuration by successive halving, with about a quarter of the epochs.
         rules: also compute the result under the other selection rules in the literature.
         out: the folder; by default `runs/NAME-crossval-...`, the same for the same call.
         workers: number of processes; by default one per core, or one per GPU.
@@ -102,6 +105,7 @@ def crossval(
         folds=folds,
         inner_folds=inner_folds,
         split_file=None if split_file is None else Path(split_file),
+        race=race,
         rules=rules,
         out=None if out is None else Path(out),
         workers=workers,
@@ -152,6 +156,7 @@ def begin(
     folds: int | None = None,
     inner_folds: int | None = None,
     split_file: Path | None = None,
+    race: bool = False,
     rules: bool = False,
     out: Path | None = None,
     workers: int | None = None,
@@ -172,6 +177,7 @@ def begin(
         folds: number of folds.
         inner_folds: number of inner folds.
         split_file: JSON file with the folds.
+        race: choose by successive halving.
         rules: also compute the other selection rules.
         out: the folder.
         workers: number of processes.
@@ -186,16 +192,18 @@ def begin(
     Raises:
         InputError: a value, the data or the folder is not valid.
     """
+    if race and rules:
+        raise SettingError(
+            "rules", "needs all configurations trained to the end, without a race. Drop one."
+        )
     if stack is not None and stack < 1:
         raise SettingError("stack", f"must be at least 1, not {stack}.")
-    protocol = Protocol(config, own_grid(config, lists), runs)
+    protocol = Protocol(config, own_grid(config, lists), runs, race)
     executor = _executor(cluster, config.training.device, workers)
     config, data = load_data(
         config, dataset=dataset, data_root=data_root, offline=offline, progress=progress
     )
-    made = jobs.make_folds(
-        data, config.training.seed, file=split_file, folds=folds, inner=inner_folds
-    )
+    made = make_folds(data, config.training.seed, file=split_file, folds=folds, inner=inner_folds)
     job = Job(protocol.on(config), data, made, curves=rules)
     name = folders.run_name(data.name, config)
     folder = out or jobs.default_folder(folders.RUNS, job, name)

@@ -23,6 +23,7 @@ def evaluate(
     dataset: Graphs | None = None,
     part: Part | str | None = None,
     *,
+    allow_unknown: bool = False,
     device: str = "auto",
     data_root: Path | str | None = None,
     offline: bool = False,
@@ -35,6 +36,8 @@ def evaluate(
         dataset: as in `load_dataset`; by default the model's own.
         part: `"test"` (the default for the model's own data), `"validation"`, `"train"` or
             `"all"` (the default for other data, and for a model that was trained on all graphs).
+        allow_unknown: evaluate even if the model does not know the labels of more than 9 in 10
+            nodes; above 1 in 10 an `UnknownLabelsWarning` is issued.
         device: auto, cpu, cuda or cuda:N.
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
         offline: never download.
@@ -54,7 +57,9 @@ def evaluate(
         _, graphs = data_for(
             path, classifier.card, given, data_root=root, offline=offline, progress=reading
         )
-    return evaluation.evaluate(classifier, graphs, part)
+    found = evaluation.evaluate(classifier, graphs, part, allow_unknown=allow_unknown)
+    found.labels.warn()
+    return found
 
 
 def data_for(

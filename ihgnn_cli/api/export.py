@@ -6,9 +6,10 @@ from typing import TYPE_CHECKING
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.data.sources import locate, read, refuse_overwriting
 from ihgnn_cli.deploy.form import OPSET, Form, Layout
-from ihgnn_cli.deploy.onnx_model import check_target
+from ihgnn_cli.deploy.onnx_model import SUFFIX, check_target
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError, retold
+from ihgnn_cli.models.archive import check_archive
 from ihgnn_cli.training.folder import best_of
 
 if TYPE_CHECKING:
@@ -59,11 +60,17 @@ def export(
     """
     # Report invalid arguments before loading torch.
     form = Form(layout, max_nodes, opset, small)  # type: ignore[arg-type]
+    if path is not None and Path(checkpoint).suffix.lower() == SUFFIX != Path(path).suffix.lower():
+        raise InputError(
+            f"{path} does not end in {SUFFIX}, but {checkpoint} does: the checkpoint comes first, "
+            f"then the {SUFFIX} file to write. Swap the two."
+        )
     source = best_of(Path(checkpoint))
     target = source.with_name(DEFAULT_NAME) if path is None else Path(path)
     outputs = check_target(target, force=force)
     if dataset is not None and not verify:
         raise InputError("--dataset is for the comparison, which --no-verify skips. Drop one.")
+    check_archive(source)
 
     from ihgnn_cli.deploy.cases import cases_of
     from ihgnn_cli.deploy.export import check_exportable, export_onnx

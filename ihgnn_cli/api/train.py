@@ -59,9 +59,11 @@ class Run:
         """The chosen model, ready to predict."""
         return load(self.checkpoint, device)
 
-    def predict(self, graphs: Iterable[Any], device: str = "auto") -> list[Prediction]:
+    def predict(
+        self, graphs: Iterable[Any], device: str = "auto", *, allow_unknown: bool = False
+    ) -> list[Prediction]:
         """Predict graphs with the chosen model; see `Predictor.predict`."""
-        return self.load(device).predict(graphs)
+        return self.load(device).predict(graphs, allow_unknown=allow_unknown)
 
     @in_python
     def evaluate(
@@ -69,15 +71,21 @@ class Run:
         dataset: Graphs | None = None,
         part: Part | str | None = None,
         *,
+        allow_unknown: bool = False,
         device: str = "auto",
     ) -> evaluation.Evaluation:
         """Evaluate the model on its test graphs, on another part of its data, or on other data.
 
         Raises:
-            InputError: the part does not exist, or the data does not fit the model.
+            InputError: the part does not exist, the data does not fit the model, or the labels of
+                more than 9 in 10 nodes are unknown to it (unless `allow_unknown`).
         """
         graphs = self.dataset if dataset is None else dataset_of(dataset)
-        return evaluation.evaluate(self.load(device).classifier, graphs, part)
+        found = evaluation.evaluate(
+            self.load(device).classifier, graphs, part, allow_unknown=allow_unknown
+        )
+        found.labels.warn()
+        return found
 
     def export(self, path: Path | str | None = None, **form: Any) -> "Export":
         """Write the model as ONNX and compare it with the checkpoint; see `export`."""

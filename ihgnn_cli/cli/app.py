@@ -5,7 +5,7 @@ import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated, Any, NoReturn
 
 import typer
 
@@ -14,6 +14,8 @@ from ihgnn_cli.cli import (
     bench_export,
     crossval,
     datasets,
+    demo,
+    docs,
     env,
     evaluate,
     export,
@@ -30,6 +32,12 @@ from ihgnn_cli.errors import IhgnnError
 
 DEBUG_VARIABLE = "IHGNN_DEBUG"
 INTERRUPTED = 130
+_PROBLEMS = {
+    "int_parsing": "'{given}' is not a whole number.",
+    "float_parsing": "'{given}' is not a number.",
+    "greater_than_equal": "it must be at least {ge:g}, not {given}.",
+    "less_than_equal": "it must be at most {le:g}, not {given}.",
+}
 
 app = typer.Typer(
     name="ihgnn",
@@ -64,6 +72,8 @@ _add("Models", "models", models.models, models.EXAMPLES)
 _add("Deployment", "export", export.export, export.EXAMPLES)
 _add("Deployment", "predict", predict.predict, predict.EXAMPLES)
 _add("Deployment", "bench-export", bench_export.bench_export, bench_export.EXAMPLES)
+_add("Other", "demo", demo.demo, demo.EXAMPLES)
+_add("Other", "docs", docs.docs, docs.EXAMPLES)
 _add("Other", "env", env.env, env.EXAMPLES)
 
 
@@ -117,8 +127,8 @@ def _run() -> int:
         return _failed(str(error), error.exit_code)
     except typer.TyperException as error:
         return _usage(error)
-    except (KeyboardInterrupt, typer.Abort):
-        return _failed("Interrupted.", INTERRUPTED)
+    except (KeyboardInterrupt, typer.Abort, SystemExit) as stop:  # SIGTERM exits with its own code
+        return _failed("Interrupted.", getattr(stop, "code", INTERRUPTED))
     except OSError as error:
         # What is still to be written has nowhere to go: the disk is full, or the reader (head,
         # less) has left, which is not reported.
@@ -160,9 +170,22 @@ def _failed(message: str, code: int) -> int:
 def _usage(error: typer.TyperException) -> int:
     """Report a mistake in the command line itself, and where help is."""
     context = getattr(error, "ctx", None)
-    message = error.format_message().replace("Value error, ", "")
+    message = _with_value(error).replace("Value error, ", "")
     if context is None:
         return _failed(message, error.exit_code)
     if not message:  # no arguments at all: the help has been shown
         return error.exit_code
     return _failed(f"{message}\nTry '{context.command_path} --help'.", error.exit_code)
+
+
+def _with_value(error: typer.TyperException) -> str:
+    """The message; of a number that is not one, or out of range, with the text that was given."""
+    message = error.format_message()
+    # Typer reads options with pydantic.
+    problems: list[dict[str, Any]] = getattr(error.__cause__, "errors", list)()
+    if not problems or problems[0]["type"] not in _PROBLEMS:
+        return message
+    problem = problems[0]
+    where = message.removesuffix(problem["msg"])
+    bounds = problem.get("ctx", {})
+    return where + _PROBLEMS[problem["type"]].format(given=problem["input"], **bounds)

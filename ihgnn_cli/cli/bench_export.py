@@ -15,6 +15,7 @@ from ihgnn_cli.cli.options import (
     OtherData,
     Provider,
     chosen_providers,
+    refuse_missing,
 )
 
 if TYPE_CHECKING:
@@ -32,7 +33,10 @@ EXAMPLES = examples(
 
 
 def bench_export(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An exported .onnx file.")],
+    model: Annotated[
+        Path,
+        typer.Argument(metavar="MODEL", help="An exported .onnx file."),
+    ],
     dataset: OtherData = None,
     data_root: DataRoot = None,
     offline: Offline = False,
@@ -69,6 +73,7 @@ def bench_export(
     as_json: AsJson = False,
 ) -> None:
     """Measure throughput and latency of an exported model on graphs of its data set."""
+    refuse_missing(dataset, model)
     from ihgnn_cli.cli import console
     from ihgnn_cli.deploy.onnx_model import load_onnx
     from ihgnn_cli.deploy.speed import measure
@@ -79,7 +84,11 @@ def bench_export(
     classifier = load_onnx(model, device or AUTO, providers, threads)
     graphs = _graphs(model, classifier.card, dataset, data_root, offline)
     found = []
-    for size in dict.fromkeys(batch_size or _BATCH_SIZES):
+    sizes = dict.fromkeys(batch_size or _BATCH_SIZES)
+    console.note(
+        f"Measuring batches of {', '.join(map(str, sizes))} graphs, {seconds:g} s each ..."
+    )
+    for size in sizes:
         try:
             found.append(measure(classifier, graphs, size, seconds))
         except InputError as error:

@@ -5,28 +5,37 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Callable, Iterator, Sequence
+import textwrap
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager
+from copy import copy
+from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich import box
 from rich.cells import cell_len
 from rich.console import Console
 from rich.measure import Measurement
-from rich.table import Table
+from rich.table import Column, Table
 
 from ihgnn_cli import display
 from ihgnn_cli.cli.help import KEPT
 from ihgnn_cli.jsonable import jsonable
 
+if TYPE_CHECKING:
+    from ihgnn_cli.inference.vocabulary import UnknownLabels
+
 # The width of tables when the output is not a terminal.
 _PLAIN_WIDTH = 100
-# Names are folded to no less than this width.
-_FOLDED_WIDTH = 10
+# Names and paths that are longer may be broken.
+_LONGEST_WORD = 24
+# Cells up to this width stay on one line.
+_SHORT_WORDS = 16
 _ANY_WIDTH = 1000
 # Headers of columns that hold words.
-_WORDS = ("", "Name", "Where", "Label", "From", "Reference")
-# The header of a column of bars: left-aligned, never wrapped.
+_WORDS = ("", "Name", "Where", "Label", "Cost per graph", "From", "Reference", "Grid")
+# The header of a column of bars: left-aligned, never wrapped, left out where it does not fit.
 BARS = " "
 
 
@@ -67,6 +76,11 @@ def table(title: str | None = None, *heads: str) -> Table:
     return made
 
 
+def bar_width(most: int, beside: int) -> int:
+    """The longest bar beside this many characters of text, at most `most`."""
+    return max(1, min(most, out.width - beside))
+
+
 def bar(length: float) -> str:
     """A horizontal bar of this many characters, to an eighth where the terminal has the signs."""
     if not out.encoding.lower().startswith("utf"):
@@ -84,25 +98,97 @@ def show(thing: object, style: str | None = None) -> None:
 
 
 def _show_table(thing: Table) -> None:
-    """In a narrow terminal names are folded; numbers are never broken, even if lines get long."""
-    if not fits(thing):
-        thing.width = _least_width(thing)
-    out.print(thing, crop=False)
+    """Print a table in the width of the terminal; lines in a file may be longer."""
+    parts = narrowed(thing, out)
+    if not has_width():
+        thing.width = _width_of(thing, out)
+        parts = [thing]
+    for part in parts:
+        out.print(part, crop=False)
 
 
-def _least_width(thing: Table) -> int:
-    """The width of a table whose names are folded as far as they may be."""
-    needed = Measurement.get(out, out.options.update(width=_ANY_WIDTH), thing).maximum
+def narrowed(thing: Table, console: Console) -> list[Table]:
+    """The table in tables that fit the console: words, numbers and bars are never broken.
+
+    If it is too wide, headers are wrapped, bars are left out, and words are wrapped. What still
+    does not fit goes into further tables, which repeat the first column.
+    """
+    _wrap_heads(thing, console)
+    if not _fits(thing, console):
+        thing = _part(thing, [column for column in thing.columns if column.header != BARS])
+    _wrap_words(thing, console)
+    if _fits(thing, console):
+        return [thing]
+    first, *rest = thing.columns
+    groups = [[first]]
+    for column in rest:
+        if len(groups[-1]) > 1 and not _fits(_part(thing, [*groups[-1], column]), console):
+            groups.append([first])
+        groups[-1].append(column)
+    parts = [_part(thing, group) for group in groups]
+    for part in parts:
+        _wrap_words(part, console)
+        part.title = thing.title if part is parts[0] else None
+    return parts
+
+
+def has_width() -> bool:
+    """Whether standard output has a width to keep to; lines in a file may have any length."""
+    return out.is_terminal or "COLUMNS" in os.environ
+
+
+def _width_of(thing: Table, console: Console) -> int:
+    return Measurement.get(console, console.options.update(width=_ANY_WIDTH), thing).maximum
+
+
+def _fits(thing: Table, console: Console) -> bool:
+    return _width_of(thing, console) <= console.width
+
+
+def _part(thing: Table, columns: Sequence[Column]) -> Table:
+    """A table of some of the columns, with all rows."""
+    part = copy(thing)
+    part.columns = [replace(column, _index=place) for place, column in enumerate(columns)]
+    return part
+
+
+def _wrap_heads(thing: Table, console: Console) -> None:
+    """Wrap the headers that are wider than the cells below them, if the table is too wide."""
     for column in thing.columns:
-        longest = max(cell_len(str(cell)) for cell in (column.header, *column.cells))
-        if not column.no_wrap:
-            needed -= max(0, longest - (column.min_width or _FOLDED_WIDTH))
-    return needed
+        if _fits(thing, console):
+            return
+        words = str(column.header).split()
+        if column.no_wrap and len(words) > 1:
+            width = max(*_widths(words, by_word=True), *_widths(column.cells, by_word=False), 0)
+            column.header = "\n".join(textwrap.wrap(str(column.header), width))
 
 
-def fits(thing: Table) -> bool:
-    """Whether a table is no wider than the screen if its names are folded."""
-    return _least_width(thing) <= out.width
+def _wrap_words(thing: Table, console: Console) -> None:
+    """Wrap the cells of words, the widest column first, if the table is too wide."""
+    columns = [column for column in thing.columns if not column.no_wrap]
+    for column in columns:
+        column.width = None
+    for column in sorted(columns, key=_longest, reverse=True):
+        excess = _width_of(thing, console) - console.width
+        if excess <= 0:
+            return
+        column.width = max(_longest(column) - excess, _least(column))
+
+
+def _longest(column: Column) -> int:
+    return max(_widths((column.header, *column.cells), by_word=False), default=0)
+
+
+def _least(column: Column) -> int:
+    """The width that a column of words keeps; only a longer word is broken."""
+    word = max(_widths((column.header, *column.cells), by_word=True), default=0)
+    return min(_longest(column), max(_SHORT_WORDS, min(word, _LONGEST_WORD)))
+
+
+def _widths(cells: Iterable[object], *, by_word: bool) -> list[int]:
+    """The widths of the words or lines in cells."""
+    parts = (str(cell).split() if by_word else str(cell).splitlines() for cell in cells)
+    return [cell_len(part) for each in parts for part in each]
 
 
 def plain(text: str) -> str:
@@ -146,6 +232,12 @@ def warn(text: str) -> None:
     err.print(f"WARNING: {text}", style="bold red", soft_wrap=True)
 
 
+def unknown_labels(labels: "UnknownLabels") -> None:
+    """Report nodes that a model does not know: many as a warning, few as a remark."""
+    if labels.unknown:
+        (warn if labels.many else note)(plain(labels.sentence))
+
+
 def error(text: str) -> None:
     """Print an error on standard error; never wrapped, so that paths can be copied."""
     err.print(f"Error: {text}", style="red", soft_wrap=True)
@@ -163,6 +255,15 @@ class ProgressDisplay(display.ProgressDisplay):
         super().__init__(err)
 
 
-def work_bar(units: str) -> AbstractContextManager[Callable[[int, int, str | Table], None]]:
-    """A progress bar on standard error; see `display.work_bar`."""
-    return display.work_bar(err, units)
+@contextmanager
+def work_bar(units: str) -> Iterator[Callable[[int, int, str | Table], None]]:
+    """A progress bar on standard error, with what fits of a table; see `display.work_bar`."""
+    with display.work_bar(err, units) as update:
+        yield lambda done, total, below: update(
+            done, total, narrowed(below, err)[0] if isinstance(below, Table) else below
+        )
+
+
+def work(units: str, *, quiet: bool) -> AbstractContextManager[display.Update]:
+    """A progress bar or lines on standard error; see `display.work`."""
+    return display.work(err, units, quiet=quiet)

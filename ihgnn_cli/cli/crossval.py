@@ -39,6 +39,7 @@ from ihgnn_cli.cli.options import (
     figure,
     one_dataset,
     output_folder,
+    refuse_missing,
 )
 
 if TYPE_CHECKING:
@@ -148,11 +149,21 @@ def crossval(
     runs: Annotated[
         int | None,
         typer.Option(
+            min=1,
             help="Final runs per fold with the chosen configuration.",
             show_default="3",
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = None,
+    race: Annotated[
+        bool,
+        typer.Option(
+            "--race",
+            help="Choose by successive halving: all configurations for a few epochs, the best "
+            "third for more, and so on. About four times faster.",
+            rich_help_panel=PROTOCOL_PANEL,
+        ),
+    ] = False,
     rules: Annotated[
         bool,
         typer.Option(
@@ -194,18 +205,18 @@ def crossval(
 
     An interrupted command continues where it stopped when it is run again.
     """
-    from ihgnn_cli.api.crossval import begin
-    from ihgnn_cli.cli import console, crossval_display
+    dataset = one_dataset(data, dataset)
+    refuse_missing(dataset)
+    from ihgnn_cli.cli import console
     from ihgnn_cli.report.figures import check_figure_path
-    from ihgnn_cli.studies.grid import listed_settings
-    from ihgnn_cli.studies.plan import PAPER_RUNS
+    from ihgnn_cli.studies.grid import listed_settings, own_grid
     from ihgnn_cli.training.config import configure, recipe_grid
 
     if plot is not None:
         check_figure_path(plot)
     stacked, processes = count_or_auto("--stack", stack), _processes(workers, cluster)
     given = {
-        "dataset": one_dataset(data, dataset),
+        "dataset": dataset,
         "features": features,
         "variant": variant,
         "label_smoothing": label_smoothing,
@@ -224,6 +235,17 @@ def crossval(
     }
     given_lists = recipe_grid(recipe)
     given_lists.update({name: values for name, values in lists.items() if values is not None})
+    own_grid(chosen, given_lists)  # lists and folds are refused before torch starts
+    from ihgnn_cli.cli.starting import read_data
+    from ihgnn_cli.studies.folds import make_folds
+
+    graphs = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
+    make_folds(graphs, chosen.training.seed, file=split_file, folds=folds, inner=inner_folds)
+
+    from ihgnn_cli.api.crossval import begin
+    from ihgnn_cli.cli import crossval_display
+    from ihgnn_cli.studies.plan import PAPER_RUNS
+
     begun = begin(
         chosen,
         given_lists,
@@ -231,14 +253,13 @@ def crossval(
         folds=folds,
         inner_folds=inner_folds,
         split_file=split_file,
+        race=race,
         rules=rules,
         out=out,
         workers=processes,
         stack=stacked,
         cluster=cluster,
-        data_root=data_root,
-        offline=offline,
-        progress=console.ProgressDisplay(),
+        dataset=graphs,
         command=shlex.join(["ihgnn", *sys.argv[1:]]),
     )
     folder = begun.folder
@@ -304,12 +325,13 @@ def _finish(begun: "Begun", *, quiet: bool) -> "Finished":
         console.note(
             f"{title}{job.dataset.name}: {counted(len(protocol.grid), 'configuration')} × "
             f"{len(folds)} folds{inner_text}, then {counted(protocol.runs, 'run')} per fold, "
-            f"{protocol.config.training.epochs} epochs each; "
+            f"{protocol.config.training.epochs} epochs {'at most' if protocol.race else 'each'}; "
             f"{counted(executor.workers, 'worker')} on {executor.device.type}, stacks of up to "
             f"{begun.stack}; in {begun.folder}"
         )
-        if job.partial is not None:
-            console.note(job.partial)
+        for text in (protocol.race_in_words, job.partial):
+            if text is not None:
+                console.note(text)
     seen: list[Progress] = []
 
     def kept() -> str:

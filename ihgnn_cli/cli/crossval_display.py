@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.cli import console
+from ihgnn_cli.display import Update
 from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.studies.grid import COMMON
@@ -21,42 +22,24 @@ if TYPE_CHECKING:
 
 @contextmanager
 def progress(quiet: bool) -> "Iterator[Callable[[Progress, Step], None]]":
-    """A live bar in a terminal, otherwise a line now and then, on standard error."""
+    """A live bar in a terminal, otherwise a line per tenth of the work, on standard error."""
 
     def warn_of_dead(step: "Step") -> None:
         if step.dead:
             console.warn("A worker was killed from outside. Its work is done again.")
 
-    if quiet:
-        yield lambda _progress, step: warn_of_dead(step)
-    elif console.err.is_terminal and not console.err.is_dumb_terminal:
-        with ExitStack() as stack:
-            update = None
+    with ExitStack() as stack:
+        update: Update | None = None
 
-            def show(progress: "Progress", step: "Step") -> None:
-                nonlocal update
-                warn_of_dead(step)
-                if update is None:  # the first progress: there is something to show
-                    update = stack.enter_context(console.work_bar("model-epochs"))
-                line = f"{progress.models:,} of {progress.of_models:,} models finished"
-                update(progress.epochs, progress.of_epochs, line)
-
-            yield show
-    else:
-        reported = -1
-
-        def tell(progress: "Progress", step: "Step") -> None:
-            nonlocal reported
+        def show(progress: "Progress", step: "Step") -> None:
+            nonlocal update
             warn_of_dead(step)
-            tenths = 10 * progress.epochs // progress.of_epochs
-            if tenths > reported:
-                reported = tenths
-                console.note(
-                    f"{progress.epochs:,} of {progress.of_epochs:,} model-epochs, "
-                    f"{progress.models:,} of {progress.of_models:,} models finished"
-                )
+            if update is None:  # the first progress: there is something to show
+                update = stack.enter_context(console.work("model-epochs", quiet=quiet))
+            line = f"{progress.models:,} of {progress.of_models:,} models finished"
+            update(progress.epochs, progress.of_epochs, line)
 
-        yield tell
+        yield show
 
 
 def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | None) -> None:
@@ -98,8 +81,9 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
     else:
         text += ", each from one run at its best validation epoch"
     console.show(f"{text}. Configuration and epoch chosen by {result['chosen_by']}; never on test.")
-    if result.get("partial"):  # missing in older results
-        console.show(result["partial"], style="bold")
+    for name in ("race", "partial"):  # missing in older results
+        if result.get(name):
+            console.show(result[name], style="bold")
     console.show(f"Majority class: {100 * result['majority_share']:.1f} %")
     if result["paper"] is not None:
         paper = result["paper"]

@@ -8,10 +8,45 @@ from ihgnn_cli.cli.help import OUTPUT_PANEL, Command, Group, examples
 from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, complete_dataset
 
 if TYPE_CHECKING:
+    # Typer brings its own copy of click, which has no public name.
+    from typer._click.core import Command as ClickCommand
+    from typer._click.core import Context
+
     from ihgnn_cli.data.sources.listing import Listed
 
+
+class _Datasets(Group):
+    """The group, with a suggestion for those who name a data set in place of a command."""
+
+    def resolve_command(
+        self, ctx: "Context", args: list[str]
+    ) -> "tuple[str | None, ClickCommand | None, list[str]]":
+        """Find the command."""
+        if args and self.get_command(ctx, args[0]) is None:
+            _refuse_data(args[0])
+        return super().resolve_command(ctx, args)
+
+
+def _refuse_data(given: str) -> None:
+    from pathlib import Path
+
+    from ihgnn_cli.cli.console import quoted
+    from ihgnn_cli.data.sources import is_own_name
+    from ihgnn_cli.data.sources.catalogue import catalogue
+    from ihgnn_cli.errors import InputError
+
+    meant = None
+    if is_own_name(given) or Path(given[:255]).exists():
+        meant = f"check {quoted(Path(given))}"
+    for name in catalogue():
+        if meant is None and name.lower() == given.lower():
+            meant = f"fetch {name}"
+    if meant is not None:
+        raise InputError(f"'{given}' is not a command. Use: ihgnn datasets {meant}")
+
+
 app = typer.Typer(
-    cls=Group,
+    cls=_Datasets,
     invoke_without_command=True,
     epilog=examples(
         ("ihgnn datasets --all", "All data sets, including those to download"),
@@ -104,7 +139,7 @@ def check(
         str,
         typer.Argument(
             metavar="PATH",
-            help="A TU folder or zip, a .jsonl file, a local data set's name, or synthetic:...",
+            help="A TU folder or zip, .jsonl file, .csv of SMILES, local name, or synthetic:...",
         ),
     ],
     data_root: DataRoot = None,
@@ -114,6 +149,7 @@ def check(
     from dataclasses import asdict
 
     from ihgnn_cli.cli import console
+    from ihgnn_cli.data.readers.json_graph import meant_by
     from ihgnn_cli.data.sources import Origin, locate_file, read
     from ihgnn_cli.errors import DataError
     from ihgnn_cli.report.homophily import reading_remarks
@@ -122,7 +158,7 @@ def check(
     source = locate_file(path, data_root=data_root)
     place = None if source.origin == Origin.SYNTHETIC else source.path
     try:
-        dataset = read(source, console.ProgressDisplay())
+        dataset = read(source, console.ProgressDisplay(), classes=False)
     except DataError as error:
         if as_json:
             problems = [asdict(problem) for problem in error.problems]
@@ -152,16 +188,20 @@ def check(
             }
         )
         return
-    one_class = len(dataset.class_values) == 1
+    classes = len(dataset.class_values)
+    valid = "is valid" if classes else "has no classes; it is valid for 'ihgnn predict'"
     console.show(
-        f"{path} is valid: {counted(len(dataset), 'graph')}, "
+        f"{path} {valid}: {counted(len(dataset), 'graph')}, "
         f"{counted(dataset.num_nodes, 'node')}, {counted(dataset.num_edges, 'edge')}, "
         f"{counted(len(dataset.label_values), 'node label')}, "
-        f"{len(dataset.class_values):,} {'class' if one_class else 'classes'}."
+        f"{classes:,} {'class' if classes == 1 else 'classes'}."
     )
+    if not classes:
+        remedy = meant_by("class", dataset.notes.ignored_keys) or "Add one for each graph."
+        console.show(f"- Training needs classes. {remedy}")
     for line in reading_remarks(dataset):
         console.show(f"- {line}")
-    console.next_steps(("homophily", path), *([] if one_class else [("train", path)]))
+    console.next_steps(("homophily", path), *([("train", path)] if classes > 1 else []))
 
 
 @app.command(

@@ -13,6 +13,8 @@ def env(as_json: AsJson = False) -> None:
     from ihgnn_cli.cli import console
     from ihgnn_cli.environment import describe_environment
 
+    if console.err.is_terminal:
+        console.note("Starting PyTorch and onnxruntime ...")
     found = describe_environment()
     if as_json:
         console.show_json(asdict(found))

@@ -9,6 +9,7 @@ import typer
 
 from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
 from ihgnn_cli.cli.options import (
+    AllowUnknown,
     AsJson,
     DataRoot,
     Device,
@@ -17,6 +18,8 @@ from ihgnn_cli.cli.options import (
     TrainedModel,
     complete_model,
     figure,
+    refuse_missing,
+    refuse_swapped,
 )
 from ihgnn_cli.inference.kinds import Part
 
@@ -52,10 +55,11 @@ def evaluate(
         typer.Option(
             metavar="PART",
             help="train, validation, test or all graphs of the model's own data set.",
-            show_default="test; all of another data set, or if all graphs trained",
+            show_default="test, or all of other data",
             rich_help_panel=DATA_PANEL,
         ),
     ] = None,
+    allow_unknown: AllowUnknown = False,
     data_root: DataRoot = None,
     offline: Offline = False,
     device: Device = None,
@@ -98,8 +102,11 @@ def evaluate(
     ] = None,
 ) -> None:
     """Evaluate a model on its test graphs, or on other graphs."""
+    refuse_missing(dataset, model)
     from ihgnn_cli.api.evaluate import data_for
     from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.starting import say_loading
+    from ihgnn_cli.data.sources import locate
     from ihgnn_cli.deploy.onnx_model import SUFFIX
     from ihgnn_cli.deploy.runtime import load
     from ihgnn_cli.errors import InputError
@@ -109,11 +116,16 @@ def evaluate(
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.devices import AUTO
 
+    if dataset is not None:
+        refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
     model = folders.best_of(model)
     outputs = _checked_outputs(plot, predictions, model)
     explain = explain or graph is not None
     if explain and model.suffix.lower() == SUFFIX:
         raise InputError("An exported model cannot be explained. Give its checkpoint.")
+    if dataset is not None:
+        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
+    say_loading(model)
     classifier = load(model, device or AUTO).classifier
     if kind is not None and find_model(kind).name != _model_name(classifier):
         raise InputError(
@@ -129,7 +141,7 @@ def evaluate(
         offline=offline,
         progress=console.ProgressDisplay(),
     )
-    found = evaluation.evaluate(classifier, graphs, split)
+    found = evaluation.evaluate(classifier, graphs, split, allow_unknown=allow_unknown)
     explained = None if graph is None else _explain(classifier, graphs, found, graph)
     if predictions is not None:
         write_predictions(predictions, found.dataset, found.graphs, found.probabilities, found.beta)
@@ -145,26 +157,27 @@ def evaluate(
             entry["explained"] = None if explained is None else asdict(explained)
         console.show_json(entry)
         return
-    console.show(
-        f"{model} on {graphs.name} ({source}): {_part_words(found.part)}, on {classifier.runs_on}",
-        style="bold",
-    )
-    if classifier.card.snapshot is not None:
-        console.show(f"Model: {_model_title(classifier)}{classifier.card.snapshot}")
-    _show_metrics(found, classifier)
-    _show_homophily(found)
+    heading = f"{model} on {graphs.name} ({source}): {_part_words(found.part)}"
+    _show(heading, classifier, found)
     if explain:
-        _show_theta(theta)
-    if explained is not None:
-        _show_explained(explained)
+        _show_explanation(theta, explained)
     for path in outputs:
         console.note(f"Wrote {path}")
-    is_checkpoint = model.suffix.lower() != SUFFIX
-    exportable = is_checkpoint and find_model(_model_name(classifier)).exportable
+    exportable = model.suffix.lower() != SUFFIX and find_model(_model_name(classifier)).exportable
     console.next_steps(
         *([("export", model)] if exportable else []),
         ("predict", model, dataset or source.reference),
     )
+
+
+def _show(heading: str, classifier: "Classifier", found: "Evaluation") -> None:
+    from ihgnn_cli.cli import console
+
+    console.show(f"{heading}, on {classifier.runs_on}", style="bold")
+    if classifier.card.snapshot is not None:
+        console.show(f"Model: {_model_title(classifier)}{classifier.card.snapshot}")
+    _show_metrics(found, classifier)
+    _show_homophily(found)
 
 
 def _checked_outputs(plot: Path | None, predictions: Path | None, model: Path) -> list[Path]:
@@ -211,11 +224,7 @@ def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard") -> Non
             f"{' and '.join(seen)}: this is not an estimate for new graphs "
             f"({len(found.graphs):,} graphs evaluated)."
         )
-    if found.unknown_nodes:
-        console.note(
-            f"The {card.label_words} of {counted(found.unknown_nodes, 'node')} are unknown to the "
-            f"model ({console.plain(found.unknown_labels)}) and encoded as the zero vector."
-        )
+    console.unknown_labels(found.labels)
     if found.truncated:
         console.note(
             f"{counted(found.truncated, 'graph')} of {graphs.name} with more nodes than any graph "
@@ -302,6 +311,14 @@ def _theta(classifier: "Classifier") -> "list[float] | None":
     from ihgnn_cli.training.classifier import TorchClassifier
 
     return layer_weights(classifier) if isinstance(classifier, TorchClassifier) else None
+
+
+def _show_explanation(
+    theta: "Sequence[float] | None", explained: "GraphExplanation | None"
+) -> None:
+    _show_theta(theta)
+    if explained is not None:
+        _show_explained(explained)
 
 
 def _show_theta(theta: "Sequence[float] | None") -> None:

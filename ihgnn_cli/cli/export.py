@@ -7,7 +7,13 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
-from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, OtherData
+from ihgnn_cli.cli.options import (
+    AsJson,
+    DataRoot,
+    Offline,
+    OtherData,
+    refuse_missing,
+)
 from ihgnn_cli.deploy.form import OPSET, Layout, is_absurd, padded_bytes
 
 if TYPE_CHECKING:
@@ -100,12 +106,18 @@ def export(
     The readout uses at most m nodes, the size of the largest graph of the model's data: of a larger
     graph, the first m in sorted order.
     """
+    refuse_missing(dataset, checkpoint)
     from inspect import unwrap
 
     from ihgnn_cli.api import export as exports
     from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.starting import say_loading
+    from ihgnn_cli.data.sources import locate
     from ihgnn_cli.training.folder import best_of
 
+    if dataset is not None and verify:
+        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
+    say_loading(checkpoint)
     done = unwrap(exports.export)(  # whose messages would name arguments
         checkpoint,
         model,

@@ -29,7 +29,7 @@ _NUMBERS = {"<int>": "N", "<int range>": "N", "<float>": "X", "<float range>": "
 
 
 class Command(TyperCommand):
-    """A command with the common help."""
+    """A command with the common help; its messages name options as they are typed."""
 
     def format_help(self, ctx: "Context", formatter: "HelpFormatter") -> None:
         """Print the help."""

@@ -204,7 +204,8 @@ def _histogram(found: "MeasureSummary") -> str:
 
     counts = found.bin_counts.reshape(-1, 2).sum(axis=1)
     edges = found.bin_edges[::2]
-    scale = _BAR_WIDTH / max(1, counts.max())
+    beside = len("  0.0 to  0.1   ") + len(str(counts.max()))
+    scale = console.bar_width(_BAR_WIDTH, beside) / max(1, counts.max())
     lines = []
     for low, high, count in zip(edges[:-1], edges[1:], counts, strict=True):
         bar = console.bar(count * scale)

@@ -47,44 +47,26 @@ def models(
     if as_json:
         console.show_json({"models": [_entry(spec) for spec in specs], "broken": broken})
         return
-    shown = console.table(None, "Name", "Parameters", "Cost per graph", "From", "Reference")
+    others = any(spec.package != ModelSpec.package for spec in specs)
+    origin = ["From"] if others else []
+    shown = console.table(None, "Name", "Parameters", "Cost per graph", *origin, "Reference")
     for spec in specs:
+        origin = [spec.package] if others else []
         shown.add_row(
-            spec.name,
-            _parameters_text(spec),
-            spec.cost,
-            spec.package,
-            console.plain(spec.reference),
+            *(spec.name, _parameters_text(spec), spec.cost, *origin, console.plain(spec.reference))
         )
     console.show(shown)
     console.show(
         "Parameters: with default settings, for MUTAG. Cost: how time and memory of a training "
         "step grow with n nodes and e edges.\n'ihgnn models NAME' describes a model; --variant "
-        "selects ablations of ihgnn. To add your own model, see docs/models.md."
+        "selects ablations of ihgnn. To add your own model, read 'ihgnn docs models'."
     )
     for problem in broken.values():
         console.warn(problem)
 
 
-def _parameters(spec: "ModelSpec") -> int | None:
-    """Number of parameters at the defaults, for MUTAG; `None` if it cannot be built for that."""
-    from ihgnn_cli.models.settings import Inputs
-    from ihgnn_cli.models.spec import ModelSpec
-    from ihgnn_cli.training.config import RunConfig
-    from ihgnn_cli.training.needs import parameter_count
-
-    of_mutag = Inputs(labels=7, attributes=0, classes=2, max_nodes=28)
-    try:
-        return parameter_count(RunConfig().of_model(spec.name), of_mutag)
-    except Exception:
-        if spec.package == ModelSpec.package:
-            raise
-        return None  # a model of another package must not hide the others
-
-
 def _parameters_text(spec: "ModelSpec") -> str:
-    count = _parameters(spec)
-    return "–" if count is None else f"{count:,}"
+    return "–" if spec.parameters is None else f"{spec.parameters:,}"
 
 
 def _entry(spec: "ModelSpec") -> dict[str, Any]:
@@ -94,7 +76,7 @@ def _entry(spec: "ModelSpec") -> dict[str, Any]:
         "name": spec.name,
         "title": spec.title,
         "reference": spec.reference,
-        "parameters_on_mutag": _parameters(spec),
+        "parameters_on_mutag": spec.parameters,
         "cost": spec.cost,
         "package": spec.package,
         "stacked": spec.stacked is not None,

@@ -1,5 +1,6 @@
 """Options that several commands share, so that each is declared and explained once."""
 
+import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -14,6 +15,8 @@ from ihgnn_cli.cli.help import (
 )
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.training.kinds import ClassWeights, Recipe
+
+_DATA_SUFFIXES = (".csv", ".jsonl", ".zip")
 
 
 def complete_dataset(incomplete: str) -> list[str]:
@@ -33,6 +36,26 @@ def complete_model(incomplete: str) -> list[str]:
     from ihgnn_cli.models.registry import model_names
 
     return [name for name in model_names() if name.startswith(incomplete.lower())]
+
+
+def refuse_missing(data: str | None, model: Path | None = None) -> None:
+    """Refuse files that do not exist at once, before NumPy, torch or onnxruntime is imported.
+
+    Raises:
+        InputError: the data looks like a path, and there is none; or there is no such model.
+    """
+    from ihgnn_cli.errors import InputError
+    from ihgnn_cli.paths import expanded
+
+    # os.path.exists also takes names that are too long for a path.
+    if model is not None and not os.path.exists(model):  # noqa: PTH110
+        raise InputError(
+            f"{model} does not exist. Give a run folder, its ckpt.pt, or an exported .onnx file."
+        )
+    if data is None or data.startswith("synthetic:") or Path(data).suffix not in _DATA_SUFFIXES:
+        return
+    if not os.path.exists(expanded(Path(data))):  # noqa: PTH110
+        raise InputError(f"No file or folder '{data}'. Give a path that exists, or a name.")
 
 
 def named_folder(text: str) -> Path:
@@ -93,8 +116,8 @@ DataArgument = Annotated[
     str | None,
     typer.Argument(
         metavar="DATASET",
-        help="Data set: a name (MUTAG, PROTEINS, ...), a TU folder or zip, a .jsonl file, or "
-        "synthetic:homophily=0.3,... [dim]\\[default: MUTAG][/dim]",
+        help="Data set: a name (MUTAG, ...), a TU folder or zip, a .jsonl file, a .csv of SMILES, "
+        "or synthetic:... [dim]\\[default: MUTAG][/dim]",
         autocompletion=complete_dataset,
         show_default=False,
     ),
@@ -151,6 +174,14 @@ DataRoot = Annotated[
         help="Folder with data sets (NAME.zip or NAME/); downloads go here.",
         show_default="$IHGNN_DATA, else the user's cache folder",
         file_okay=False,
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+AllowUnknown = Annotated[
+    bool,
+    typer.Option(
+        "--allow-unknown",
+        help="Continue even if the model does not know the labels of more than 9 in 10 nodes.",
         rich_help_panel=DATA_PANEL,
     ),
 ]
@@ -314,6 +345,22 @@ AsJson = Annotated[
     bool,
     typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT_PANEL),
 ]
+
+
+def refuse_swapped(model: Path, other: Path | str, usage: str) -> None:
+    """Refuse two arguments in the wrong order.
+
+    Raises:
+        InputError: `other` is a model and `model` is not; `usage` is the right command, in which
+            `{0}` is the model and `{1}` the other argument.
+    """
+    from ihgnn_cli.cli.console import quoted
+    from ihgnn_cli.deploy.runtime import is_model
+    from ihgnn_cli.errors import InputError
+
+    if is_model(Path(other)) and not is_model(model):
+        right = usage.format(quoted(Path(other)), quoted(model))
+        raise InputError(f"The arguments are in the wrong order. Use: {right}")
 
 
 def chosen_providers(device: str | None, provider: str | None) -> list[str] | None:

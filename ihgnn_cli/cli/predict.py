@@ -10,6 +10,7 @@ import typer
 
 from ihgnn_cli.cli.help import COMPUTE_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
 from ihgnn_cli.cli.options import (
+    AllowUnknown,
     AsJson,
     DataRoot,
     Device,
@@ -18,6 +19,8 @@ from ihgnn_cli.cli.options import (
     TrainedModel,
     chosen_providers,
     complete_dataset,
+    refuse_missing,
+    refuse_swapped,
 )
 
 if TYPE_CHECKING:
@@ -25,11 +28,13 @@ if TYPE_CHECKING:
     from ihgnn_cli.deploy import Prediction
     from ihgnn_cli.errors import Problem
     from ihgnn_cli.inference.prediction import GraphBatch, Report
+    from ihgnn_cli.inference.vocabulary import UnknownLabels
     from ihgnn_cli.models.card import ModelCard
     from ihgnn_cli.report.predictions import Write
 
 STANDARD = "-"
 _STANDARD_INPUT = "standard input"
+_MOST_KINDS = 100  # kinds of mistakes that are reported
 
 
 EXAMPLES = examples(
@@ -48,7 +53,7 @@ def predict(
         str,
         typer.Argument(
             metavar="GRAPHS",
-            help="A .jsonl file, - (JSON lines from stdin), a TU folder or zip, or a name.",
+            help="A .jsonl file, - (stdin), a .csv of SMILES, a TU folder or zip, or a name.",
             autocompletion=complete_dataset,
         ),
     ],
@@ -60,6 +65,7 @@ def predict(
             rich_help_panel=DATA_PANEL,
         ),
     ] = False,
+    allow_unknown: AllowUnknown = False,
     data_root: DataRoot = None,
     offline: Offline = False,
     batch_size: Annotated[
@@ -90,12 +96,16 @@ def predict(
     Graphs need no classes. JSON lines are processed as a stream of any length; --json prints one
     object per line.
     """
+    refuse_missing(graphs, model)
     from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.data.sources import locate, refuse_overwriting
     from ihgnn_cli.deploy import load
     from ihgnn_cli.inference.prediction import predictions
+    from ihgnn_cli.inference.vocabulary import UnknownLabels
     from ihgnn_cli.training.devices import AUTO
 
+    refuse_swapped(model, graphs, "ihgnn predict {0} {1}")
     source = None
     if graphs != STANDARD:
         progress = console.ProgressDisplay()
@@ -103,12 +113,14 @@ def predict(
     target = _checked_target(csv, as_json, model)
     if target is not None and source is not None:
         refuse_overwriting([target], [source])
+    say_loading(model)
     predictor = load(model, device or AUTO, chosen_providers(device, provider))
     console.note(f"{model} on {predictor.runs_on}")
-    tally = _Tally(predictor.card)
+    labels = UnknownLabels(predictor.card, allow_unknown)
+    tally = _Tally(labels)
     report = None if strict else tally.report
     with ExitStack() as stack:
-        batches = stack.enter_context(_batches(source, predictor.card, batch_size, report))
+        batches = stack.enter_context(_batches(source, labels, batch_size, report))
         writers = list(_writers(stack, predictor.card, csv, target, as_json))
         for answered in predictions(predictor.classifier, batches, report):
             for write in writers:
@@ -138,37 +150,42 @@ def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
 
 @contextmanager
 def _batches(
-    source: "Source | None", card: "ModelCard", batch_size: int | None, report: "Report | None"
+    source: "Source | None",
+    labels: "UnknownLabels",
+    batch_size: int | None,
+    report: "Report | None",
 ) -> "Iterator[Iterator[GraphBatch]]":
     """The graphs in batches: from a stream of lines, or a data set read as a whole."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.readers.jsonl import SUFFIX
+    from ihgnn_cli.data.readers import jsonl, smiles
     from ihgnn_cli.data.readers.lines import lines_as_they_come
     from ihgnn_cli.data.sources import Origin, read
-    from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_lines
+    from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_lines, of_molecules
     from ihgnn_cli.inference.prediction import batches_of
+    from ihgnn_cli.progress import Advance, silent
 
+    card, check = labels.card, labels.check
     size = BATCH_SIZE if batch_size is None else batch_size
     progress = console.ProgressDisplay()
     made = source is not None and source.origin == Origin.SYNTHETIC
     is_stream = source is None or not (made or source.path.is_file() or source.path.is_dir())
-    whole = made or (not is_stream and source is not None and source.path.suffix.lower() != SUFFIX)
+    suffix = "" if source is None else source.path.suffix.lower()
+    whole = made or (not is_stream and suffix not in (jsonl.SUFFIX, smiles.SUFFIX))
     if source is not None and whole:
-        yield batches_of(card, read(source, progress, classes=False), size)
+        yield batches_of(card, read(source, progress, classes=False), size, check)
         return
     name = _STANDARD_INPUT if source is None else source.path.name
     with ExitStack() as stack:
-        stream = stack.enter_context(_opened(source))
-        advance = None
+        advance: Advance = silent
         if not is_stream and not console.out.is_terminal:  # a table shows progress by itself
             total = source.path.stat().st_size if source is not None else None
             advance = stack.enter_context(progress.task(f"Reading {name}", total))
-        lines = (
-            lines_as_they_come(stream, name)
-            if advance is None
-            else lines_as_they_come(stream, name, advance)
-        )
-        yield collected(of_lines(lines, name), card, size, report)
+        if source is not None and suffix == smiles.SUFFIX:
+            yield collected(of_molecules(source.path, advance), card, size, report, check)
+            return
+        stream = stack.enter_context(_opened(source))
+        lines = lines_as_they_come(stream, name, advance)
+        yield collected(of_lines(lines, name), card, size, report, check)
 
 
 @contextmanager
@@ -218,21 +235,22 @@ def _writers(
 class _Tally:
     """Counts for the messages at the end."""
 
-    def __init__(self, card: "ModelCard") -> None:
-        self.card = card
-        self.answered = self.bad = self.strange = self.unknown = self.larger = 0
+    def __init__(self, labels: "UnknownLabels") -> None:
+        self.labels = labels
+        self.answered = self.bad = self.larger = 0
+        self.kinds: set[str] = set()
 
     def report(self, problem: "Problem") -> None:
-        """Report an invalid graph at once."""
+        """Report an invalid graph at once, but each kind of mistake only once."""
         from ihgnn_cli.cli import console
 
         self.bad += 1
-        console.error(console.plain(str(problem)))
+        if problem.kind not in self.kinds and len(self.kinds) < _MOST_KINDS:
+            self.kinds.add(problem.kind)
+            console.error(console.plain(str(problem)))
 
     def add(self, answered: "Sequence[Prediction]") -> None:
         self.answered += len(answered)
-        self.strange += sum(each.unknown_nodes > 0 for each in answered)
-        self.unknown += sum(each.unknown_nodes for each in answered)
         self.larger += sum(each.larger_than_m for each in answered)
 
     def finish(self) -> None:
@@ -242,18 +260,11 @@ class _Tally:
             IhgnnError: some graphs were invalid.
         """
         from ihgnn_cli.cli import console
-        from ihgnn_cli.data.recode import some_values
         from ihgnn_cli.errors import IhgnnError
         from ihgnn_cli.words import counted
 
         total = self.answered + self.bad
-        if self.unknown:
-            known = console.plain(some_values(self.card.label_values))
-            console.note(
-                f"The {self.card.label_words} of {counted(self.unknown, 'node')} in "
-                f"{counted(self.strange, 'graph')} are unknown to the model and encoded as the "
-                f"zero vector. It knows {known}."
-            )
+        console.unknown_labels(self.labels)
         if self.larger:
             console.note(
                 f"{counted(self.larger, 'graph')} of {total:,} with more nodes than any graph of "
@@ -262,6 +273,8 @@ class _Tally:
         if not total:
             console.note("No graphs in the input.")
         if self.bad:
+            repeated = self.bad > len(self.kinds)
+            reasons = "each reason is above once" if repeated else "the reasons are above"
             raise IhgnnError(
-                f"{counted(self.bad, 'graph')} of {total:,} not classified; the reasons are above."
+                f"{counted(self.bad, 'graph')} of {total:,} not classified; {reasons}."
             )

@@ -14,7 +14,8 @@ from ihgnn_cli.words import counted
 _GRAPH_WIDTH = 6
 _NUMBER_WIDTH = len("0.123")
 _LONGEST_ID = 24
-# With more classes than this, a row shows only the probability of the predicted one.
+# With more classes than this, or in a narrow terminal, a row shows only the probability of the
+# predicted one.
 _MOST_CLASSES = 6
 
 
@@ -28,32 +29,45 @@ class PredictionTable:
         self._classes = [console.plain(str(value)) for value in class_values]
         self._all = len(class_values) <= _MOST_CLASSES
         self._ids = False
-        self._widths: list[int] | None = None
+        self._widths: list[int] = []
 
     def write(self, predictions: Sequence[Prediction]) -> None:
         """Add rows."""
         if not predictions:
             return
-        if self._widths is None:
+        if not self._widths:
             self._begin(predictions)
         sys.stdout.writelines(self._line(self._cells(each)) for each in predictions)
 
     def _begin(self, first: Sequence[Prediction]) -> None:
         self._ids = any(each.id is not None for each in first)
+        heads = self._layout(first)
+        if console.has_width() and self._width > console.out.width:
+            self._all = False
+            heads = self._layout(first)
+        rule = "─" if console.out.encoding.lower().startswith("utf") else "-"
+        console.out.print(self._line([*heads, ""]), style="bold", end="", soft_wrap=True)
+        console.out.print(f" {rule * (self._width - 1)}", soft_wrap=True)
+
+    def _layout(self, first: Sequence[Prediction]) -> list[str]:
+        """Set the widths; returns the headers."""
         shown = [f"p({name})" for name in self._classes] if self._all else ["Probability"]
         heads = ["Graph", *(["Id"] if self._ids else []), "Class", *shown]
-        self._widths = [
+        widths = [
             _GRAPH_WIDTH,
             *([min(_LONGEST_ID, max(map(_id_width, first)))] if self._ids else []),
             max(map(cell_len, self._classes)),
             *[_NUMBER_WIDTH] * len(shown),
         ]
         self._widths = [
-            max(width, cell_len(head)) for width, head in zip(self._widths, heads, strict=True)
+            max(width, cell_len(head)) for width, head in zip(widths, heads, strict=True)
         ]
-        rule = "─" if console.out.encoding.lower().startswith("utf") else "-"
-        console.out.print(self._line([*heads, ""]), style="bold", end="", soft_wrap=True)
-        console.out.print(f" {rule * (sum(self._widths) + 2 * len(self._widths) - 2)}")
+        return heads
+
+    @property
+    def _width(self) -> int:
+        """The width of a line without remarks."""
+        return 1 + sum(self._widths) + 2 * (len(self._widths) - 1)
 
     def _cells(self, prediction: Prediction) -> list[str]:
         chosen = prediction.probabilities[prediction.class_value]
@@ -75,7 +89,7 @@ class PredictionTable:
         """Numbers to the right, words (the id and the class) to the left."""
         words = (1, 2) if self._ids else (1,)
         padded = []
-        for place, (cell, width) in enumerate(zip(cells, self._widths or (), strict=False)):
+        for place, (cell, width) in enumerate(zip(cells, self._widths, strict=False)):
             space = " " * (width - cell_len(cell))
             padded.append(cell + space if place in words else space + cell)
         return " " + "  ".join([*padded, cells[-1]]).rstrip() + "\n"

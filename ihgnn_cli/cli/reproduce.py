@@ -86,8 +86,8 @@ def reproduce(
         str,
         typer.Option(
             metavar="NAME",
-            help="quick: 5 folds of 30 epochs, 2 learning rates, 1 run. paper: 10 folds of 350 "
-            "epochs, full grids, 3 runs; takes days.",
+            help="quick: 5 folds, 30 epochs, 2 learning rates. paper: 10 folds, 350 epochs, full "
+            "grids, 3 runs; days. race: the same in a race.",
             show_default=_QUICK,
             rich_help_panel=PROTOCOL_PANEL,
         ),
@@ -109,18 +109,23 @@ def reproduce(
     Results are written as Markdown, LaTeX, CSV and an HTML page with figures; each states its
     budget. An interrupted command continues where it stopped when it is run again.
     """
-    from ihgnn_cli.cli import console, reproduce_work
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.reproduce_request import Request, chosen_datasets, chosen_models
     from ihgnn_cli.studies.budgets import BUDGETS
+    from ihgnn_cli.training.config import configure
+    from ihgnn_cli.training.devices import check_device_name
 
     chosen = BUDGETS[_budget(budget)]
     processes = count_or_auto("--workers", workers)
     folder = out or _RUNS / f"reproduce-{chosen.name}"
     names = None if datasets is None else _listed("--datasets", datasets)
     keys = None if models is None else _listed("--models", models)
-    request = reproduce_work.Request(
+    configure(overrides={"seed": seed})  # refused before torch starts
+    check_device_name(device or "auto")
+    request = Request(
         subject=subject,
-        datasets=names,
-        models=keys,
+        models=chosen_models(subject, keys),
+        datasets=chosen_datasets(subject, names, chosen, data_root=data_root, offline=offline),
         budget=chosen,
         folder=folder,
         seed=seed or 0,
@@ -131,6 +136,10 @@ def reproduce(
         offline=offline,
         command=shlex.join(["ihgnn", *sys.argv[1:]]),
     )
+    if not quiet:
+        console.note("Starting PyTorch ...")
+    from ihgnn_cli.cli import reproduce_work
+
     kept = "Finished trainings are kept: the same command continues with the rest."
     with console.keeping(lambda: kept):
         made = reproduce_work.run(request, quiet=quiet)

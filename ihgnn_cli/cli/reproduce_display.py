@@ -67,8 +67,9 @@ def _outcome(done: "Done") -> str:
 
 
 def show_table(table: Table) -> None:
-    """Show a table with its legend and notes."""
+    """Show a table below its title and a few sentences."""
     console.show(table.title, style="bold")
+    console.show(" ".join(table.summary or (table.legend,)))
     shown = console.table(None, table.corner, *table.heads)
     shown.columns[0].justify = "left"
     for row in table.rows:
@@ -76,10 +77,6 @@ def show_table(table: Table) -> None:
             shown.add_section()
         shown.add_row(row.title, *(_cell(box) for box in row.boxes))
     console.show(shown)
-    for text in (table.legend, *table.notes):
-        if text:
-            console.show(text)
-    console.show("")
 
 
 def _cell(box: Box) -> Text:

@@ -8,11 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from ihgnn_cli.cli import console, reproduce_display
-from ihgnn_cli.data.sources import locate
-from ihgnn_cli.data.sources.listing import list_local
-from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.registry import IHGNN
-from ihgnn_cli.paths import data_root as default_data_root
+from ihgnn_cli.cli.reproduce_request import Request
+from ihgnn_cli.files import cannot_write
 from ihgnn_cli.report.reproduction import (
     Written,
     write_chart,
@@ -21,9 +18,7 @@ from ihgnn_cli.report.reproduction import (
 )
 from ihgnn_cli.report.reproduction_charts import sensitivity_chart, sweep_chart
 from ihgnn_cli.studies import reproduction
-from ihgnn_cli.studies.budgets import Budget
 from ihgnn_cli.studies.comparison import cell_of, compare, refused_cell
-from ihgnn_cli.studies.paper import paper_datasets, table1_models, table2_models
 from ihgnn_cli.studies.places import local_executor
 from ihgnn_cli.studies.reproduction import CellPlan, Done, Means
 from ihgnn_cli.studies.subjects import Subject
@@ -31,30 +26,10 @@ from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.loading import load_data
 from ihgnn_cli.words import counted
 
-_SWEEP_MODELS = (IHGNN, "ihgnn:no-separation", "gin", "h2gcn", "gprgnn", "acm")
-"""By default: models that separate ego and neighbours, mix them, or use several channels."""
 _TITLES = {
     Subject.TABLE1: "Classification accuracy of IHGNN and other methods (the paper's Table 1)",
     Subject.TABLE2: "Classification accuracy of IHGNN and its ablations (the paper's Table 2)",
 }
-
-
-@dataclass(frozen=True)
-class Request:
-    """The options of the command."""
-
-    subject: Subject
-    datasets: tuple[str, ...] | None
-    models: tuple[str, ...] | None
-    budget: Budget
-    folder: Path
-    seed: int
-    splits: Path | None
-    device: str | None
-    workers: int | None
-    data_root: Path | None
-    offline: bool
-    command: str
 
 
 @dataclass(frozen=True)
@@ -111,22 +86,20 @@ def run(request: Request, *, quiet: bool) -> Made:
 
 
 def show(made: Made) -> None:
-    """Show the tables and the paths of the files."""
-    for table in made.written.tables:
-        reproduce_display.show_table(table)
-    console.show(f"Budget {made.request.budget.name}: {made.statement}\n")
-    for each in made.failures:
-        console.warn(f"{each.plan} {each.refused}")
-    console.show("Files")
+    """Show the paths of the files, which have all details, and last the table."""
+    console.show(f"Budget {made.request.budget.name}: {made.statement}")
+    console.show("Files with all details")
     for path in made.written.files:
         console.show(f"  {path}")
+    for each in made.failures:
+        console.warn(f"{each.plan} {each.refused}")
+    console.show("")
+    reproduce_display.show_table(made.written.tables[0])
 
 
 def _comparison(request: Request, quiet: bool) -> Made:
-    own = table1_models() if request.subject == Subject.TABLE1 else table2_models()
-    models = reproduction.check_models(request.models or own)
-    means = _means(request)
-    done = _run(reproduction.cells(_datasets(request), models), means, quiet)
+    models, means = request.models, _means(request)
+    done = _run(reproduction.cells(request.datasets, models), means, quiet)
     cells = [
         refused_cell(each.dataset, each.plan.model, each.refused or "")
         if each.result is None
@@ -148,11 +121,10 @@ def _comparison(request: Request, quiet: bool) -> Made:
 
 
 def _sensitivity(request: Request, quiet: bool) -> Made:
-    models = reproduction.check_models(request.models or (IHGNN,))
-    budget = request.budget
+    models, budget = request.models, request.budget
     means = replace(_means(request), runs=budget.seeds)
     layers = reproduction.SENSITIVITY_LAYERS
-    done = _run(reproduction.cells(_datasets(request), models, layers), means, quiet)
+    done = _run(reproduction.cells(request.datasets, models, layers), means, quiet)
     statement = budget.statement(folds=_folds(done), runs=budget.seeds)
     chart = sensitivity_chart(done, models, budget, statement)
     written = write_chart(chart, list(reproduction.results(done)), request.folder)
@@ -160,13 +132,7 @@ def _sensitivity(request: Request, quiet: bool) -> Made:
 
 
 def _sweep(request: Request, quiet: bool) -> Made:
-    if request.datasets is not None:
-        raise InputError(
-            "homophily-sweep generates its own data sets. Leave out --datasets, or use table1 with "
-            "--datasets synthetic:homophily=0.3,..."
-        )
-    models = reproduction.check_models(request.models or _SWEEP_MODELS)
-    budget = request.budget
+    models, budget = request.models, request.budget
     means = replace(_means(request), folds=budget.sweep_folds, runs=1)
     betas = {
         f"synthetic:homophily={beta:g},graphs={budget.sweep_graphs},seed={request.seed}": beta
@@ -176,7 +142,7 @@ def _sweep(request: Request, quiet: bool) -> Made:
     statement = budget.statement(folds=budget.sweep_folds, runs=1)
     caption = (
         f"{statement} {counted(budget.sweep_graphs, 'synthetic graph')} at each homophily "
-        f"(docs/synthetic.md), seed {request.seed}."
+        f"('ihgnn docs synthetic'), seed {request.seed}."
     )
     chart = sweep_chart(done, models, betas, budget, caption)
     written = write_chart(chart, list(reproduction.results(done)), request.folder)
@@ -184,11 +150,9 @@ def _sweep(request: Request, quiet: bool) -> Made:
 
 
 def _figure1(request: Request) -> Made:
-    if request.models is not None:
-        raise InputError("figure1 shows data sets only. Leave out --models.")
     statement = "nothing is trained, so the budget does not matter."
     load = _loader(request)
-    datasets = [load(RunConfig().with_values({"dataset": each}))[1] for each in _datasets(request)]
+    datasets = [load(RunConfig().with_values({"dataset": each}))[1] for each in request.datasets]
     written = write_homophily(
         datasets, request.folder, budget=request.budget.name, statement=statement
     )
@@ -221,37 +185,6 @@ def _loader(request: Request) -> Callable[[RunConfig], Any]:
     )
 
 
-def _datasets(request: Request) -> tuple[str, ...]:
-    """The data sets asked for, or those of the budget that are on this machine."""
-    if request.datasets is not None:
-        # Report unavailable data sets and equal names before any training.
-        sources: dict[str, str] = {}
-        for each in request.datasets:
-            name = locate(
-                each,
-                data_root=request.data_root,
-                offline=request.offline,
-                progress=console.ProgressDisplay(),
-            ).name
-            if name in sources:
-                raise InputError(
-                    f"{sources[name]} and {each} are both named {name} and could not be "
-                    "distinguished in a table. Rename one of the files."
-                )
-            sources[name] = each
-        return request.datasets
-    here = {each.name for each in list_local(default_data_root(request.data_root))}
-    own = paper_datasets() if request.subject == Subject.FIGURE1 else request.budget.datasets
-    found = tuple(each for each in own if each in here)
-    left = [each for each in own if each not in here]
-    if left:
-        console.note(
-            f"Left out because not on this machine: {', '.join(left)}. Download them with "
-            "'ihgnn datasets fetch NAME', or choose others with --datasets."
-        )
-    return found
-
-
 def _run(plans: Sequence[CellPlan], means: Means, quiet: bool) -> list[Done]:
     """Run all cells in order."""
     found: list[Done] = []
@@ -275,9 +208,7 @@ def _refuse_unwritable(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise InputError(
-            f"Cannot make the folder {folder}: {error.strerror or error}. Give another --out."
-        ) from error
+        raise cannot_write(folder, error) from error
 
 
 def _folds(done: Sequence[Done]) -> int | str | None:

@@ -64,12 +64,7 @@ def runs(
         console.show(f"There are no runs in {parent}.")
         console.next_steps(("train",))
         return
-    table = _table(found)
-    if console.fits(table):
-        console.show(table)
-    else:
-        for each in found:
-            _show_lines(each)
+    console.show(_table(found))
     for each in found:
         if each.state == State.DAMAGED:
             console.note(f"{each.folder} is damaged: {console.plain(each.problem)}.")
@@ -103,23 +98,6 @@ def _table(found: "list[RunFolder]") -> "Table":
             console.plain(_settings(each)),
         )
     return table
-
-
-def _show_lines(each: "RunFolder") -> None:
-    """The same in lines, for a narrow terminal."""
-    from ihgnn_cli.cli import console
-
-    accuracy, settings = _accuracy(each), _settings(each)
-    parts = [
-        f"accuracy {accuracy}" if accuracy else "",
-        "" if each.epoch is None else f"epoch {each.epoch}",
-        settings,
-    ]
-    console.show(console.plain(str(each.folder)), style="bold")
-    what = " ".join(part for part in (each.kind, each.dataset, each.model) if part)
-    console.show(console.plain(f"  {what}; {each.state} {_date(each)}"))
-    if any(parts):
-        console.show(console.plain(f"  {', '.join(filter(None, parts))}"))
 
 
 def _accuracy(each: "RunFolder") -> str:

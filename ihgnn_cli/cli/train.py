@@ -37,6 +37,7 @@ from ihgnn_cli.cli.options import (
     VariantName,
     one_dataset,
     output_folder,
+    refuse_missing,
 )
 from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, WeightInit
 
@@ -224,7 +225,7 @@ def train(
     models have their own ('ihgnn models NAME').
     """
     given: dict[str, object] = {
-        "dataset": one_dataset(data, dataset),
+        "dataset": dataset,
         "features": features,
         "split": split,
         "layers": layers,
@@ -244,23 +245,13 @@ def train(
         "class_weights": class_weights,
         "seed": seed,
     }
-    from ihgnn_cli.api import train as trainings
+    dataset = one_dataset(data, dataset)
+    refuse_missing(dataset)
     from ihgnn_cli.cli import console
     from ihgnn_cli.training import folder as folders
-    from ihgnn_cli.training import run
     from ihgnn_cli.training.config import configure, parse_setting
     from ihgnn_cli.training.final import asks_for_final, final_config
 
-    log = None
-    if tensorboard:
-        from ihgnn_cli.report.tensorboard import tensorboard_logger
-
-        log = tensorboard_logger()
-    reading: dict[str, Any] = {
-        "data_root": data_root,
-        "offline": offline,
-        "progress": console.ProgressDisplay(),
-    }
     if resume is not None:
         fixed = {"model": model, "set": settings, "recipe": recipe, "config": config, "out": out}
         _refuse_with_resume({**given, **fixed, "final": final or None})
@@ -270,12 +261,12 @@ def train(
         if done is not None and chosen == before:
             console.note(f"{resume} is finished. To continue it, give more --epochs or --patience.")
             if not (resume / folders.CURVES).is_file():
-                trainings.draw(resume, done)
+                from ihgnn_cli.api.train import draw
+
+                draw(resume, done)
             _show(done, resume, as_json)
             return
         chosen = chosen.with_values(_set({"device": device}))
-        prepared = run.prepare(chosen, folder=resume, **reading)
-        begun = trainings.Begun(prepared, resume, chosen, new=False)
     else:
         given |= {"epochs": epochs, "patience": patience, "device": device}
         final = asks_for_final(given, final=final)
@@ -284,7 +275,28 @@ def train(
         chosen = chosen.with_values(own, "--set")
         if final:
             chosen = final_config(chosen, epochs=epochs, file=config)
-        begun = trainings.begin(chosen, out, **reading)
+        if out is not None:
+            folders.refuse_used(out)
+    from ihgnn_cli.cli.starting import read_data
+    from ihgnn_cli.data.splits import load_split
+
+    graphs = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
+    if resume is None:
+        load_split(chosen.data.split, graphs, chosen.training.seed)  # refused before torch starts
+
+    from ihgnn_cli.api import train as trainings
+    from ihgnn_cli.training import run
+
+    log = None
+    if tensorboard:
+        from ihgnn_cli.report.tensorboard import tensorboard_logger
+
+        log = tensorboard_logger()
+    if resume is None:
+        begun = trainings.begin(chosen, out, dataset=graphs)
+    else:
+        prepared = run.prepare(chosen, folder=resume, dataset=graphs)
+        begun = trainings.Begun(prepared, resume, chosen, new=False)
     done = _complete(begun, log=log, quiet=quiet)
     _show(done, begun.folder, as_json)
 
@@ -346,20 +358,12 @@ def _of_model(config: "RunConfig") -> str:
 
 @contextmanager
 def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch], None]]":
-    """A live bar in a terminal, otherwise a line per epoch, on standard error."""
+    """A live bar in a terminal, otherwise a line per tenth of the epochs, on standard error."""
     from ihgnn_cli.api.train import told
     from ihgnn_cli.cli import console
 
-    if quiet:
-        yield lambda _epoch, _best: None
-    elif console.err.is_terminal and not console.err.is_dumb_terminal:
-        with console.work_bar("epochs") as update:
-            yield lambda epoch, best: update(epoch.epoch, epochs, told(epoch, best))
-    else:
-        digits = len(str(epochs))
-        yield lambda epoch, best: console.note(
-            f"epoch {epoch.epoch:{digits}}/{epochs}  {told(epoch, best)}"
-        )
+    with console.work("epochs", quiet=quiet) as update:
+        yield lambda epoch, best: update(epoch.epoch, epochs, told(epoch, best))
 
 
 def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:

@@ -4,7 +4,7 @@ import re
 import shlex
 import sys
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -40,8 +40,13 @@ from ihgnn_cli.cli.options import (
     count_or_auto,
     one_dataset,
     output_folder,
+    refuse_missing,
 )
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
+
+if TYPE_CHECKING:
+    from ihgnn_cli.studies.tuning.trials import TrialsRun
+    from ihgnn_cli.studies.tuning.tune_job import TuneJob
 
 _STORAGE_VARIABLE = "IHGNN_STORAGE"
 
@@ -267,12 +272,15 @@ def tune(
 
     An interrupted command continues where it stopped when it is run again.
     """
+    dataset = one_dataset(data, dataset)
+    refuse_missing(dataset)
+    from ihgnn_cli.studies.tuning.space import make_space
     from ihgnn_cli.training.config import configure
 
     seconds = _seconds(timeout)
     together, processes = count_or_auto("--stack", stack), count_or_auto("--workers", workers)
     given = {
-        "dataset": one_dataset(data, dataset),
+        "dataset": dataset,
         "features": features,
         "split": split,
         "label_smoothing": label_smoothing,
@@ -283,14 +291,6 @@ def tune(
         "device": device,
     }
     settings = configure(recipe, config, given, model=model)
-
-    from ihgnn_cli.api.tune import plan
-    from ihgnn_cli.cli import console, tune_display
-    from ihgnn_cli.cli.dashboard import serve
-    from ihgnn_cli.cli.tune_work import conclude, conduct
-    from ihgnn_cli.masking import masked
-    from ihgnn_cli.studies.tuning.study import find_study
-
     texts = {
         "lr": lr,
         "batch_size": batch_size,
@@ -301,7 +301,21 @@ def tune(
         "variant": variant,
         **dict(_named(each) for each in more or ()),
     }
-    planned = plan(
+    # Settings, data and split are refused before torch and optuna start.
+    make_space(settings, texts, search_space, grid=sampler == SamplerName.GRID)
+    from ihgnn_cli.cli.starting import read_data
+    from ihgnn_cli.data.splits import load_split
+
+    graphs = read_data(settings, data_root=data_root, offline=offline, quiet=quiet)
+    load_split(settings.data.split, graphs, settings.training.seed)
+
+    from ihgnn_cli.cli import console, tune_display
+    from ihgnn_cli.cli.dashboard import serve
+    from ihgnn_cli.masking import masked
+    from ihgnn_cli.studies.tuning.planning import plan_search
+    from ihgnn_cli.studies.tuning.study import find_study
+
+    job = plan_search(
         settings,
         texts,
         trials=trials,
@@ -315,25 +329,56 @@ def tune(
         out=out,
         workers=processes,
         stack=together,
-        data_root=data_root,
-        offline=offline,
-        progress=console.ProgressDisplay(),
+        dataset=graphs,
         command=shlex.join(["ihgnn", *map(masked, sys.argv[1:])]),
     )
-    if trials is not None and trials > planned.total:
-        points = f"{planned.total:,}"
+    if trials is not None and trials > job.total:
+        points = f"{job.total:,}"
         console.note(f"The grid has {points} points: {points} trials are all there is.")
     if dashboard:
-        serve(find_study(planned.where, planned.study), planned.where, port)
+        serve(find_study(job.where, job.study), job.where, port)
         return
-    work = planned.opened()
-    folder = work.folder
-    done = conduct(work, seconds, quiet=quiet, silent=as_json)
-    result = conclude(work, done, quiet=quiet)
+    job.open()
+    done = _run_trials(job, seconds, quiet=quiet, silent=as_json)
+    result = _finish(job, done, quiet=quiet)
     if as_json:
-        console.show_json({**result, "folder": folder})
+        console.show_json({**result, "folder": job.folder})
     else:
-        tune_display.show(result, done.slots, folder)
+        tune_display.show(result, done.trials, job.folder)
+
+
+def _run_trials(job: "TuneJob", timeout: float | None, *, quiet: bool, silent: bool) -> "TrialsRun":
+    """Run the trials; if interrupted, show the best so far (unless `silent`)."""
+    from ihgnn_cli.api.tune import run_trials
+    from ihgnn_cli.cli import console, tune_display
+
+    if not quiet:
+        tune_display.show_start(job)
+
+    def kept() -> str:
+        if not silent:
+            tune_display.show_best(job.trials())
+        return "Finished trials are kept: the same command continues with the rest."
+
+    epochs = job.search.config.training.epochs
+    with console.keeping(kept), tune_display.progress(epochs, quiet=quiet) as show:
+        done = run_trials(job, show, timeout)
+    if not done.finished:
+        console.note("The time is up. The next command runs the remaining trials.")
+    return done
+
+
+def _finish(job: "TuneJob", done: "TrialsRun", *, quiet: bool) -> "dict[str, Any]":
+    """Train the best settings, test them, and write the results."""
+    from ihgnn_cli.api.tune import finish
+    from ihgnn_cli.cli import console, tune_display
+
+    kept = "All trials are kept: the same command continues with the last training."
+    with (
+        console.keeping(lambda: kept),
+        tune_display.final_progress(job, done.trials, quiet=quiet) as show,
+    ):
+        return finish(job, done, show)
 
 
 def _named(text: str) -> tuple[str, str]:

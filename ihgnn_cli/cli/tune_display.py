@@ -7,119 +7,120 @@ from typing import TYPE_CHECKING, Any
 
 from rich.table import Table
 
-from ihgnn_cli.api.tune import states_in_words
-from ihgnn_cli.api.tune import told as told_of
 from ihgnn_cli.cli import console
 from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model
 from ihgnn_cli.report.tuning_report import PAGE
+from ihgnn_cli.studies.tuning.trials import (
+    best_trial,
+    best_trials,
+    progress_line,
+    states_in_words,
+)
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
-    from ihgnn_cli.studies.places import Places
-    from ihgnn_cli.studies.tuning.conductor import Sight
-    from ihgnn_cli.studies.tuning.search import Search
-    from ihgnn_cli.studies.tuning.slots import Slot
+    from ihgnn_cli.studies.tuning.trials import RequestedTrial
+    from ihgnn_cli.studies.tuning.tune_job import TuneJob, TuneProgress
     from ihgnn_cli.training.stack import Epoch
 
 _SHOWN = 5
 """Trials in a table: the best ones, and the running ones that are furthest."""
 
 
-def tell_begin(search: "Search", places: "Places", total: int, stack: int, folder: Path) -> None:
+def show_start(job: "TuneJob") -> None:
     """Say what the search will do."""
+    search, places = job.search, job.places
     space = "; ".join(f"{name} {part}" for name, part in search.space.parts.items())
     inner = len(search.inner)
     splits = "" if inner == 1 else f" × {inner} inner folds"
     config = search.config
     title = "" if config.model_name == DEFAULT_MODEL else f"{config.spec.title} on "
     console.note(
-        f"{title}{search.dataset.name}: {counted(total, 'trial')}{splits}, "
-        f"{search.config.training.epochs} epochs each ({search.sampler}, pruner {search.pruner}); "
-        f"{counted(len(places.devices), 'worker')} on {places.first.type}, up to {stack} together; "
-        f"in {folder}\nSearched: {space}"
+        f"{title}{search.dataset.name}: {counted(job.total, 'trial')}{splits}, "
+        f"{config.training.epochs} epochs each ({search.sampler}, pruner {search.pruner}); "
+        f"{counted(len(places.devices), 'worker')} on {places.first.type}, up to {job.stack} "
+        f"together; in {job.folder}\nSearched: {space}"
     )
 
 
 @contextmanager
-def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[Sight], None]]":
+def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[TuneProgress], None]]":
     """A live table in a terminal, otherwise a line per change, on standard error."""
     if quiet:
         yield _warn
     elif console.err.is_terminal and not console.err.is_dumb_terminal:
         with console.work_bar("trial-epochs") as update:
 
-            def show_sight(sight: "Sight") -> None:
-                _warn(sight)
-                settled = sum(slot.settled for slot in sight.slots) * epochs
-                done = min(settled + sum(sight.running.values()), sight.total * epochs)
-                update(done, sight.total * epochs, _live_table(sight, epochs))
+            def show_now(now: "TuneProgress") -> None:
+                _warn(now)
+                update(now.epochs_done(epochs), now.total * epochs, _live_table(now, epochs))
 
-            yield show_sight
+            yield show_now
     else:
-        reported = -1
+        shown = -1
 
-        def tell(sight: "Sight") -> None:
-            nonlocal reported
-            _warn(sight)
-            settled = sum(slot.settled for slot in sight.slots)
-            if settled > reported:
-                reported = settled
-                console.note(f"{settled:,} of {sight.total:,} trials: {told_of(sight.slots)}")
+        def show_line(now: "TuneProgress") -> None:
+            nonlocal shown
+            _warn(now)
+            finished = sum(each.finished for each in now.trials)
+            if finished > shown:
+                shown = finished
+                line = progress_line(now.trials)
+                console.note(f"{finished:,} of {now.total:,} trials: {line}")
 
-        yield tell
+        yield show_line
 
 
-def _warn(sight: "Sight") -> None:
-    if sight.dead:
+def _warn(now: "TuneProgress") -> None:
+    if now.killed:
         console.warn("A worker was killed from outside. Its trials are trained again.")
-    if sight.lost:
-        console.note(f"{counted(sight.lost, 'trial')} of a dead process: tried again.")
-    if sight.smaller:
+    if now.retried:
+        console.note(f"{counted(now.retried, 'trial')} of a dead process: trained again.")
+    if now.halved:
         console.warn(
-            f"Memory is too small for {counted(sight.smaller, 'trial')} together: smaller stacks."
+            f"Not enough memory for {counted(now.halved, 'trial')} together: smaller stacks."
         )
 
 
-def _live_table(sight: "Sight", epochs: int) -> Table:
-    """The best trials, and those that run in this process."""
-    here = {slot.last.number: slot for slot in sight.slots}
-    running = sorted(
-        ((epoch, number) for number, epoch in sight.running.items() if number in here),
-        key=lambda each: (-each[0], each[1]),
-    )
-    shown = _trial_table(told_of(sight.slots), sight.slots, "Epoch")
-    for slot in _best_slots(sight.slots):
-        shown.add_row(*_cells(slot), "done", style="bold" if shown.row_count == 0 else None)
-    for epoch, number in running[:_SHOWN]:
-        shown.add_row(*_cells(here[number]), f"{epoch}/{epochs}", style="dim")
+def _live_table(now: "TuneProgress", epochs: int) -> Table:
+    """The best trials, and the running ones."""
+    by_number = {each.last.number: each for each in now.trials}
+    running = sorted(now.running.items(), key=lambda each: (-each[1], each[0]))
+    shown = _trial_table(progress_line(now.trials), now.trials, "Epoch")
+    for trial in best_trials(now.trials)[:_SHOWN]:
+        shown.add_row(*_cells(trial), "done", style="bold" if shown.row_count == 0 else None)
+    for number, epoch in running[:_SHOWN]:
+        shown.add_row(*_cells(by_number[number]), f"{epoch}/{epochs}", style="dim")
     if len(running) > _SHOWN:
-        shown.caption = f"{counted(len(running) - _SHOWN, 'more trial')} running here"
+        shown.caption = f"{counted(len(running) - _SHOWN, 'more trial')} running"
     return shown
 
 
 @contextmanager
 def final_progress(
-    epochs: int, trial: int, *, quiet: bool
+    job: "TuneJob", trials: "Sequence[RequestedTrial]", *, quiet: bool
 ) -> "Iterator[Callable[[Epoch, Epoch], None]]":
     """A bar in a terminal, otherwise a line, for the training of the best settings."""
-    text = f"trial {trial} is best on validation; its settings are now trained and tested"
+    best = best_trial(trials)
+    text = "" if best is None else f"Training and testing the settings of trial {best.number}"
     if quiet:
         yield lambda _epoch, _best: None
     elif console.err.is_terminal and not console.err.is_dumb_terminal:
         with console.work_bar("epochs") as update:
+            epochs = job.search.config.training.epochs
             yield lambda epoch, _best: update(epoch.epoch, epochs, text)
     else:
 
-        def tell(epoch: "Epoch", _best: "Epoch") -> None:
+        def show_line(epoch: "Epoch", _best: "Epoch") -> None:
             if epoch.epoch == 1:  # a finished training is not repeated
-                console.note(f"{text[0].upper()}{text[1:]}.")
+                console.note(f"{text}.")
 
-        yield tell
+        yield show_line
 
 
-def show(result: Mapping[str, Any], slots: "Sequence[Slot]", folder: Path) -> None:
+def show(result: Mapping[str, Any], trials: "Sequence[RequestedTrial]", folder: Path) -> None:
     """The result as tables and sentences."""
-    show_best(slots)
+    show_best(trials)
     final = result["final"]
     test, validation = final["test"], final["validation"]
     console.show(f"Test accuracy {test['accuracy']:.1%}", style="bold")
@@ -127,8 +128,9 @@ def show(result: Mapping[str, Any], slots: "Sequence[Slot]", folder: Path) -> No
         f"One run of the best settings on {counted(test['graphs'], 'test graph')}; 95 % interval "
         f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; majority class "
         f"{test['majority_share']:.1%}. Epoch {final['best_epoch']}, chosen on "
-        f"{counted(validation['graphs'], 'validation graph')} ({validation['accuracy']:.1%}). "
-        f"Trials are compared by {result['chosen_by']}; no trial saw the test graphs."
+        f"{counted(validation['graphs'], 'validation graph')} ({validation['accuracy']:.1%})."
+        f"{_why_validation_differs(result)} Trials are compared by {result['chosen_by']}; no trial "
+        "saw the test graphs."
     )
     if final["tested_before"]:
         before = ", ".join(map(str, final["tested_before"]))
@@ -149,19 +151,33 @@ def show(result: Mapping[str, Any], slots: "Sequence[Slot]", folder: Path) -> No
     )
 
 
-def show_best(slots: "Sequence[Slot]") -> None:
+def _why_validation_differs(result: Mapping[str, Any]) -> str:
+    """Why the final run and the best trial have different validation accuracies, if so."""
+    trial = result["best"]["validation_accuracy"]
+    if f"{trial:.1%}" == f"{result['final']['validation']['accuracy']:.1%}":
+        return ""
+    inner = len(result["validation_graphs"])
+    if inner > 1:
+        return f" The {trial:.1%} of the trial is its mean over {inner} inner folds."
+    return (
+        f" The trial had {trial:.1%} with the same settings: in a stack, sums are rounded "
+        "differently, which changes the training slightly."
+    )
+
+
+def show_best(trials: "Sequence[RequestedTrial]") -> None:
     """Show the best trials."""
-    shown = _trial_table("Best trials by validation accuracy in %", slots, "Seconds")
-    for slot in _best_slots(slots):
-        outcome = slot.outcome
-        shown.add_row(*_cells(slot), "" if outcome is None else f"{outcome.seconds:.0f}")
+    shown = _trial_table("Best trials by validation accuracy in %", trials, "Seconds")
+    for trial in best_trials(trials)[:_SHOWN]:
+        outcome = trial.outcome
+        shown.add_row(*_cells(trial), "" if outcome is None else f"{outcome.seconds:.0f}")
     if shown.row_count:
         console.show(shown)
-    console.show(f"Trials      {states_in_words(slots)}")
+    console.show(f"Trials      {states_in_words(trials)}")
 
 
-def _trial_table(title: str, slots: "Sequence[Slot]", last: str) -> Table:
-    names = next((list(slot.last.params) for slot in slots if slot.last.params), [])
+def _trial_table(title: str, trials: "Sequence[RequestedTrial]", last: str) -> Table:
+    names = next((list(each.last.params) for each in trials if each.last.params), [])
     heads = [_HEADS.get(name, name) for name in names]
     return console.table(title, "Trial", "Accuracy", "Loss", *heads, last)
 
@@ -169,23 +185,14 @@ def _trial_table(title: str, slots: "Sequence[Slot]", last: str) -> Table:
 _HEADS = {"batch_size": "Batch", "layers": "K", "width": "Width", "hidden": "Hidden"}
 
 
-def _cells(slot: "Slot") -> list[str]:
-    outcome = slot.outcome
-    params = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in _values(slot)]
-    if outcome is None:
-        return [str(slot.number), "", "", *params]
-    return [str(slot.number), _percent(outcome.accuracy), f"{outcome.loss:.3f}", *params]
-
-
-def _values(slot: "Slot") -> list[object]:
-    return list(slot.last.params.values())
-
-
-def _best_slots(slots: "Sequence[Slot]") -> "list[Slot]":
-    from optuna.trial import TrialState
-
-    complete = [slot for slot in slots if slot.last.state is TrialState.COMPLETE and slot.outcome]
-    return sorted(complete, key=lambda slot: slot.score, reverse=True)[:_SHOWN]
+def _cells(trial: "RequestedTrial") -> list[str]:
+    values = trial.last.params.values()
+    params = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in values]
+    outcome = trial.outcome
+    result = (
+        ["", ""] if outcome is None else [f"{100 * outcome.accuracy:.1f}", f"{outcome.loss:.3f}"]
+    )
+    return [str(trial.number), *result, *params]
 
 
 def _timing(result: Mapping[str, Any]) -> str:
@@ -196,14 +203,10 @@ def _timing(result: Mapping[str, Any]) -> str:
     now = (
         ""
         if result["trained_now"] == result["model_epochs"]
-        else (f", {result['trained_now']:,} of them by this command")
+        else f", {result['trained_now']:,} of them by this command"
     )
     return f"Trained     {epochs}{now}, in {_duration(result['seconds'])}: {rate:.0f} per second"
 
 
 def _duration(seconds: float) -> str:
     return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
-
-
-def _percent(share: float | None) -> str:
-    return "" if share is None else f"{100 * share:.1f}"

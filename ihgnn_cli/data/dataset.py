@@ -43,6 +43,8 @@ class ReadingNotes:
     """Edges listed in one direction only (the other one was added)."""
     reordered_nodes: int = 0
     """Nodes moved because the nodes of a graph were not consecutive."""
+    ignored_keys: tuple[str, ...] = ()
+    """Keys or columns that are not part of the format."""
 
     def sentences(self) -> list[str]:
         """The non-zero counts, in words."""
@@ -93,6 +95,9 @@ class GraphDataset:
     edge_label_values: tuple[Value, ...] = ()
     edge_attributes: NDArray[np.float32] | None = None
     """[E, *]"""
+    ids: tuple[object, ...] = ()
+    """[G] the user's own name of each graph, or `None`; empty if no graph has one. Predictions
+    repeat it, and nothing else reads it."""
     notes: ReadingNotes = field(default_factory=ReadingNotes)
     source: str = ""
     """The name or absolute path that finds this data set again; empty for graphs of a program."""
@@ -197,6 +202,7 @@ class GraphDataset:
             node_attributes=_rows(self.node_attributes, nodes),
             edge_label=_rows(self.edge_label, edges),
             edge_attributes=_rows(self.edge_attributes, edges),
+            ids=tuple(self.ids[graph] for graph in chosen.tolist()) if self.ids else (),
             notes=ReadingNotes(),
             source="",
         )

@@ -1,21 +1,14 @@
 """Node features: labels, attributes, or both."""
 
-from enum import StrEnum
-
 import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.kinds import Features
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.settings import checked
 
-
-class Features(StrEnum):
-    """The columns of a node's feature vector."""
-
-    LABELS = "labels"
-    ATTRIBUTES = "attributes"
-    BOTH = "both"
+__all__ = ["Features", "node_features", "one_hot"]
 
 
 def node_features(dataset: GraphDataset, kind: Features = Features.LABELS) -> NDArray[np.float32]:

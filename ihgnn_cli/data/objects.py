@@ -1,13 +1,15 @@
 """Graphs of a Python program as a data set: torch-geometric, networkx, or dicts."""
 
+import logging
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from ihgnn_cli.data.dataset import GraphDataset, Value
-from ihgnn_cli.data.readers.json_graph import GraphError, check_graph
+from ihgnn_cli.data.readers.json_graph import GraphError, check_graph, ignored_keys
 from ihgnn_cli.data.readers.jsonl import Collected
 from ihgnn_cli.errors import DataError, InputError, Problem
 
+_log = logging.getLogger(__name__)
 LABEL, ATTRIBUTES, CLASS = "label", "x", "class"
 """What networkx graphs call them: of a node, of a node, and of a graph."""
 GRAPHS = "torch-geometric Data, networkx graphs, or dicts with node_labels and edges"
@@ -54,7 +56,10 @@ def from_graphs(
         except GraphError as error:
             problem = Problem(f"graph {number}", None, error.message, error.remedy)
             raise DataError([problem]) from error
-    return collected.dataset(name or "graphs")
+    dataset = collected.dataset(name or "graphs")
+    if dataset.notes.ignored_keys:
+        _log.warning("%s", ignored_keys(dataset.name, dataset.notes.ignored_keys))
+    return dataset
 
 
 def is_pyg(graph: object) -> bool:

@@ -48,11 +48,6 @@ def recoded(
         )
     label = positions(dataset.label_values, label_values)
     classes = positions(dataset.class_values, class_values)
-    unknown = tuple(
-        value
-        for value, position in zip(dataset.label_values, label.tolist(), strict=True)
-        if position == UNKNOWN
-    )
     # Graphs to predict have no class (-1), and keep none.
     graph_class = np.append(classes, np.int32(UNKNOWN))[dataset.graph_class]
     return Recoded(
@@ -63,7 +58,7 @@ def recoded(
             graph_class=graph_class,
             class_values=tuple(class_values),
         ),
-        unknown,
+        unknown_values(dataset.label_values, label),
         np.flatnonzero(graph_class == UNKNOWN),
     )
 
@@ -74,6 +69,13 @@ def positions(values: Sequence[Value], known: Sequence[Value]) -> NDArray[np.int
     by_text = {str(value): position for position, value in enumerate(known)}
     found = [exact.get(value, by_text.get(str(value), UNKNOWN)) for value in values]
     return np.array(found, dtype=np.int32)
+
+
+def unknown_values(values: Sequence[Value], position: NDArray[np.int32]) -> tuple[Value, ...]:
+    """The values whose position is `UNKNOWN`."""
+    return tuple(
+        value for value, place in zip(values, position.tolist(), strict=True) if place == UNKNOWN
+    )
 
 
 def some_values(values: Sequence[Value]) -> str:

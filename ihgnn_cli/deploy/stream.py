@@ -1,27 +1,38 @@
 """Collects a stream of graphs into batches; malformed graphs are reported and left out."""
 
+import logging
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph, check_graph, parse_graph
+from ihgnn_cli.data.readers.json_graph import (
+    GraphError,
+    JsonGraph,
+    check_graph,
+    ignored_keys,
+    parse_graph,
+)
 from ihgnn_cli.data.readers.lines import MAX_LINE
+from ihgnn_cli.data.readers.smiles import MoleculeRow, molecules
 from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.errors import DataError, InputError, Problem
-from ihgnn_cli.inference.prediction import GraphBatch, Origin, Report
+from ihgnn_cli.inference.prediction import Check, GraphBatch, Origin, Report
 from ihgnn_cli.inference.vocabulary import check_fits, encode_graphs
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.objects import entry_for
+from ihgnn_cli.progress import Advance, silent
 
 BATCH_SIZE = 256
 """Default number of graphs per batch."""
 # A batch is full at this number of nodes, edges and attribute values, however few its graphs: they
 # take tens of megabytes as Python lists.
 _ENOUGH = 1 << 18
+_log = logging.getLogger(__name__)
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 
 Arrival = tuple[Origin, Any]
-"""An unchecked graph: a line of JSON (bytes), or an object for `entry_for`."""
+"""An unchecked graph: a line of JSON (bytes), a row of CSV, or an object for `entry_for`."""
 
 
 def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | None]:
@@ -39,20 +50,37 @@ def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | Non
             number += 1
 
 
+def of_molecules(path: Path, advance: Advance = silent) -> Iterator[Arrival]:
+    """The molecules in a CSV file (see `data.readers.smiles`).
+
+    Raises:
+        InputError: the file cannot be read, or RDKit is not installed.
+    """
+    try:
+        for number, (line, row) in enumerate(molecules(path, advance)):
+            yield Origin(number, path.name, line), row
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
 def of_objects(graphs: Iterable[Any]) -> Iterator[Arrival]:
     """Graphs given as Python objects.
 
     Raises:
         InputError: it is one graph instead of a list.
     """
-    if isinstance(graphs, Mapping) or not isinstance(graphs, Iterable):
+    if isinstance(graphs, Mapping | str | bytes) or not isinstance(graphs, Iterable):
         raise InputError("predict takes a list of graphs. Give [graph].")
     for number, graph in enumerate(graphs):
         yield Origin(number, f"graph {number}"), graph
 
 
 def collected(
-    arrivals: Iterable[Arrival | None], card: ModelCard, batch_size: int, report: Report | None
+    arrivals: Iterable[Arrival | None],
+    card: ModelCard,
+    batch_size: int,
+    report: Report | None,
+    check: Check | None = None,
 ) -> Iterator[GraphBatch]:
     """Batches of the valid graphs, in order.
 
@@ -64,11 +92,12 @@ def collected(
         card: the model's inputs and classes.
         batch_size: maximum number of graphs per batch.
         report: called for each malformed graph, in order.
+        check: called with the graphs of each batch before the batch is yielded.
 
     Raises:
         DataError: a graph is malformed and `report` is `None`; those before it were yielded.
     """
-    pending = _Pending(card)
+    pending = _Pending(card, check)
     for arrival in arrivals:
         problem = None if arrival is None else pending.add(*arrival)
         if problem is not None and report is not None:
@@ -84,8 +113,10 @@ def collected(
 class _Pending:
     """The graphs of the next batch."""
 
-    def __init__(self, card: ModelCard) -> None:
+    def __init__(self, card: ModelCard, check: Check | None) -> None:
         self.card = card
+        self.check = check
+        self.told = False
         self.graphs: list[JsonGraph] = []
         self.origins: list[Origin] = []
         self.taken = 0
@@ -96,6 +127,9 @@ class _Pending:
             graph = _checked(content, self.card)
         except GraphError as error:
             return origin.problem(error.message, error.remedy)
+        if graph.ignored and not self.told:
+            self.told = True
+            _log.warning("%s", ignored_keys(origin.problem("").where, graph.ignored))
         self.graphs.append(graph)
         self.origins.append(replace(origin, id=graph.id))
         self.taken += graph.num_nodes + len(graph.edges)
@@ -108,9 +142,11 @@ class _Pending:
     def batch(self) -> Iterator[GraphBatch]:
         """Yield the batch, if it has any graphs, and start the next one."""
         if self.graphs:
-            made = GraphBatch(encode_graphs(self.card, self.graphs), tuple(self.origins))
+            encoded, origins = encode_graphs(self.card, self.graphs), tuple(self.origins)
             self.graphs, self.origins, self.taken = [], [], 0
-            yield made
+            if self.check is not None:
+                self.check(encoded)
+            yield GraphBatch(encoded.dataset, origins)
 
 
 def _checked(content: Any, card: ModelCard) -> JsonGraph:
@@ -120,6 +156,8 @@ def _checked(content: Any, card: ModelCard) -> JsonGraph:
         if len(content) > MAX_LINE:
             raise GraphError(f"a line of more than {MAX_LINE >> 20} MiB.", "Split the graph.")
         graph = parse_graph(content)
+    elif isinstance(content, MoleculeRow):
+        graph = content.graph()
     else:
         graph = check_graph(entry_for(content, card))
     check_fits(card, graph)

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, graph_digests
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.recode import UNKNOWN, Recoded, some_values
+from ihgnn_cli.data.recode import Recoded, some_values
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.measures import graph_homophily
 from ihgnn_cli.inference.kinds import Part
@@ -20,7 +20,7 @@ from ihgnn_cli.inference.metrics import (
     measure,
 )
 from ihgnn_cli.inference.prediction import Classifier
-from ihgnn_cli.inference.vocabulary import encode_dataset
+from ihgnn_cli.inference.vocabulary import UnknownLabels, encode_dataset
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.settings import checked
 from ihgnn_cli.words import counted
@@ -47,19 +47,28 @@ class Evaluation:
     selected_on: int | None
     """How many of the graphs were used to choose its epoch. `None` on data other than the model's
     own: there both kinds are recognised by their content and counted in `trained_on`."""
-    unknown_nodes: int
-    """Nodes whose label the model does not know; it is encoded as the zero vector."""
-    unknown_labels: str
+    labels: UnknownLabels
+    """The nodes whose label the model does not know; it is encoded as the zero vector."""
     truncated: int
     """Graphs with more than m nodes, of which only the first m in sorted order are used. Always 0
     for models that use all nodes."""
 
+    @property
+    def unknown_nodes(self) -> int:
+        """Number of nodes whose label the model does not know."""
+        return self.labels.unknown
+
 
 def evaluate(
-    classifier: Classifier, dataset: GraphDataset, part: Part | str | None = None
+    classifier: Classifier,
+    dataset: GraphDataset,
+    part: Part | str | None = None,
+    *,
+    allow_unknown: bool = False,
 ) -> Evaluation:
     """Evaluate on a part of the model's own data (by default its test graphs), or on other data.
 
+    `allow_unknown` accepts graphs whose labels are nearly all unknown to the model.
     A model that was trained on all its graphs has no test graphs: the default is all of them.
 
     Raises:
@@ -71,13 +80,14 @@ def evaluate(
     chosen: Part = checked("part", part or default, Part)
     graphs = _graphs(card, dataset, chosen, own)
     encoded = encode_dataset(card, dataset)
+    labels = UnknownLabels(card, allow_unknown)
+    labels.add(encoded, graphs)
+    labels.refuse()
     _refuse_unknown_classes(card, encoded, dataset, graphs)
     probabilities = classifier.probabilities(encoded.dataset, graphs)
     truth = encoded.dataset.graph_class[graphs].astype(np.int64)
     beta = graph_homophily(dataset)[graphs]
     trained_on, selected_on = _seen(card, dataset, graphs, own)
-    nodes = np.isin(dataset.node_graph, graphs)
-    unknown = nodes & (encoded.dataset.node_label == UNKNOWN)
     limit, sizes = classifier.node_limit, np.diff(dataset.node_ptr)[graphs]
     return Evaluation(
         dataset=encoded.dataset,
@@ -90,8 +100,7 @@ def evaluate(
         sides=accuracy_by_side(probabilities, truth, beta),
         trained_on=trained_on,
         selected_on=selected_on,
-        unknown_nodes=int(np.count_nonzero(unknown)),
-        unknown_labels=some_values(encoded.unknown_labels),
+        labels=labels,
         truncated=0 if limit is None else int(np.count_nonzero(sizes > limit)),
     )
 

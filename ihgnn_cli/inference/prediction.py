@@ -8,14 +8,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, Value
-from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.recode import UNKNOWN
+from ihgnn_cli.data.recode import Recoded
 from ihgnn_cli.errors import DataError, InputError, Problem
-from ihgnn_cli.inference.vocabulary import encode_dataset
+from ihgnn_cli.inference.vocabulary import encode_dataset, unknown_nodes
 from ihgnn_cli.models.card import ModelCard
 
 Report = Callable[[Problem], None]
 """Called for each graph that cannot be predicted."""
+Check = Callable[[Recoded], None]
+"""Called with encoded graphs before they are predicted; may refuse them."""
 
 
 class Classifier(Protocol):
@@ -87,17 +88,26 @@ class GraphBatch:
             yield GraphBatch(self.dataset.select([place]), (origin,))
 
 
-def batches_of(card: ModelCard, dataset: GraphDataset, batch_size: int) -> Iterator[GraphBatch]:
+def batches_of(
+    card: ModelCard, dataset: GraphDataset, batch_size: int, check: Check | None = None
+) -> Iterator[GraphBatch]:
     """A whole data set in batches; its classes are ignored.
 
     Raises:
         InputError: the data lacks labels or attributes that the model needs.
     """
-    encoded = encode_dataset(card, dataset).dataset
+    recoded = encode_dataset(card, dataset)
+    if check is not None:
+        check(recoded)
+    encoded = recoded.dataset
     for start in range(0, len(encoded), batch_size):
         chosen = range(start, min(start + batch_size, len(encoded)))
-        origins = tuple(Origin(number, f"{dataset.name}, graph {number}") for number in chosen)
-        yield GraphBatch(encoded.select(chosen), origins)
+        batch = encoded.select(chosen)
+        origins = tuple(
+            Origin(number, f"{dataset.name}, graph {number}", id=given)
+            for number, given in zip(chosen, batch.ids or (None,) * len(batch), strict=True)
+        )
+        yield GraphBatch(batch, origins)
 
 
 def predictions(
@@ -131,9 +141,7 @@ def _predicted(classifier: Classifier, batch: GraphBatch) -> list[Prediction]:
     best = probabilities.argmax(axis=1).tolist()
     limit = classifier.node_limit
     larger = [limit is not None and size > limit for size in np.diff(dataset.node_ptr).tolist()]
-    unknown = np.zeros(len(dataset), dtype=np.int64)
-    if card.features != Features.ATTRIBUTES:
-        unknown = np.add.reduceat(dataset.node_label == UNKNOWN, dataset.node_ptr[:-1], dtype=int)
+    unknown = unknown_nodes(card, dataset)
     return [
         Prediction(
             graph=origin.number,

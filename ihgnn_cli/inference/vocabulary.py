@@ -1,19 +1,118 @@
-"""Encodes graphs with the vocabulary of a trained model: whole data sets, or single JSON graphs."""
+"""Encodes graphs with the vocabulary of a trained model: whole data sets, or single JSON graphs.
 
+A label that is not in the vocabulary is a zero vector. `UnknownLabels` decides how many of them
+are too many for the predictions to mean anything.
+"""
+
+import warnings
 from collections.abc import Sequence
+from dataclasses import dataclass
 from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.dataset import GraphDataset, LabelSource, offsets, vocabulary
+from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, offsets, vocabulary
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.edges import symmetric
 from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph
-from ihgnn_cli.data.recode import UNKNOWN, Recoded, positions, recoded
+from ihgnn_cli.data.recode import (
+    UNKNOWN,
+    Recoded,
+    positions,
+    recoded,
+    some_values,
+    unknown_values,
+)
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.words import counted
+
+MANY_UNKNOWN = 0.1
+"""Above this share of unknown nodes, predictions come with a warning."""
+NEARLY_ALL_UNKNOWN = 0.9
+"""Above this share, there are no predictions unless the caller insists."""
+
+
+class UnknownLabelsWarning(UserWarning):
+    """More than a tenth of the nodes have labels that the model does not know."""
+
+
+@dataclass
+class UnknownLabels:
+    """Counts the nodes whose label a model does not know, over all graphs added so far."""
+
+    card: ModelCard
+    allowed: bool = False
+    """Never refuse."""
+    nodes: int = 0
+    unknown: int = 0
+    graphs: int = 0
+    """Graphs with unknown nodes."""
+    values: tuple[Value, ...] = ()
+    """The labels of the first graphs with unknown nodes."""
+
+    def check(self, encoded: Recoded) -> None:
+        """Count the nodes of encoded graphs, and refuse if nearly all so far are unknown."""
+        self.add(encoded)
+        self.refuse()
+
+    def add(self, encoded: Recoded, graphs: NDArray[np.int64] | None = None) -> None:
+        """Count the nodes of encoded graphs, or of some of them."""
+        chosen = slice(None) if graphs is None else graphs
+        unknown = unknown_nodes(self.card, encoded.dataset)[chosen]
+        self.nodes += int(np.diff(encoded.dataset.node_ptr)[chosen].sum())
+        self.unknown += int(unknown.sum())
+        self.graphs += int(np.count_nonzero(unknown))
+        self.values = self.values or encoded.unknown_labels
+
+    def refuse(self) -> None:
+        """Refuse graphs whose labels are nearly all unknown.
+
+        Raises:
+            InputError: more than 9 in 10 nodes are unknown.
+        """
+        if not self.allowed and self.unknown > NEARLY_ALL_UNKNOWN * self.nodes:
+            raise InputError(
+                f"{self.sentence}\n{self._hint}Give graphs with labels of the model's data, or "
+                "insist with --allow-unknown (allow_unknown=True in Python)."
+            )
+
+    def warn(self) -> None:
+        """Issue an `UnknownLabelsWarning` if more than 1 in 10 nodes are unknown."""
+        if self.many:
+            warnings.warn(self.sentence, UnknownLabelsWarning, stacklevel=3)
+
+    @property
+    def many(self) -> bool:
+        """Whether more than 1 in 10 nodes are unknown."""
+        return self.unknown > MANY_UNKNOWN * self.nodes
+
+    @property
+    def sentence(self) -> str:
+        """What is unknown, and what the model knows."""
+        given = f" ({some_values(self.values)})" if self.values else ""
+        return (
+            f"The {self.card.label_words} of {self.unknown:,} of {counted(self.nodes, 'node')} in "
+            f"{counted(self.graphs, 'graph')} are unknown to the model{given} and encoded as the "
+            f"zero vector. It knows {some_values(self.card.label_values)}."
+        )
+
+    @property
+    def _hint(self) -> str:
+        """A sentence for those who give positions in place of labels."""
+        known = self.card.label_values
+        if all(isinstance(each, int) and 0 <= each < len(known) for each in self.values):
+            return "Labels are values, not positions in the model's vocabulary. "
+        return ""
+
+
+def unknown_nodes(card: ModelCard, dataset: GraphDataset) -> NDArray[np.int64]:
+    """[G] the number of nodes of each encoded graph whose label the model does not know."""
+    if card.features == Features.ATTRIBUTES:
+        return np.zeros(len(dataset), dtype=np.int64)
+    unknown = dataset.node_label == UNKNOWN
+    return np.add.reduceat(unknown, dataset.node_ptr[:-1], dtype=np.int64)
 
 
 def encode_dataset(card: ModelCard, dataset: GraphDataset) -> Recoded:
@@ -55,7 +154,7 @@ def check_fits(card: ModelCard, graph: JsonGraph) -> None:
             )
 
 
-def encode_graphs(card: ModelCard, graphs: Sequence[JsonGraph]) -> GraphDataset:
+def encode_graphs(card: ModelCard, graphs: Sequence[JsonGraph]) -> Recoded:
     """Encode graphs that passed `check_fits`, as `encode_dataset` does for a data set.
 
     Labels match by their text, so one graph may write 1 and another "1". Classes are ignored.
@@ -65,12 +164,13 @@ def encode_graphs(card: ModelCard, graphs: Sequence[JsonGraph]) -> GraphDataset:
     ends = np.fromiter(chain.from_iterable(chain(*(each.edges for each in graphs))), np.int64)
     ends += np.repeat(starts[:-1], [2 * len(each.edges) for each in graphs])
     neighbor_ptr, neighbors = symmetric(ends[::2], ends[1::2], int(starts[-1]))
-    return GraphDataset(
+    labels, unknown = _labels(card, graphs, np.diff(neighbor_ptr))
+    encoded = GraphDataset(
         name="graphs",
         node_ptr=starts,
         neighbor_ptr=neighbor_ptr,
         neighbors=neighbors,
-        node_label=_labels(card, graphs, np.diff(neighbor_ptr)),
+        node_label=labels,
         label_values=card.label_values,
         label_source=card.label_source,
         graph_class=np.full(len(graphs), UNKNOWN, dtype=np.int32),
@@ -79,6 +179,7 @@ def encode_graphs(card: ModelCard, graphs: Sequence[JsonGraph]) -> GraphDataset:
         if card.features == Features.LABELS
         else np.array([row for each in graphs for row in each.node_attributes or ()], np.float32),
     )
+    return Recoded(encoded, unknown, np.arange(len(graphs)))
 
 
 def _reads_labels(card: ModelCard) -> bool:
@@ -88,14 +189,17 @@ def _reads_labels(card: ModelCard) -> bool:
 
 def _labels(
     card: ModelCard, graphs: Sequence[JsonGraph], degree: NDArray[np.int64]
-) -> NDArray[np.int32]:
-    """[N] positions in the model's vocabulary."""
+) -> tuple[NDArray[np.int32], tuple[Value, ...]]:
+    """[N] positions in the model's vocabulary, and the values that are not in it."""
     if card.features == Features.ATTRIBUTES:
-        return np.zeros(len(degree), dtype=np.int32)
+        return np.zeros(len(degree), dtype=np.int32), ()
     if card.label_source == LabelSource.DEGREE:
-        position, values = vocabulary(degree)
-        return positions(values, card.label_values)[position]
+        position, degrees = vocabulary(degree)
+        known = positions(degrees, card.label_values)
+        return known[position], unknown_values(degrees, known)
     given = [label for each in graphs for label in each.node_labels or ()]
     distinct = list(dict.fromkeys(given))
-    position_of = dict(zip(distinct, positions(distinct, card.label_values).tolist(), strict=True))
-    return np.array([position_of[label] for label in given], dtype=np.int32)
+    known = positions(distinct, card.label_values)
+    position_of = dict(zip(distinct, known.tolist(), strict=True))
+    labels = np.array([position_of[label] for label in given], dtype=np.int32)
+    return labels, unknown_values(distinct, known)

@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any
+from typing import Any, TypeVar
 
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.jobs.claims import Claims
@@ -21,15 +21,32 @@ _PAUSE = 0.3
 # Seconds between two progress messages, so that reporting costs nothing.
 _TELL_SECONDS = 0.2
 
+_Unit = TypeVar("_Unit")
 
-def run_workers(devices: Sequence[str], queue: Queue, callback: Callback) -> None:
-    """Run all units of a queue with one worker process for each of these devices.
+Main = Callable[[str, Callback], None]
+"""What a worker process runs: given its device, and where to report progress."""
+
+
+def run_workers(
+    devices: Sequence[str],
+    main: Main,
+    callback: Callback,
+    tick: Callable[[], None] = lambda: None,
+) -> None:
+    """Run a function in one worker process for each of these devices, until all have returned.
+
+    Args:
+        devices: as torch names them.
+        main: has to be importable by another process.
+        callback: called with the progress of the workers.
+        tick: called about once a second, and after every message.
 
     Raises:
         IhgnnError: a worker failed, or all were killed.
     """
-    with Workers(devices, partial(_live, queue)) as workers:
+    with Workers(devices, partial(_live, main)) as workers:
         while workers:
+            tick()
             for _, message in workers.hear(1.0):
                 match message:
                     case IhgnnError():
@@ -40,10 +57,9 @@ def run_workers(devices: Sequence[str], queue: Queue, callback: Callback) -> Non
                         callback(message)
 
 
-def _live(queue: Queue, device: str, channel: Connection) -> None:
-    """The main function of a worker process."""
+def _live(main: Main, device: str, channel: Connection) -> None:
     batched = _BatchedSteps(partial(tell, channel))
-    work(queue, device, batched.add)
+    main(device, batched.add)
     batched.flush()
 
 
@@ -64,17 +80,37 @@ def work(queue: Queue, device: str, callback: Callback) -> None:
     def report(trained: int, settled: int) -> None:
         callback(Step(trained, settled))
 
-    callback(Step())  # ready
+    def run_claimed(unit: Any) -> None:
+        with suppress(_ClaimLostError):
+            run(unit, deliver, report, queue.partial)
+        claims.release()
+
     with claims:
-        while not queue.finished():
-            unit = queue.take(claims)
-            if unit is None:
-                callback(Step())
-                time.sleep(_PAUSE)
-                continue
-            with suppress(_ClaimLostError):
-                run(unit, deliver, report, queue.partial)
-            claims.release()
+        run_until_finished(lambda: queue.take(claims), run_claimed, queue.finished, callback)
+
+
+def run_until_finished(
+    take: Callable[[], _Unit | None],
+    run: Callable[[_Unit], None],
+    finished: Callable[[], bool],
+    callback: Callback,
+) -> None:
+    """The loop of every worker: take a unit and run it, until all work is finished.
+
+    Args:
+        take: takes a unit; `None` if other workers have all that is left.
+        run: runs a unit.
+        finished: whether to stop.
+        callback: receives an empty step when the worker is ready, and while it waits.
+    """
+    callback(Step())
+    while not finished():
+        unit = take()
+        if unit is not None:
+            run(unit)
+        else:
+            callback(Step())
+            time.sleep(_PAUSE)
 
 
 class _BatchedSteps:
@@ -86,7 +122,7 @@ class _BatchedSteps:
         self._sent = 0.0
 
     def add(self, step: Step) -> None:
-        self._sum = Step(self._sum.trained + step.trained, self._sum.settled + step.settled)
+        self._sum += step
         if time.monotonic() - self._sent >= _TELL_SECONDS:
             self.flush()
 

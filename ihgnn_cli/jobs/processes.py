@@ -16,7 +16,7 @@ from typing import Any, cast
 import torch
 
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.signals import held, safe_point
+from ihgnn_cli.signals import handle, held, safe_point
 
 # What a worker that was asked to stop may take to clean up.
 _GRACE_SECONDS = 5.0
@@ -179,7 +179,7 @@ def _live(device: str, core: int | None, channel: Connection) -> None:
     """A worker process from its beginning to its end."""
     # Ctrl-C reaches the whole group of processes: the parent decides.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))
+    signal.signal(signal.SIGTERM, handle)  # a call into a database is not cut short
     threading.Thread(target=_die_with_parent, daemon=True).start()
     if core is not None and hasattr(os, "sched_setaffinity"):
         with suppress(OSError):

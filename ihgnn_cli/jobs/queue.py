@@ -1,7 +1,7 @@
 """What the engine asks of the work it runs: a job, its units, and the queue that hands them out."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -18,6 +18,11 @@ class Step:
     """Model-epochs that are not left to run: trained, loaded, or skipped by early stopping."""
     dead: int = 0
     """Workers that were killed from outside; their units are run again."""
+    halved: int = 0
+    """Models of a stack that did not fit in memory and was halved."""
+
+    def __add__(self, other: "Step") -> "Step":
+        return Step(*(one + more for one, more in zip(astuple(self), astuple(other), strict=True)))
 
 
 NOTHING = Step()

@@ -16,6 +16,7 @@ from torch.func import functional_call
 from ihgnn_cli.data.batching import Batch
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.graphs import Graphs, member_graphs
+from ihgnn_cli.models.members import stack_members
 from ihgnn_cli.models.stacked.mlp import Generators
 
 
@@ -171,10 +172,10 @@ def _give_member_axis(modules: Sequence[nn.Module]) -> None:
     """Stack all modules' parameters and buffers in the first module."""
     first = modules[0]
     for name, parameter in list(first.named_parameters(recurse=False)):
-        stacked = torch.stack([getattr(each, name).data for each in modules])
+        stacked = stack_members([getattr(each, name).data for each in modules])
         first.register_parameter(name, nn.Parameter(stacked, parameter.requires_grad))
     for name, _ in list(first.named_buffers(recurse=False)):
-        first.register_buffer(name, torch.stack([getattr(each, name) for each in modules]))
+        first.register_buffer(name, stack_members([getattr(each, name) for each in modules]))
 
 
 def _logits(output: "Tensor | tuple[Tensor, Tensor]") -> tuple[Tensor, Tensor | float]:

@@ -16,18 +16,18 @@ needs: the other sections of the configuration, `epoch` and `progress`.
 
 import io
 import warnings
-import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import Any
 
 import torch
 from torch import Tensor
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import written_whole
+from ihgnn_cli.models.archive import check_archive, not_loading
 from ihgnn_cli.models.card import ModelCard, card_from_plain
 from ihgnn_cli.models.factory import StackedModel, build_stack, shapes
 from ihgnn_cli.models.registry import IHGNN, UnknownModelError, model_of_file
@@ -169,43 +169,13 @@ def damage_reported(path: Path) -> Iterator[None]:
 
 
 def _loaded(path: Path) -> Any:
-    try:
-        if path.is_dir():
-            raise InputError(f"{path} is a folder. Give a ckpt.pt that 'train' wrote.")
-        if path.exists() and not path.is_file():  # a device may never end
-            raise InputError(f"{path} is not a file. Give a ckpt.pt that 'train' wrote.")
-        with path.open("rb") as stream:
-            whole = zipfile.is_zipfile(stream) and _sums_are_right(stream)
-    except FileNotFoundError as error:
-        raise InputError(f"{path} does not exist. Give a ckpt.pt that 'train' wrote.") from error
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
-    if not whole:
-        raise _not_loading(path)
+    check_archive(path)
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # about files that are refused anyway
             return torch.load(path, map_location="cpu", weights_only=True)
     except Exception as error:  # a damaged file can raise anything
-        raise _not_loading(path) from error
-
-
-def _sums_are_right(stream: BinaryIO) -> bool:
-    """Whether the checksums of the zip file are right; torch does not check them."""
-    try:
-        archive = zipfile.ZipFile(stream)
-        # torch never compresses; a compressed file could expand to gigabytes.
-        plain = all(each.compress_type == zipfile.ZIP_STORED for each in archive.infolist())
-        return plain and archive.testzip() is None
-    except Exception:  # noqa: BLE001  a damaged zip can raise anything
-        return False
-
-
-def _not_loading(path: Path) -> InputError:
-    return InputError(
-        f"{path} is not an ihgnn checkpoint, or it is damaged: it does not load as plain tensors. "
-        "No code in it was run. Give a ckpt.pt that 'train' wrote."
-    )
+        raise not_loading(path) from error
 
 
 def _damaged(path: Path, reason: str) -> InputError:

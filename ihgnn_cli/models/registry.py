@@ -22,21 +22,21 @@ _ENTRY = "MODEL"
 
 # In the order of the paper's Table 1. A module is imported when its model is requested.
 _OWN = {
-    "ppgn": "ihgnn_cli.models.baselines.ppgn",
-    "kgnn": "ihgnn_cli.models.baselines.kgnn",
-    "gnnml": "ihgnn_cli.models.baselines.gnnml",
-    "graphormer": "ihgnn_cli.models.baselines.graphormer",
-    "tokengt": "ihgnn_cli.models.baselines.tokengt",
-    "diffpool": "ihgnn_cli.models.baselines.diffpool",
-    "dgcnn": "ihgnn_cli.models.baselines.dgcnn",
-    "gin": "ihgnn_cli.models.baselines.gin",
-    "h2gcn": "ihgnn_cli.models.baselines.h2gcn",
-    "gprgnn": "ihgnn_cli.models.baselines.gprgnn",
-    "acm": "ihgnn_cli.models.baselines.acm",
-    "pgcn": "ihgnn_cli.models.baselines.pgcn",
-    "dcgnn": "ihgnn_cli.models.baselines.dcgnn",
-    "pcnet": "ihgnn_cli.models.baselines.pcnet",
-    IHGNN: "ihgnn_cli.models.entry",
+    "ppgn": "ihgnn_cli.models.entries.ppgn",
+    "kgnn": "ihgnn_cli.models.entries.kgnn",
+    "gnnml": "ihgnn_cli.models.entries.gnnml",
+    "graphormer": "ihgnn_cli.models.entries.graphormer",
+    "tokengt": "ihgnn_cli.models.entries.tokengt",
+    "diffpool": "ihgnn_cli.models.entries.diffpool",
+    "dgcnn": "ihgnn_cli.models.entries.dgcnn",
+    "gin": "ihgnn_cli.models.entries.gin",
+    "h2gcn": "ihgnn_cli.models.entries.h2gcn",
+    "gprgnn": "ihgnn_cli.models.entries.gprgnn",
+    "acm": "ihgnn_cli.models.entries.acm",
+    "pgcn": "ihgnn_cli.models.entries.pgcn",
+    "dcgnn": "ihgnn_cli.models.entries.dcgnn",
+    "pcnet": "ihgnn_cli.models.entries.pcnet",
+    IHGNN: "ihgnn_cli.models.entries.ihgnn",
 }
 
 

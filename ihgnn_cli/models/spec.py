@@ -7,6 +7,7 @@ how to write one.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.models.settings import Inputs, ModelSettings
@@ -71,8 +72,9 @@ class ModelSpec:
     derived: Callable[[Any, Load], float] = lambda _settings, _load: 0.0
     """Estimates how many numbers (of 4 bytes) the model derives from one graph and keeps."""
     make: "Callable[[Any, Inputs], nn.Module] | None" = None
-    """Makes one module from the settings and the inputs. Its `forward(graphs: Graphs)` returns the
-    logits [B, classes], or a tuple of the logits and a penalty that is added to the loss."""
+    """Makes one module from the settings and the inputs (`lazily` imports its class when needed).
+    Its `forward(graphs: Graphs)` returns the logits [B, classes], or a tuple of the logits and a
+    penalty that is added to the loss."""
     stacked: "Callable[[Any, Inputs, Generators], nn.Module] | None" = None
     grid: Grid = field(default_factory=dict)
     """The search grid of the method's own paper."""
@@ -101,5 +103,21 @@ class ModelSpec:
     revision: int = 1
     """Raised when the same settings build another network than before, or start it differently:
     finished units of an earlier revision do not count in a cross-validation or search."""
+    parameters: int | None = None
+    """Number of parameters with default settings for MUTAG (`Inputs(7, 0, 2, 28)`), for tables."""
     package: str = "ihgnn"
     """The package that provides the model."""
+
+
+def lazily(path: str) -> "Callable[[Any, Inputs], nn.Module]":
+    """For `make`: the class `module:Class`, imported when the first model is made.
+
+    Importing torch takes seconds, which listing models and refusing settings should not.
+    """
+    module, name = path.split(":")
+
+    def make(settings: Any, inputs: Inputs) -> "nn.Module":
+        made: nn.Module = getattr(import_module(module), name)(settings, inputs)
+        return made
+
+    return make

@@ -8,6 +8,7 @@ from ihgnn_cli.report.comparison_notes import (
     findings,
     majority,
     notes,
+    summary,
     untested,
 )
 from ihgnn_cli.report.layout import Box, Mark, Row, Table, p_value, percent, signed, spread
@@ -69,6 +70,7 @@ def accuracy_table(
         statement=statement,
         legend=_LEGEND + "".join(_BESIDE[each] for each in _BESIDE if each in beside),
         notes=(*findings(comparison), *notes(comparison)),
+        summary=summary(comparison),
     )
 
 

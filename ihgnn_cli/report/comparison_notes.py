@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from ihgnn_cli.report.layout import percent, signed
-from ihgnn_cli.studies.comparison import Cell, Comparison, Entry, Place
+from ihgnn_cli.studies.comparison import Against, Cell, Comparison, Entry, Place
 from ihgnn_cli.studies.paper import REFERENCE
 from ihgnn_cli.words import counted
 
@@ -22,39 +22,43 @@ PAPER_EXPLAINED = (
 )
 
 
+def summary(comparison: Comparison) -> tuple[str, ...]:
+    """Three sentences for the terminal: how to read the table, who is best, what differs."""
+    sentences = ["Test accuracy in %; below it the paper's, and ours minus the paper's."]
+    best = _best(comparison)
+    if best is not None:
+        ahead, of, in_paper = best
+        text = f"IHGNN is best on {ahead} of {counted(of, 'data set')}"
+        sentences.append(text + (f" (paper: {in_paper[0]} of {in_paper[1]})." if in_paper else "."))
+    tests = _tests(comparison)
+    if tests:
+        better, worse = _significant(tests)
+        sentences.append(
+            f"* differs significantly from IHGNN: {better} better, {worse} worse, of "
+            f"{counted(len(tests), 'comparison')}."
+            if better + worse
+            else "No method differs significantly from IHGNN."
+        )
+    return tuple(sentences)
+
+
 def findings(comparison: Comparison) -> tuple[str, ...]:
     """What the results show about IHGNN, in numbers."""
     sentences = []
-    compared = [
-        (dataset, [each for each in comparison.on(dataset) if each.cell.mean is not None])
-        for dataset in comparison.datasets
-    ]
-    full = [
-        (dataset, here)
-        for dataset, here in compared
-        if len(here) > 1 and any(each.cell.model == REFERENCE for each in here)
-    ]
-    if full:
-        ahead = sum(
-            each.place == Place.BEST and each.cell.model == REFERENCE
-            for _, here in full
-            for each in here
-        )
-        papers = [_ahead_in_paper(here) for _, here in full]
-        known = [each for each in papers if each is not None]
+    best = _best(comparison)
+    if best is not None:
+        ahead, of, in_paper = best
         sentences.append(
             f"IHGNN has the highest mean of the methods run, or ties for it, on {ahead} of "
-            f"{counted(len(full), 'data set')}"
-            + (f"; by the paper's numbers, on {sum(known)} of {len(known)}." if known else ".")
+            f"{counted(of, 'data set')}"
+            + (f"; by the paper's numbers, on {in_paper[0]} of {in_paper[1]}." if in_paper else ".")
         )
-    tests = [each.against for each in comparison.entries if each.against is not None]
-    tested = [each for each in tests if each.p_holm is not None]
-    if tested:
-        found = [each.difference or 0.0 for each in tested if each.significant]
+    tests = _tests(comparison)
+    if tests:
+        better, worse = _significant(tests)
         sentences.append(
-            f"In {counted(len(tested), 'comparison')} on the same folds, the other method is "
-            f"significantly worse than IHGNN in {sum(each < 0 for each in found)} and "
-            f"significantly better in {sum(each > 0 for each in found)}."
+            f"In {counted(len(tests), 'comparison')} on the same folds, the other method is "
+            f"significantly worse than IHGNN in {worse} and significantly better in {better}."
         )
     differences = [
         each.cell.difference for each in comparison.entries if each.cell.difference is not None
@@ -66,6 +70,38 @@ def findings(comparison: Comparison) -> tuple[str, ...]:
             f"{below}. The mean difference is {signed(sum(differences) / len(differences))} points."
         )
     return tuple(sentences)
+
+
+def _best(comparison: Comparison) -> tuple[int, int, tuple[int, int] | None] | None:
+    """On how many data sets IHGNN is best, of how many, and the same in the paper."""
+    compared = [
+        [each for each in comparison.on(dataset) if each.cell.mean is not None]
+        for dataset in comparison.datasets
+    ]
+    full = [
+        here
+        for here in compared
+        if len(here) > 1 and any(each.cell.model == REFERENCE for each in here)
+    ]
+    if not full:
+        return None
+    ahead = sum(
+        each.place == Place.BEST and each.cell.model == REFERENCE for here in full for each in here
+    )
+    known = [each for each in map(_ahead_in_paper, full) if each is not None]
+    return ahead, len(full), (sum(known), len(known)) if known else None
+
+
+def _tests(comparison: Comparison) -> list[Against]:
+    """The tests against IHGNN that have a p-value."""
+    tests = [each.against for each in comparison.entries if each.against is not None]
+    return [each for each in tests if each.p_holm is not None]
+
+
+def _significant(tests: Sequence[Against]) -> tuple[int, int]:
+    """In how many tests the other method is significantly better, and worse."""
+    found = [each.difference or 0.0 for each in tests if each.significant]
+    return sum(each > 0 for each in found), sum(each < 0 for each in found)
 
 
 def notes(comparison: Comparison) -> tuple[str, ...]:

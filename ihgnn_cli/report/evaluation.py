@@ -12,6 +12,7 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.inference.metrics import HomophilyBin
 from ihgnn_cli.report.figures import literal, new_figure, save_figure
+from ihgnn_cli.report.predictions import id_text
 from ihgnn_cli.report.tables import write_rows
 
 _STRIP = 0.1  # room below the bars for the numbers of graphs, in units of accuracy
@@ -90,7 +91,7 @@ def write_predictions(
     probabilities: NDArray[np.floating],
     beta: NDArray[np.float64],
 ) -> None:
-    """Write a CSV file with one row per evaluated graph, identified by its position from 0.
+    """Write a CSV file with one row per evaluated graph: its position from 0, its id if any, ...
 
     Args:
         path: The CSV file.
@@ -108,7 +109,7 @@ def write_predictions(
             f"Probabilities are {list(probabilities.shape)} and betas {list(beta.shape)} for "
             f"{shape[0]} graphs of {shape[1]} classes: give [graphs, classes] and [graphs]."
         )
-    head = ["graph", "nodes", "edges", "class", "predicted", "correct"]
+    head = ["graph", "id", "nodes", "edges", "class", "predicted", "correct"]
     head += [f"p({value})" for value in dataset.class_values] + ["beta"]
     write_rows(path, head, _prediction_rows(dataset, graphs, probabilities, beta))
 
@@ -124,7 +125,9 @@ def _prediction_rows(
     for row, graph in enumerate(graphs):
         true = int(dataset.graph_class[graph])
         yield [
-            *(int(graph), int(nodes[graph]), int(edges[graph])),
+            int(graph),
+            id_text(dataset.ids[graph] if dataset.ids else None),
+            *(int(nodes[graph]), int(edges[graph])),
             dataset.class_values[true],
             dataset.class_values[predicted[row]],
             "true" if predicted[row] == true else "false",

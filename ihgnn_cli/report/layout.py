@@ -52,6 +52,8 @@ class Table:
     legend: str = ""
     """How to read a cell."""
     notes: tuple[str, ...] = ()
+    summary: tuple[str, ...] = ()
+    """Short sentences for the terminal, instead of legend and notes."""
 
 
 def percent(share: float) -> str:

@@ -12,6 +12,8 @@ if TYPE_CHECKING:
 
 _TRAIN, _VALIDATION, _BEST = "#4c72b0", "#dd8452", "#6b6b6b"
 _FEW_EPOCHS = 30  # up to here, epochs are marked; a single one makes no line
+# A loss this many times the upper quartile would flatten the rest of the curve.
+_SPIKE = 10
 
 
 class EpochResult(Protocol):
@@ -33,6 +35,8 @@ def draw_curves(
     history: Sequence[EpochResult], title: str, best_epoch: int | None, path: Path
 ) -> None:
     """Draw loss and accuracy by epoch side by side, with a line at the best epoch.
+
+    The loss is on a logarithmic scale if a spike would flatten the rest.
 
     Raises:
         ValueError: there are no epochs.
@@ -72,10 +76,13 @@ def draw_curves(
                 linewidth=1.1,
                 zorder=1,
             )
+        if quantity == "loss" and _has_spike([*train, *validation]):
+            panel.set_yscale("log")
+            panel.yaxis.set_major_formatter("{x:g}")
         panel.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
         panel.set_xlim(min(epochs) - 0.5, max(epochs) + 0.5)
         panel.set_xlabel("epoch")
-        panel.set_ylabel(quantity)
+        panel.set_ylabel(f"{quantity} (log scale)" if panel.get_yscale() == "log" else quantity)
         panel.grid(alpha=0.25)
         panel.spines[["top", "right"]].set_visible(False)
     figure.suptitle(literal(title), wrap=True)
@@ -87,3 +94,9 @@ def draw_curves(
         list(legend.values()), list(legend), loc="outside lower center", ncols=3, frameon=False
     )
     save_figure(figure, path)
+
+
+def _has_spike(losses: Sequence[float | None]) -> bool:
+    """Whether some losses are so large that the others need a logarithmic scale."""
+    known = sorted(each for each in losses if each is not None and math.isfinite(each) and each > 0)
+    return bool(known) and known[-1] > _SPIKE * known[3 * len(known) // 4]

@@ -4,6 +4,8 @@ import math
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from fractions import Fraction
+from functools import partial
+from itertools import chain
 from statistics import fmean
 
 from ihgnn_cli.errors import IhgnnError
@@ -34,24 +36,41 @@ def choose(
     Raises:
         IhgnnError: some trainings of a fold are missing, or all of them diverged.
     """
+    best = leading(found, dict.fromkeys(range(folds), grid), 1)
+    return {fold: configurations[0] for fold, configurations in best.items()}
+
+
+def leading(
+    found: Iterable[Validated], grids: Mapping[int, Sequence[Configuration]], count: int
+) -> dict[int, list[Configuration]]:
+    """The best configurations of each fold, the best first; ties go to the earlier in the grid.
+
+    Args:
+        found: results of the trainings.
+        grids: the configurations that compete, by fold.
+        count: how many to return; those that failed to train in some split come last.
+
+    Raises:
+        IhgnnError: some trainings of a fold are missing, or all of them diverged.
+    """
     found = list(found)
-    by_fold = scores(found, grid)
+    by_fold = scores(found, list(dict.fromkeys(chain.from_iterable(grids.values()))))
     splits = Counter((each.unit.fold, each.unit.configuration) for each in found)
-    chosen = {}
-    for fold in range(folds):
+    best = {}
+    for fold, grid in grids.items():
         of_fold = by_fold.get(fold, {})
         asked = max((splits[fold, each] for each in grid), default=0)
         missing = [each for each in grid if not splits[fold, each] or splits[fold, each] < asked]
         if missing:
             raise IhgnnError(f"Fold {fold} is not complete: results of {missing[0]} are missing.")
-        best = _best(of_fold)
-        if not math.isfinite(of_fold[best][1]):
+        ranked = sorted(grid, key=partial(_rank, of_fold), reverse=True)
+        if not math.isfinite(of_fold[ranked[0]][1]):
             raise IhgnnError(
                 f"All configurations of fold {fold} diverged. Give smaller learning rates with "
                 "--lr, or check the node attributes for huge values."
             )
-        chosen[fold] = best
-    return chosen
+        best[fold] = ranked[:count]
+    return best
 
 
 def common(by_fold: Mapping[int, Mapping[Configuration, Score]]) -> Configuration:
@@ -70,15 +89,22 @@ def most_chosen(
     counts = Counter(chosen.values())
 
     def rank(each: Configuration) -> tuple[int, Score]:
-        return counts[each], _mean([of_fold[each] for of_fold in by_fold.values()])
+        return counts[each], _mean(
+            [of_fold[each] for of_fold in by_fold.values() if each in of_fold]
+        )
 
     best = max(counts, key=rank)
     return best, counts[best]
 
 
 def _best(of: Mapping[Configuration, Score]) -> Configuration:
-    """The best one, the first on ties; those that failed to train in some split come last."""
-    return max(of, key=lambda each: (math.isfinite(of[each][1]), of[each]))
+    """The best one, the first on ties."""
+    return max(of, key=partial(_rank, of))
+
+
+def _rank(of: Mapping[Configuration, Score], each: Configuration) -> tuple[bool, Score]:
+    """Larger is better; those that failed to train in some split come last."""
+    return math.isfinite(of[each][1]), of[each]
 
 
 def _mean(values: Sequence[Score]) -> Score:

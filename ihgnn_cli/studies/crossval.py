@@ -16,13 +16,9 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits import PROTOCOL_FOLDS, Fold, draw_folds, read_fold_file
-from ihgnn_cli.errors import InputError
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.queue import NOTHING, Step
 from ihgnn_cli.jsonable import jsonable
-from ihgnn_cli.paths import expanded
 from ihgnn_cli.studies import folder as folders
 from ihgnn_cli.studies.grid import configuration
 from ihgnn_cli.studies.memory import require_room_for, stack_size
@@ -32,7 +28,6 @@ from ihgnn_cli.studies.schedule import Schedule
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.config import RunConfig, write_config
 from ihgnn_cli.training.provenance import machine_facts
-from ihgnn_cli.words import counted
 
 _DIGEST = 8  # hexadecimal digits that distinguish the jobs of a data set
 
@@ -57,44 +52,6 @@ class Finished:
     """The content of `result.json`; times are those of the last command that trained."""
     trained: int | None
     """Model-epochs trained by this call; `None` if nothing was left to do."""
-
-
-def make_folds(
-    dataset: GraphDataset,
-    seed: int,
-    *,
-    file: Path | None = None,
-    folds: int | None = None,
-    inner: int | None = None,
-) -> tuple[Fold, ...]:
-    """Folds from a file, or drawn from the seed; by default ten with one hold-out each.
-
-    If a file has more folds than requested, the first ones are used.
-
-    Raises:
-        InputError: the file does not match the data, or has fewer folds or another number of inner
-            folds than requested.
-    """
-    if file is None:
-        count = PROTOCOL_FOLDS if folds is None else folds
-        drawn = draw_folds(dataset.graph_class, seed, count, 1 if inner is None else inner)
-        return tuple(drawn)
-    found = read_fold_file(expanded(file), len(dataset), whole=folds is None)
-    if len(found) < 2:
-        raise InputError(f"{file} holds one fold. Cross-validation needs at least 2.")
-    counts = {len(fold.splits) for fold in found}
-    if len(counts) > 1:
-        raise InputError(f"{file} has folds with different numbers of inner splits.")
-    there = counts.pop()
-    if inner not in (None, there):
-        raise InputError(
-            f"{file} has {counted(there, 'inner fold')}, and --inner-folds asks for {inner}."
-        )
-    if folds is not None and not 2 <= folds <= len(found):
-        raise InputError(
-            f"{file} has {len(found)} folds, and --folds asks for {folds}. Use 2 to {len(found)}."
-        )
-    return tuple(found[:folds])
 
 
 def default_folder(parent: Path, job: Job, name: str) -> Path:
@@ -219,10 +176,9 @@ class _Meter:
     def __init__(self, schedule: Schedule, watch: Callable[[Progress, Step], None]) -> None:
         self._schedule = schedule
         self._watch = watch
-        self._epochs = schedule.job.protocol.config.training.epochs
         self._looked = self._pause = 0.0
-        self._models = schedule.finished_units()
-        self._settled = self._models * self._epochs
+        self._models = self._settled = 0
+        self._count()
         self.trained = 0
         self._began: float | None = None
         self._last = 0.0
@@ -243,15 +199,20 @@ class _Meter:
     def look(self, step: Step = NOTHING) -> None:
         """Count the units finished by any process."""
         began = time.monotonic()
-        self._models = self._schedule.finished_units()
+        self._count()
         self._looked = time.monotonic()
         self._pause = min(self._LOOK_SECONDS, self._LOOK_SHARE * (self._looked - began))
-        self._settled = max(self._settled, self._models * self._epochs)
         self._tell(step)
+
+    def _count(self) -> None:
+        finished = self._schedule.finished_units()
+        whole = self._schedule.job.protocol.config.training.epochs
+        self._models = len(finished)
+        self._settled = max(self._settled, sum(unit.epochs or whole for unit in finished))
 
     def _tell(self, step: Step) -> None:
         total = self._schedule.total
-        of_epochs = total * self._epochs
+        of_epochs = self._schedule.total_epochs
         # Report the last epoch only when all models are on disk, so that both counts end together.
         epochs = min(self._settled, of_epochs - (self._models < total))
         self._watch(Progress(self._models, total, epochs, of_epochs), step)

@@ -15,7 +15,7 @@ from typing import Any
 
 from ihgnn_cli.data.splits import Fold, fold_file, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.files import cannot_write, exclusive, remove_parts, written_whole
+from ihgnn_cli.files import cannot_write, exclusive, remove_parts, write_json, written_whole
 from ihgnn_cli.jobs.claims import LOCK, Claims
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies.differences import difference
@@ -68,7 +68,7 @@ def _make(path: Path, job: Mapping[str, Any], folds: Sequence[Fold]) -> None:
         with exclusive(path / CLAIMS / LOCK):
             if not (path / JOB).is_file():
                 write_fold_file(folds, path / SPLITS)
-                _write_json(path / JOB, job)
+                write_json(path / JOB, job)
     except OSError as error:
         raise cannot_write(path, error) from error
 
@@ -175,7 +175,7 @@ def write_result(folder: Path, result: Mapping[str, Any]) -> None:
 
     If another process is still working, for example to add data for the rules, nothing is removed.
     """
-    _write_json(folder / RESULT, result)
+    write_json(folder / RESULT, result)
     if not Claims(folder / CLAIMS).held():
         remove_parts(folder / UNITS)
         shutil.rmtree(folder / PARTIAL, ignore_errors=True)
@@ -197,11 +197,6 @@ def read_result(folder: Path) -> dict[str, Any] | None:
 
 def _damaged(path: Path) -> InputError:
     return InputError(f"{path} is damaged. Remove it, and its stack is trained again.")
-
-
-def _write_json(path: Path, content: Mapping[str, Any]) -> None:
-    with written_whole(path, durable=True) as temporary:
-        temporary.write_text(json.dumps(jsonable(content), indent=2) + "\n", encoding="utf-8")
 
 
 def _refuse_other_content(path: Path, folds: Sequence[Fold]) -> None:

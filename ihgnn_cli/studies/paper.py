@@ -6,6 +6,7 @@ a number from Errica et al. (ICLR 2020).
 """
 
 import csv
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cache
 from importlib.resources import files
@@ -13,6 +14,8 @@ from importlib.resources import files
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import find_model
 from ihgnn_cli.models.settings import Variant
+from ihgnn_cli.settings import field_types
+from ihgnn_cli.training.config import RunConfig, configure
 
 REFERENCE = "ihgnn"
 """The key of the paper's own model."""
@@ -116,3 +119,30 @@ def paper_accuracy(dataset_name: str, variant: Variant) -> PaperAccuracy | None:
     if found is None or found.mean is None or found.std is None:
         return None
     return PaperAccuracy(variant, found.mean, found.std)
+
+
+def model_config(key: str) -> RunConfig:
+    """The default configuration of a model or of one of IHGNN's ablations.
+
+    Raises:
+        InputError: there is no such model.
+    """
+    name, colon, variant = key.partition(":")
+    if not colon:
+        return configure(model=name)
+    if variant not in set(field_types(find_model(name).settings).get("variant", ())):
+        known = ", ".join(f"{REFERENCE}:{each}" for each in Variant if each != Variant.FULL)
+        raise InputError(f"No model '{key}'. Ablations are {known}.")
+    return configure(overrides={"variant": variant}, model=name)
+
+
+def check_models(keys: Iterable[str]) -> tuple[str, ...]:
+    """The keys without duplicates.
+
+    Raises:
+        InputError: a key is unknown.
+    """
+    found = tuple(dict.fromkeys(keys))
+    for key in found:
+        model_config(key)
+    return found

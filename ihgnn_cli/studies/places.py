@@ -8,8 +8,9 @@ import torch
 
 from ihgnn_cli.errors import SettingError
 from ihgnn_cli.jobs.executor import Executor
-from ihgnn_cli.jobs.local import run_workers
+from ihgnn_cli.jobs.local import run_workers, work
 from ihgnn_cli.jobs.processes import cores
+from ihgnn_cli.jobs.queue import Callback, Queue
 from ihgnn_cli.training.devices import AUTO, cuda_devices, resolve_device
 from ihgnn_cli.training.memory import free_memory
 
@@ -50,5 +51,8 @@ def local_executor(device: str, workers: int | None) -> Executor:
         InputError: the device is not available, or there are no workers.
     """
     places = local_places(device, workers)
-    run = partial(run_workers, places.devices)
+
+    def run(queue: Queue, callback: Callback) -> None:
+        run_workers(places.devices, partial(work, queue), callback)
+
     return Executor(len(places.devices), places.first, places.memory, run)

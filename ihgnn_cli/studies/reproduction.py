@@ -13,16 +13,14 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.queue import Step
-from ihgnn_cli.models.registry import find_model
-from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.paths import file_name
-from ihgnn_cli.settings import field_types
 from ihgnn_cli.studies import crossval as jobs
 from ihgnn_cli.studies.budgets import Budget
-from ihgnn_cli.studies.paper import REFERENCE
+from ihgnn_cli.studies.folds import make_folds
+from ihgnn_cli.studies.paper import model_config
 from ihgnn_cli.studies.plan import Protocol
 from ihgnn_cli.studies.work import Job
-from ihgnn_cli.training.config import RunConfig, configure
+from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.needs import NoRoomError
 from ihgnn_cli.words import file_size
 
@@ -91,33 +89,6 @@ class Done:
     """Whether it failed for a reason other than memory."""
 
 
-def model_config(key: str) -> RunConfig:
-    """The default configuration of a model or of one of IHGNN's ablations.
-
-    Raises:
-        InputError: there is no such model.
-    """
-    name, colon, variant = key.partition(":")
-    if not colon:
-        return configure(model=name)
-    if variant not in set(field_types(find_model(name).settings).get("variant", ())):
-        known = ", ".join(f"{REFERENCE}:{each}" for each in Variant if each != Variant.FULL)
-        raise InputError(f"No model '{key}'. Ablations are {known}.")
-    return configure(overrides={"variant": variant}, model=name)
-
-
-def check_models(keys: Iterable[str]) -> tuple[str, ...]:
-    """The keys without duplicates.
-
-    Raises:
-        InputError: a key is unknown.
-    """
-    found = tuple(dict.fromkeys(keys))
-    for key in found:
-        model_config(key)
-    return found
-
-
 def cells(
     datasets: Iterable[str], models: Iterable[str], layers: Iterable[int | None] = (None,)
 ) -> list[CellPlan]:
@@ -155,11 +126,11 @@ def job_of(plan: CellPlan, means: Means) -> Job:
     grid = budget.grid(config)
     if plan.layers is not None:
         grid = tuple(dict.fromkeys(replace(each, layers=plan.layers) for each in grid))
-    protocol = Protocol(config, grid, means.runs or budget.runs)
+    protocol = Protocol(config, grid, means.runs or budget.runs, budget.race)
     file = None if means.splits is None else means.splits / f"{dataset.name}.json"
     published = file is not None and file.is_file()
     try:
-        made = jobs.make_folds(
+        made = make_folds(
             dataset,
             means.seed,
             file=file if published else None,

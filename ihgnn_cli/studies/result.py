@@ -66,7 +66,7 @@ def make_result(
     protocol, units = job.protocol, schedule.units
     selected = [each for each in map(units.read, schedule.selection) if each is not None]
     final = [each for each in map(units.read, schedule.final()) if each is not None]
-    by_fold = scores([each.validated for each in selected], protocol.grid)
+    by_fold = scores(units.validated(schedule.last_rung), protocol.grid)
     chosen = schedule.chosen()
     summary = summarize(chosen, by_fold, final, protocol.runs)
     best, best_folds = most_chosen(chosen, by_fold)
@@ -85,7 +85,8 @@ def make_result(
         **{name: value for name, value in asdict(summary).items() if name != "folds"},
         "paper": None if printed is None else asdict(printed),
         "folds": [with_plain(asdict(fold)) for fold in summary.folds],
-        "chosen_by": CHOSEN_BY,
+        "chosen_by": f"{CHOSEN_BY}, in a race" if protocol.race else CHOSEN_BY,
+        "race": protocol.race_in_words,
         "best": {
             "configuration": best.as_plain(),
             "folds": best_folds,

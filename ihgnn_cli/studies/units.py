@@ -41,10 +41,16 @@ class Unit:
     """Index of the fold's split into train and validation."""
     configuration: Configuration
     run: int
+    epochs: int | None = None
+    """Epochs of an early rung of a race; `None`: those of the protocol."""
 
     @property
     def name(self) -> str:
         """The file name without its suffix."""
+        return self._training if self.epochs is None else f"{self._training}-epochs{self.epochs}"
+
+    @property
+    def _training(self) -> str:
         each = self.configuration
         others = "".join(f"-{key}{_in_name(value)}" for key, value in each.others)
         return (
@@ -53,8 +59,8 @@ class Unit:
         )
 
     def seed(self, seed: int) -> int:
-        """The unit's seed, derived from the seed of the job."""
-        digest = hashlib.sha256(f"{seed} {self.name}".encode()).digest()
+        """The unit's seed, derived from the seed of the job; the same in all rungs of a race."""
+        digest = hashlib.sha256(f"{seed} {self._training}".encode()).digest()
         return int.from_bytes(digest[:_SEED_BYTES], "big")
 
 
@@ -123,6 +129,8 @@ class Record:
         """The content of the file."""
         plain = asdict(self.validated)
         plain["unit"] = with_plain(plain["unit"])
+        if plain["unit"]["epochs"] is None:  # as files of earlier versions
+            del plain["unit"]["epochs"]
         tested = None if self.tested is None else asdict(self.tested)
         return json.dumps({**plain, "test": tested}, separators=(",", ":")) + "\n"
 
@@ -143,6 +151,7 @@ def parsed(line: str) -> Record:
             unit["split"],
             configuration(unit["configuration"]),
             unit["run"],
+            unit.get("epochs"),
         ),
         "best": None if plain["best"] is None else Epoch(**plain["best"]),
         "hits": tuple(plain["hits"]),

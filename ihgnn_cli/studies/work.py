@@ -2,6 +2,7 @@
 
 import io
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,8 @@ from ihgnn_cli.studies.units import Record, Stage, Tested, Unit, Validated
 from ihgnn_cli.training.checkpoint import build
 from ihgnn_cli.training.cohort import Cohort, new_cohort
 from ihgnn_cli.training.config import RunConfig
-from ihgnn_cli.training.devices import computing, is_full_memory, resolve_device
+from ihgnn_cli.training.devices import computing, resolve_device
+from ihgnn_cli.training.halving import train_in_halves
 from ihgnn_cli.training.loading import store_for
 from ihgnn_cli.training.stack import Member, predict
 
@@ -71,8 +73,9 @@ class Job:
     def config(self, unit: Unit) -> RunConfig:
         """The configuration of a unit's training."""
         config = unit.configuration.applied(self.protocol.config)
-        seed = unit.seed(self.protocol.config.training.seed)
-        return replace(config, training=replace(config.training, seed=seed))
+        training = config.training
+        seed, epochs = unit.seed(training.seed), unit.epochs or training.epochs
+        return replace(config, training=replace(training, seed=seed, epochs=epochs))
 
 
 class Trainer:
@@ -99,25 +102,19 @@ class Trainer:
         Raises:
             IhgnnError: one model does not fit in memory, or the disk is full.
         """
-        if not self._fits(bundle, deliver, tell, partial):
-            for half in bundle.halves():
-                self.train(half, deliver, tell, partial)
 
-    def _fits(self, bundle: Bundle, deliver: Deliver, tell: Tell, partial: Path | None) -> bool:
-        """Train a bundle; returns false if it does not fit in memory."""
-        try:
+        def train_stack(units: Sequence[Unit]) -> None:
             with computing(0):  # one thread: a worker has one core
-                _StackRun(self, bundle, partial).run(deliver, tell)
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not is_full_memory(error):
-                raise
-            if len(bundle.units) > 1:
-                return False
-            raise IhgnnError(
-                f"Not enough memory on {self.device} for one model of "
-                f"{bundle.units[0].configuration}. Use a smaller --batch-size, or fewer --workers."
-            ) from error
-        return True
+                _StackRun(self, bundle.part(units), partial).run(deliver, tell)
+
+        def refuse_one(units: Sequence[Unit]) -> None:
+            if len(units) == 1:
+                raise IhgnnError(
+                    f"Not enough memory on {self.device} for one model of "
+                    f"{units[0].configuration}. Use a smaller --batch-size, or fewer --workers."
+                )
+
+        train_in_halves(bundle.units, train_stack, refuse_one)
 
     def store(self, config: RunConfig) -> GraphStore:
         """The graphs for models with this number of rounds; keeps one store at a time."""
@@ -193,7 +190,8 @@ class _StackRun:
                 record = Record(self._validated(member), self._tested(member))
                 deliver(record)
                 self.delivered.add(member)
-                tell(0, self.job.protocol.config.training.epochs - record.validated.epochs)
+                asked = self.job.config(self.units[member]).training.epochs
+                tell(0, asked - record.validated.epochs)
 
     def _validated(self, member: int) -> Validated:
         unit, course = self.units[member], self.cohort.courses[member]

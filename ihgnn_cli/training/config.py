@@ -16,9 +16,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.sources import is_own_name
-from ihgnn_cli.data.splits import ALL, HOLDOUT, file_readings, is_drawn, split_shares
+from ihgnn_cli.data.kinds import ALL, HOLDOUT, Features, file_readings, is_drawn, split_shares
 from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model, model_of_file, models_with
@@ -360,6 +358,8 @@ def _of_named_model(sections: Mapping[str, object], origin: str) -> RunConfig | 
 
 def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:
     """Resolve file names relative to the configuration file, not to the working directory."""
+    from ihgnn_cli.data.sources import is_own_name  # noqa: PLC0415  imports NumPy
+
     for key, is_name in (("dataset", is_own_name), ("split", is_drawn)):
         value = values.get(key)
         if isinstance(value, str) and not is_name(value) and _is_file(folder, value):

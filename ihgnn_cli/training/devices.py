@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     import torch
 
 AUTO = "auto"
+_CUDA = re.compile(r"cuda(?::(\d{1,3}))?")
 # Between PROTEINS (190,000 in a batch of 32) and COLLAB (750,000).
 _WORTH_THREADS = 500_000
 # Messages of out-of-memory errors that do not have their own exception type.
@@ -78,19 +79,28 @@ def is_full_memory(error: Exception) -> bool:
     return known or any(words in str(error) for words in _FULL_MEMORY)
 
 
+def check_device_name(given: str) -> None:
+    """Check the form of a device's name, before torch is imported.
+
+    Raises:
+        InputError: the name is not a device.
+    """
+    if given not in (AUTO, "cpu") and not _CUDA.fullmatch(given):
+        raise InputError(f"No device '{given}'. Use auto, cpu, cuda or cuda:N.")
+
+
 def resolve_device(given: str) -> "torch.device":
     """The device that a name stands for; `auto` is the first GPU if there is one, else the CPU.
 
     Raises:
         InputError: the name is not a device, or this machine does not have it.
     """
+    check_device_name(given)
     import torch
 
     if given == "cpu":
         return torch.device("cpu")
-    match = re.fullmatch(r"cuda(?::(\d{1,3}))?", given)
-    if given != AUTO and match is None:
-        raise InputError(f"No device '{given}'. Use auto, cpu, cuda or cuda:N.")
+    match = _CUDA.fullmatch(given)
     present = len(cuda_devices())
     if match is None:
         return torch.device("cuda", 0) if present else torch.device("cpu")

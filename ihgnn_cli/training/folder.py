@@ -16,7 +16,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ihgnn_cli.data.splits import ALL, Fold, Split, write_fold_file
+from ihgnn_cli.data.kinds import ALL
 from ihgnn_cli.errors import InputError, InUseError
 from ihgnn_cli.files import cannot_write, written_whole
 from ihgnn_cli.jsonable import jsonable
@@ -24,7 +24,8 @@ from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.paths import file_name
 from ihgnn_cli.training.config import RunConfig, read_config, write_config
 
-if TYPE_CHECKING:  # an exported model is evaluated without torch
+if TYPE_CHECKING:  # an exported model is evaluated without torch, a wrong folder refused at once
+    from ihgnn_cli.data.splits import Split
     from ihgnn_cli.training.stack import Epoch
 
 RUNS = Path("runs")
@@ -35,7 +36,7 @@ BEST_CONFIG = "best.toml"
 """The settings that a cross-validation or search found, in its folder."""
 
 
-def make(config: RunConfig, split: Split, folder: Path) -> None:
+def make(config: RunConfig, split: "Split", folder: Path) -> None:
     """Create a run's folder with everything needed to start.
 
     The folder appears in one step, complete. An existing folder that is not empty is not changed.
@@ -44,6 +45,8 @@ def make(config: RunConfig, split: Split, folder: Path) -> None:
         InputError: the folder is in use.
         IhgnnError: the folder cannot be created.
     """
+    from ihgnn_cli.data.splits import Fold, write_fold_file
+
     refuse_used(folder)
     made = folder if folder.is_dir() else folder.parent / f".{folder.name}-{secrets.token_hex(4)}"
     try:

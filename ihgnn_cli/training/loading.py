@@ -2,17 +2,21 @@
 
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import torch
 
-from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.sources import load_dataset
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training.config import RunConfig
+
+if TYPE_CHECKING:  # data is read, and may be refused, before torch is imported
+    import torch
+
+    from ihgnn_cli.data.batching import GraphStore
 
 
 def load_data(
@@ -54,8 +58,10 @@ def load_data(
 
 
 def store_for(
-    config: RunConfig, dataset: GraphDataset, max_nodes: int, device: torch.device
-) -> GraphStore:
+    config: RunConfig, dataset: GraphDataset, max_nodes: int, device: "torch.device"
+) -> "GraphStore":
     """The graphs in the form that the configured model takes."""
+    from ihgnn_cli.data.batching import GraphStore
+
     rounds = config.spec.rounds(config.model)
     return GraphStore(dataset, config.data.features, max_nodes, rounds, device)

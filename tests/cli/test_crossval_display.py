@@ -99,9 +99,9 @@ def test_without_a_terminal_a_line_is_told_for_each_tenth(
 ) -> None:
     steps = [Progress(0, 2, 0, 40), Progress(0, 2, 3, 40), Progress(0, 2, 4, 40)]
     assert progress_lines(capsys, *steps, Progress(2, 2, 40, 40)) == [
-        "0 of 40 model-epochs, 0 of 2 models finished",
-        "4 of 40 model-epochs, 0 of 2 models finished",
-        "40 of 40 model-epochs, 2 of 2 models finished",
+        "0 of 40 model-epochs: 0 of 2 models finished",
+        "4 of 40 model-epochs: 0 of 2 models finished",
+        "40 of 40 model-epochs: 2 of 2 models finished",
     ]
 
 

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from ihgnn_cli.cli import reproduce_work
+from ihgnn_cli.cli.reproduce_request import Request
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.budgets import BUDGETS, BudgetName
 from ihgnn_cli.studies.reproduction import CellPlan, Done
@@ -30,7 +31,7 @@ def test_the_statement_has_the_folds_that_were_run() -> None:
 def test_a_depth_that_a_model_cannot_have_is_told_before_anything_is_trained(
     tmp_path: Path,
 ) -> None:
-    request = reproduce_work.Request(
+    request = Request(
         subject=Subject.SENSITIVITY,
         datasets=("MUTAG",),
         models=("h2gcn",),

@@ -12,8 +12,9 @@ from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy import stream as module
 from ihgnn_cli.deploy.stream import Arrival, collected, of_lines, of_objects
-from ihgnn_cli.errors import DataError, Problem
+from ihgnn_cli.errors import DataError, InputError, Problem
 from ihgnn_cli.inference.prediction import Origin
+from ihgnn_cli.inference.vocabulary import UnknownLabels
 from ihgnn_cli.models.card import ModelCard, describe
 
 GOOD = b'{"node_labels": [0, 1], "edges": [[0, 1]]}'
@@ -110,6 +111,23 @@ def test_an_id_goes_along(card: ModelCard) -> None:
     assert [each.id for each in batch.origins] == [{"made": "by me"}, None]
 
 
+def test_other_keys_are_told_once(card: ModelCard, caplog: pytest.LogCaptureFixture) -> None:
+    strange = b'{"node_labels": [0, 1], "edges": [[0, 1]], "weight": 18, "label": 1}'
+    assert numbers(of_lines([GOOD, strange, strange], "x"), card) == ([[0, 1, 2]], [])
+    assert caplog.messages == [
+        "x, line 2: ignoring 'label', 'weight', not part of the format (docs/data.md)."
+    ]
+
+
+def test_each_batch_is_checked_before_it_is_given(card: ModelCard) -> None:
+    strange = b'{"node_labels": ["x", "x"], "edges": [[0, 1]]}'
+    labels = UnknownLabels(card)
+    batches = collected(of_lines([GOOD, *[strange] * 99], "x"), card, 5, None, labels.check)
+    assert len([next(batches), next(batches)]) == 2
+    with pytest.raises(InputError, match="28 of 30 nodes in 14 graphs"):
+        next(batches)
+
+
 def test_arrays_and_tuples_do_as_well_as_lists(card: ModelCard) -> None:
     labels, edges = np.array([0, 1, 9]), np.array([[0, 1], [1, 2]])
     forms: list[dict[str, Any]] = [
@@ -129,7 +147,6 @@ def test_arrays_and_tuples_do_as_well_as_lists(card: ModelCard) -> None:
         (5, "graph 0: int is not a graph. Give torch-geometric Data, networkx graphs"),
         ({"node_labels": [0], "edges": {0}}, "graph 0: edges is not a list"),
         ({"node_labels": [object()], "edges": []}, "graph 0: node_labels"),
-        ({"node_labels": [0], "edges": [], 3: 4}, "graph 0: unknown key '3'"),
     ],
 )
 def test_what_is_no_graph_of_python_is_told_by_its_number(

@@ -48,7 +48,7 @@ def test_the_table_tells_folds_runs_and_what_was_chosen_by_what(ihgnn, tmp_path)
     assert "\x1b" not in result.stdout + result.stderr
     assert (tmp_path / "folds.png").read_bytes().startswith(b"\x89PNG")
     last = [line for line in result.stderr.splitlines() if "models finished" in line][-1]
-    assert last == "24 of 24 model-epochs, 12 of 12 models finished"
+    assert last == "24 of 24 model-epochs: 12 of 12 models finished"
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("MUTAG-crossval-")
     assert len(list((folder / "units").iterdir())) == 12
@@ -180,7 +180,8 @@ def test_the_first_folds_of_a_split_file_are_a_result_that_says_so(ihgnn, tmp_pa
         (["--folds", "0"], "at least 2"),
         (["--inner-folds", "0"], "at least 1"),
         (["--folds", "500"], "188 graphs"),
-        (["--runs", "0"], "runs must be at least 1"),
+        (["--runs", "0"], "must be at least 1, not 0"),
+        (["--race", "--rules"], "--rules needs all configurations trained to the end"),
         (["--epochs", "0"], "epochs must be at least 1"),
         (["--stack", "none"], "--stack must be auto or a whole number from 1"),
         (["--workers", "0"], "--workers must be auto or a whole number from 1"),

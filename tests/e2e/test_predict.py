@@ -128,7 +128,7 @@ def test_strange_graphs_are_answered_for_and_said(piped: Piped, mutag_model) -> 
     first, second = objects(result)
     assert (first["id"], first["larger_than_m"]) == ("long", True)
     assert second["unknown_nodes"] == 1
-    assert "The labels of 1 node in 1 graph are unknown to the model" in result.stderr
+    assert "The labels of 1 of 41 nodes in 1 graph are unknown to the model (C)" in result.stderr
     assert "It knows 0, 1, 2, 3, 4 and 2 others" in result.stderr
     assert "1 graph of 2 with more nodes than any graph of the model's data" in result.stderr
 
@@ -309,7 +309,7 @@ def test_mistakes_are_refused(ihgnn, mutag_model, mutag: Path, tmp_path: Path) -
     (tmp_path / "graphs.txt").write_text(GOOD)
     result = ihgnn("predict", exported, "graphs.txt")
     assert result.returncode == 2
-    assert "neither a folder, a .zip nor a .jsonl file" in result.stderr
+    assert "neither a folder, a .zip, a .jsonl nor a .csv file" in result.stderr
     assert_refused(ihgnn("predict", exported, mutag, "--device", "tpu"), 2, "No device 'tpu'")
     assert_refused(
         ihgnn("predict", exported, mutag, "--provider", "Abacus"), 2, "No provider 'Abacus'"

@@ -197,7 +197,8 @@ def test_data_need_not_have_all_classes() -> None:
 
 def test_homophily_is_by_the_data_s_own_labels() -> None:
     """All neighbours differ, whatever the model knows of the labels."""
-    found = evaluate(Sure(card_of()), replace(paths([20, 21]), label_values=("X", "Y")))
+    other = replace(paths([20, 21]), label_values=("X", "Y"))
+    found = evaluate(Sure(card_of()), other, allow_unknown=True)
     assert found.beta.tolist() == [0, 0]
     assert found.bins[0].graphs == 2
     assert found.sides.heterophilic.graphs == 2
@@ -223,15 +224,34 @@ def test_unknown_labels_are_counted_and_named() -> None:
     model = Sure(card_of())
     found = evaluate(model, other)
     assert found.unknown_nodes == 2 + 2
-    assert found.unknown_labels == "S"
+    assert found.labels.values == ("S",)
+    assert found.labels.many
     assert model.asked[0].node_label.tolist() == [0, -1, 0, -1, 0, -1, 0, -1, 0]
     assert found.dataset is model.asked[0]
+
+
+def test_a_model_that_knows_none_of_the_labels_is_not_evaluated_unless_asked_to() -> None:
+    other = replace(paths([4, 5]), label_values=(0, 1))
+    with pytest.raises(
+        InputError, match=r"(?s)9 of 9 nodes in 2 graphs are unknown .* --allow-unknown"
+    ):
+        evaluate(Sure(card_of()), other)
+    assert evaluate(Sure(card_of()), other, allow_unknown=True).unknown_nodes == 9
+
+
+def test_only_the_evaluated_graphs_count() -> None:
+    """The test graphs, 8 and 9, are known; nearly all other nodes are not."""
+    label = TEN.node_label.copy()
+    label[: TEN.node_ptr[8]] = 2
+    strange = replace(TEN, node_label=label, label_values=("C", "N", "S"))
+    card = replace(card_of(strange), label_values=("C", "N"))
+    assert evaluate(Sure(card), strange).unknown_nodes == 0
+    assert evaluate(Sure(card), strange, Part.ALL).unknown_nodes == TEN.node_ptr[8]
 
 
 def test_the_model_s_own_data_has_no_unknown_labels() -> None:
     found = evaluate(Sure(card_of()), TEN, Part.ALL)
     assert found.unknown_nodes == 0
-    assert found.unknown_labels == ""
 
 
 def test_a_model_of_degrees_calls_its_labels_so() -> None:
@@ -284,7 +304,7 @@ def test_a_degree_beyond_those_of_training_is_unknown() -> None:
     )
     found = evaluate(Sure(card_of(paths(list(range(1, 11)), labelled=False))), star)
     assert found.unknown_nodes == 1
-    assert found.unknown_labels == "4"
+    assert found.labels.values == (4,)
 
 
 # Attributes

@@ -1,6 +1,7 @@
 """Graphs of JSON in a model's words: as the readers of data sets would have it."""
 
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,7 +15,14 @@ from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph, check_graph
 from ihgnn_cli.data.readers.jsonl import read_jsonl, write_jsonl
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.data.splits import Split
-from ihgnn_cli.inference.vocabulary import check_fits, encode_dataset, encode_graphs
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.inference.vocabulary import (
+    UnknownLabels,
+    UnknownLabelsWarning,
+    check_fits,
+    encode_dataset,
+    encode_graphs,
+)
 from ihgnn_cli.models.card import ModelCard, describe
 
 SPLIT = Split([0], [1], [2])
@@ -67,7 +75,7 @@ def test_mutag_is_what_its_reader_gives(tmp_path: Path, degrees: bool) -> None:
     card = replace(describe("MUTAG", own, Features.LABELS, SPLIT), label_values=known)
     write_jsonl(mutag, tmp_path / "mutag.jsonl")
     lines = (tmp_path / "mutag.jsonl").read_bytes().splitlines()
-    found = encode_graphs(card, [parse_graph(line) for line in lines])
+    found = encode_graphs(card, [parse_graph(line) for line in lines]).dataset
     same(found, encode_dataset(card, mutag).dataset)
     assert (found.node_label == UNKNOWN).any()
 
@@ -82,7 +90,7 @@ def test_attributes_go_along(data: GraphDataset, features: Features) -> None:
         )
         for each in GRAPHS
     ]
-    found = encode_graphs(card, graphs)
+    found = encode_graphs(card, graphs).dataset
     assert found.node_attributes is not None
     np.testing.assert_array_equal(found.node_attributes, data.node_attributes)
     if features is Features.BOTH:
@@ -91,7 +99,7 @@ def test_attributes_go_along(data: GraphDataset, features: Features) -> None:
 
 def test_edges_are_made_simple_and_undirected(data: GraphDataset) -> None:
     edges = [[1, 0], [0, 1], [2, 2], [1, 2], [1, 2]]
-    found = encode_graphs(card_of(data), [graph(node_labels=["a", "a", "a"], edges=edges)])
+    found = encode_graphs(card_of(data), [graph(node_labels=["a", "a", "a"], edges=edges)]).dataset
     assert found.edge_index().tolist() == [[0, 1, 1, 2], [1, 0, 2, 1]]
 
 
@@ -101,6 +109,8 @@ def test_each_graph_may_write_labels_in_its_way_and_needs_no_class(data: GraphDa
         card,
         [graph(node_labels=[7, 8, 9], edges=[]), graph(node_labels=["7", "8", "x"], edges=[])],
     )
+    assert found.unknown_labels == (9, "x")
+    found = found.dataset
     assert found.node_label.tolist() == [0, 1, UNKNOWN, 0, 1, UNKNOWN]
     assert found.graph_class.tolist() == [UNKNOWN, UNKNOWN]
 
@@ -109,7 +119,9 @@ def test_a_model_of_degrees_counts_them(data: GraphDataset) -> None:
     card = replace(card_of(data), label_source=LabelSource.DEGREE, label_values=(0, 2))
     star = graph(num_nodes=4, edges=[[0, 1], [0, 2]])  # degrees 2, 1, 1, 0
     check_fits(card, star)
-    assert encode_graphs(card, [star]).node_label.tolist() == [1, UNKNOWN, UNKNOWN, 0]
+    found = encode_graphs(card, [star])
+    assert found.dataset.node_label.tolist() == [1, UNKNOWN, UNKNOWN, 0]
+    assert found.unknown_labels == (1,)
 
 
 def test_a_graph_without_what_the_model_reads_is_refused(data: GraphDataset) -> None:
@@ -124,3 +136,54 @@ def test_a_graph_without_what_the_model_reads_is_refused(data: GraphDataset) -> 
             graph(node_labels=["a"], edges=[], node_attributes=[[1.0]]),
         )
     check_fits(card_of(data, Features.ATTRIBUTES), graph(edges=[], node_attributes=[[1.0, 2.0]]))
+
+
+def counted(card: ModelCard, *labels: str | int, allowed: bool = False) -> UnknownLabels:
+    found = UnknownLabels(card, allowed)
+    found.add(encode_graphs(card, [graph(node_labels=list(labels), edges=[])]))
+    return found
+
+
+@pytest.mark.parametrize(
+    ("unknown", "many", "refused"),
+    [(0, False, False), (1, False, False), (2, True, False), (9, True, False), (10, True, True)],
+)
+def test_above_a_tenth_is_much_and_above_nine_tenths_too_much(
+    data: GraphDataset, unknown: int, many: bool, refused: bool
+) -> None:
+    found = counted(card_of(data), *["plutonium"] * unknown, *["a"] * (10 - unknown))
+    assert (found.nodes, found.unknown, found.graphs) == (10, unknown, unknown > 0)
+    with pytest.warns(UnknownLabelsWarning) if many else nullcontext():
+        found.warn()
+    with pytest.raises(InputError, match="--allow-unknown") if refused else nullcontext():
+        found.refuse()
+    counted(card_of(data), *["plutonium"] * 10, allowed=True).refuse()
+
+
+def test_the_refusal_names_both_vocabularies_and_explains_positions(data: GraphDataset) -> None:
+    known = ", ".join(map(str, card_of(data).label_values))
+    with pytest.raises(InputError) as caught:
+        counted(card_of(data), 0, 1).refuse()
+    assert str(caught.value) == (
+        "The labels of 2 of 2 nodes in 1 graph are unknown to the model (0, 1) and encoded as the "
+        f"zero vector. It knows {known}.\nLabels are values, not positions in the model's "
+        "vocabulary. Give graphs with labels of the model's data, or insist with --allow-unknown "
+        "(allow_unknown=True in Python)."
+    )
+    with pytest.raises(InputError) as caught:
+        counted(card_of(data), "plutonium").refuse()
+    assert "positions" not in str(caught.value)
+
+
+def test_counts_are_over_all_graphs_and_no_graphs_are_no_mistake(data: GraphDataset) -> None:
+    found = UnknownLabels(card_of(data))
+    found.refuse()
+    found.warn()
+    found.check(encode_graphs(found.card, [graph(node_labels=["a"], edges=[])]))
+    for _ in range(9):
+        found.check(encode_graphs(found.card, [graph(node_labels=["x"], edges=[])]))
+    with pytest.raises(InputError, match="10 of 11 nodes in 10 graphs"):
+        found.check(encode_graphs(found.card, [graph(node_labels=["x"], edges=[])]))
+    blind = card_of(data, Features.ATTRIBUTES)
+    bare = graph(node_labels=["x"], edges=[], node_attributes=[[1.0, 2.0]])
+    UnknownLabels(blind).check(encode_graphs(blind, [bare]))

@@ -27,6 +27,7 @@ from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.local import work
 from ihgnn_cli.jobs.queue import Callback, Queue, Step
 from ihgnn_cli.studies import crossval
+from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.plan import Protocol
 from ihgnn_cli.studies.schedule import Schedule
@@ -78,7 +79,7 @@ def job() -> Job:
     )
     grid = (Configuration(0.01, 64, 2), Configuration(0.001, 64, 2))
     data = load_dataset("MUTAG")
-    return Job(Protocol(config, grid, runs=1), data, crossval.make_folds(data, 0, folds=3))
+    return Job(Protocol(config, grid, runs=1), data, make_folds(data, 0, folds=3))
 
 
 @pytest.fixture(scope="module")

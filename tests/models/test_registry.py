@@ -23,7 +23,9 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.models import registry
 from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.card import inputs_of
+from ihgnn_cli.models.factory import shapes
 from ihgnn_cli.models.registry import all_models, find_model, model_names, models_with
+from ihgnn_cli.models.settings import Inputs
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.loss import CrossEntropy
 
@@ -190,3 +192,10 @@ def test_the_example_learns_which_label_is_the_most_frequent(example):
         graphs.append((labels, [(at, at + 1) for at in range(6)]))
     classes = [each[0][0] for each in graphs]
     assert accuracy_after_training("sage", dataset_of(graphs, classes), steps=60) >= 0.95
+
+
+@pytest.mark.parametrize("name", ALL)
+def test_an_entry_states_the_number_of_parameters_for_mutag(name):
+    spec = find_model(name)
+    _, parameters = shapes(spec, spec.settings(), Inputs(7, 0, 2, 28))
+    assert spec.parameters == parameters

@@ -2,7 +2,7 @@
 
 from compared import GIN, OURS, WORSE, cell
 
-from ihgnn_cli.report.comparison_notes import PAPER_EXPLAINED, findings, notes
+from ihgnn_cli.report.comparison_notes import PAPER_EXPLAINED, findings, notes, summary
 from ihgnn_cli.studies.comparison import compare, refused_cell
 
 BETTER = cell("acm", 0.90, 0.98, 0.96, 0.85, 0.99)
@@ -22,6 +22,19 @@ def test_a_method_that_beats_ihgnn_is_told_as_plainly() -> None:
     first, second, _ = findings(compare([OURS, BETTER]))
     assert "on 0 of 1 data set; by the paper's numbers, on 1 of 1." in first
     assert "significantly worse than IHGNN in 0 and significantly better in 1." in second
+
+
+def test_the_terminal_gets_three_sentences() -> None:
+    assert summary(compare([OURS, GIN])) == (
+        "Test accuracy in %; below it the paper's, and ours minus the paper's.",
+        "IHGNN is best on 1 of 1 data set (paper: 1 of 1).",
+        "No method differs significantly from IHGNN.",
+    )
+    assert summary(compare([OURS, BETTER, GIN]))[1:] == (
+        "IHGNN is best on 0 of 1 data set (paper: 1 of 1).",
+        "* differs significantly from IHGNN: 1 better, 0 worse, of 2 comparisons.",
+    )
+    assert len(summary(compare([]))) == 1
 
 
 def test_without_ihgnn_or_others_there_is_nothing_to_say_of_it() -> None:

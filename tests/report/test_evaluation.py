@@ -85,6 +85,7 @@ def test_predictions_have_a_row_a_graph_that_was_evaluated(
     last, first = read_rows(tmp_path / "p.csv")
     assert last == {
         "graph": "2",
+        "id": "",
         "nodes": "1",
         "edges": "0",
         "class": "no",

@@ -55,6 +55,12 @@ def test_epochs_are_whole_numbers_even_if_there_is_one(tmp_path: Path) -> None:
     assert texts.count("1") == 2
 
 
+def test_a_spike_does_not_flatten_the_rest(tmp_path: Path) -> None:
+    spike = [*THREE * 4, Epoch(13, 0.3, 0.9, 50.0, 0.5)]
+    assert "loss (log scale)" in drawn(spike, 2, tmp_path)
+    assert "loss (log scale)" not in drawn(spike[:-1], 2, tmp_path)
+
+
 def test_a_png_is_written(tmp_path: Path) -> None:
     draw_curves(THREE * 20, "long", 2, tmp_path / "curves.png")
     assert (tmp_path / "curves.png").read_bytes().startswith(b"\x89PNG")

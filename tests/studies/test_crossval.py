@@ -17,10 +17,11 @@ from ihgnn_cli.jobs.local import work
 from ihgnn_cli.jobs.queue import Callback, Queue, Step
 from ihgnn_cli.studies import crossval
 from ihgnn_cli.studies.folder import read_job
+from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.grid import Configuration, configuration
 from ihgnn_cli.studies.plan import Protocol
 from ihgnn_cli.studies.result import identity
-from ihgnn_cli.studies.units import parsed
+from ihgnn_cli.studies.units import Validated, parsed
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.config import configure, read_config
 from ihgnn_cli.training.final import final_config
@@ -45,7 +46,7 @@ HERE = Executor(1, CPU, 2**34, here)
 def job() -> Job:
     config = configure(overrides={"width": 4, "hidden": 8, "epochs": 2, "device": "cpu"})
     dataset = load_dataset("MUTAG")
-    folds = crossval.make_folds(dataset, 0, folds=3)
+    folds = make_folds(dataset, 0, folds=3)
     return Job(Protocol(config, GRID, 2), dataset, folds)
 
 
@@ -286,7 +287,7 @@ def test_equal_jobs_have_the_same_folder_and_others_another(job: Job) -> None:
     others = [
         replace(job, protocol=replace(job.protocol, runs=3)),
         replace(job, protocol=replace(job.protocol, grid=GRID[:1])),
-        replace(job, folds=crossval.make_folds(job.dataset, 1, folds=3)),
+        replace(job, folds=make_folds(job.dataset, 1, folds=3)),
         replace(job, protocol=job.protocol.on(configure(overrides={"width": 5, "epochs": 2}))),
     ]
     places = {crossval.default_folder(Path("runs"), each, "MUTAG") for each in [job, *others]}
@@ -302,30 +303,30 @@ def test_the_identity_holds_no_path_and_no_device(job: Job) -> None:
 
 def test_folds_come_from_the_seed_or_from_a_file(job: Job, tmp_path: Path) -> None:
     data = job.dataset
-    ten = crossval.make_folds(data, 0)
+    ten = make_folds(data, 0)
     assert [len(fold.splits) for fold in ten] == [1] * 10
     file = tmp_path / "folds.json"
     write_fold_file(draw_folds(data.graph_class, 5, 4, 2), file)
-    found = crossval.make_folds(data, 0, file=file)
+    found = make_folds(data, 0, file=file)
     assert [fold.digest for fold in found] == [
         fold.digest for fold in draw_folds(data.graph_class, 5, 4, 2)
     ]
-    assert len(crossval.make_folds(data, 0, file=file, folds=4, inner=2)) == 4
+    assert len(make_folds(data, 0, file=file, folds=4, inner=2)) == 4
     for folds in (-1, 0, 1, 5, 10):
         with pytest.raises(InputError, match=f"has 4 folds, and --folds asks for {folds}"):
-            crossval.make_folds(data, 0, file=file, folds=folds)
+            make_folds(data, 0, file=file, folds=folds)
     with pytest.raises(InputError, match="has 2 inner folds, and --inner-folds asks for 1"):
-        crossval.make_folds(data, 0, file=file, inner=1)
+        make_folds(data, 0, file=file, inner=1)
     write_fold_file(ten, file)
     with pytest.raises(InputError, match="has 1 inner fold, and --inner-folds asks for 2"):
-        crossval.make_folds(data, 0, file=file, inner=2)
+        make_folds(data, 0, file=file, inner=2)
 
 
 def test_the_first_folds_of_a_file_are_a_partial_job(job: Job, tmp_path: Path) -> None:
     data, file = job.dataset, tmp_path / "folds.json"
-    ten = crossval.make_folds(data, 0)
+    ten = make_folds(data, 0)
     write_fold_file(ten, file)
-    first = crossval.make_folds(data, 0, file=file, folds=3)
+    first = make_folds(data, 0, file=file, folds=3)
     assert [fold.digest for fold in first] == [fold.digest for fold in ten[:3]]
     whole, part = replace(job, folds=ten), replace(job, folds=first)
     tested = sum(len(fold.test) for fold in first)
@@ -336,10 +337,10 @@ def test_the_first_folds_of_a_file_are_a_partial_job(job: Job, tmp_path: Path) -
     )
     assert identity(whole) != identity(part)
     write_fold_file(first, file)  # what the job writes into its folder can be read again
-    assert len(crossval.make_folds(data, 0, file=file, folds=3)) == 3
+    assert len(make_folds(data, 0, file=file, folds=3)) == 3
     assert load_split(f"{file}:2", data, 0).digest == first[2].splits[0].digest
     with pytest.raises(InputError, match="in the test part of no fold"):
-        crossval.make_folds(data, 0, file=file)
+        make_folds(data, 0, file=file)
 
 
 def test_files_that_are_no_cross_validation_are_refused(job: Job, tmp_path: Path) -> None:
@@ -347,11 +348,11 @@ def test_files_that_are_no_cross_validation_are_refused(job: Job, tmp_path: Path
     one, other = draw_folds(job.dataset.graph_class, 0, 2)
     write_fold_file([one], file)
     with pytest.raises(InputError, match="holds one fold"):
-        crossval.make_folds(job.dataset, 0, file=file)
+        make_folds(job.dataset, 0, file=file)
     uneven = replace(other, splits=other.splits * 2)
     write_fold_file([one, uneven], file)
     with pytest.raises(InputError, match="different numbers of inner splits"):
-        crossval.make_folds(job.dataset, 0, file=file)
+        make_folds(job.dataset, 0, file=file)
 
 
 def test_steps_of_others_are_seen_in_the_folder(job: Job, tmp_path: Path, monkeypatch) -> None:
@@ -374,7 +375,7 @@ def test_steps_of_others_are_seen_in_the_folder(job: Job, tmp_path: Path, monkey
 def test_units_of_another_job_are_not_taken_for_ours(job: Job, tmp_path: Path) -> None:
     """Someone has replaced crossval.json: seeds and splits of the units tell."""
     finished(job, tmp_path / "job")
-    other = replace(job, folds=crossval.make_folds(job.dataset, 5, folds=3))
+    other = replace(job, folds=make_folds(job.dataset, 5, folds=3))
     for name in ("crossval.json", "result.json"):
         (tmp_path / "job" / name).unlink()
     with pytest.raises(InputError, match="is not empty"):
@@ -444,7 +445,7 @@ def test_another_model_s_job_has_its_settings_in_its_records_and_result(tmp_path
     config = configure(overrides={"width": 4, "layers": 1, "epochs": 2}, model="gin")
     dataset = load_dataset("MUTAG")
     grid = tuple(Configuration(0.01, 64, 1, (("learn_eps", each),)) for each in (True, False))
-    job = Job(Protocol(config, grid, 1), dataset, crossval.make_folds(dataset, 0, folds=2))
+    job = Job(Protocol(config, grid, 1), dataset, make_folds(dataset, 0, folds=2))
     stack = crossval.begin(job, tmp_path / "job", HERE)
     assert stack == 1
     result = crossval.finish(job, tmp_path / "job", HERE, stack).result
@@ -465,3 +466,67 @@ def test_a_job_that_does_not_fit_makes_no_folder(job: Job, tmp_path: Path) -> No
     with pytest.raises(NoRoomError, match="IHGNN does not fit in memory"):
         crossval.begin(job, tmp_path / "job", replace(HERE, memory=1000))
     assert not (tmp_path / "job").exists()
+
+
+RACERS = tuple(Configuration(lr, 64, 1) for lr in (0.1, 0.03, 0.01, 0.001))
+
+
+@pytest.fixture
+def race(job: Job) -> Job:
+    """Four configurations for 1 epoch, two for 3, one for 9."""
+    config = replace(job.protocol.config, training=replace(job.protocol.config.training, epochs=9))
+    return replace(job, protocol=Protocol(config, RACERS, 1, race=True))
+
+
+def test_a_race_is_won_by_validation_after_few_epochs(race: Job, tmp_path: Path) -> None:
+    told = []
+    result = finished(race, tmp_path / "job", watch=lambda progress, _: told.append(progress))
+    assert result["models"] == 3 * (4 + 2 + 1) + 3
+    assert result["model_epochs"] == 3 * (4 * 1 + 2 * 3 + 1 * 9) + 3 * 9
+    assert (told[-1].models, told[-1].epochs) == (24, result["model_epochs"])
+    assert (told[-1].of_models, told[-1].of_epochs) == (24, result["model_epochs"])
+    assert result["race"].startswith(
+        "Race: in each fold 4 configurations for 1 epoch, 2 for 3 epochs, 1 for 9 epochs,"
+    )
+    assert result["chosen_by"].endswith(", in a race")
+    whole = replace(race, protocol=replace(race.protocol, race=False))
+    finished(whole, tmp_path / "whole")
+    curves = {
+        (each.unit.fold, each.unit.configuration): each
+        for path in (tmp_path / "whole" / "units").glob("select-*")
+        for each in [parsed(path.read_text(encoding="utf-8")).validated]
+    }
+    for fold in result["folds"]:
+        left = list(RACERS)
+        for epochs, count in ((1, 2), (3, 1)):
+            scores = {each: best_until(curves[fold["fold"], each], epochs) for each in left}
+            left = sorted(left, key=scores.__getitem__, reverse=True)[:count]
+        assert configuration(fold["configuration"]) == left[0]
+
+
+def best_until(found: Validated, epochs: int) -> tuple[int, float]:
+    return max(zip(found.hits[:epochs], (-each for each in found.losses[:epochs]), strict=True))
+
+
+def test_an_interrupted_race_ends_with_the_same_numbers(race: Job, tmp_path: Path) -> None:
+    whole = finished(race, tmp_path / "whole")
+    folder = tmp_path / "job"
+    stack = crossval.begin(race, folder, HERE, stack=4)
+
+    def interrupt(progress: crossval.Progress, _step: Step) -> None:
+        if progress.models >= 14:  # in the second rung
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        crossval.finish(race, folder, HERE, stack, interrupt)
+    again = crossval.finish(race, folder, HERE, stack).result
+    assert again["folds"] == whole["folds"]
+    assert again["trained_now"] < whole["trained_now"]
+
+
+def test_a_race_is_another_job_than_the_full_selection(race: Job, tmp_path: Path) -> None:
+    crossval.begin(race, tmp_path / "job", HERE, stack=4)
+    whole = replace(race, protocol=replace(race.protocol, race=False))
+    assert "race" not in identity(whole)["protocol"]  # as in folders of earlier versions
+    with pytest.raises(InputError, match="holds another job"):
+        crossval.begin(whole, tmp_path / "job", HERE, stack=4)

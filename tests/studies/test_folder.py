@@ -140,7 +140,7 @@ def stopped_at(step: str, path: Path) -> None:
             begin(path, job(), FOLDS)
 
 
-steps = pytest.mark.parametrize("step", ["exclusive", "write_fold_file", "_write_json"])
+steps = pytest.mark.parametrize("step", ["exclusive", "write_fold_file", "write_json"])
 
 
 @steps
@@ -169,7 +169,7 @@ def test_who_is_stopped_takes_away_nothing_of_others(
         (path / "units" / "notes.txt").write_text("text")
         raise SystemExit
 
-    monkeypatch.setattr(folders, "_write_json", joined)
+    monkeypatch.setattr(folders, "write_json", joined)
     with pytest.raises(SystemExit):
         begin(path, job(), FOLDS)
     assert set(content_of(path)) == {"thesis.txt", "units", str(Path("units", "notes.txt"))}

@@ -7,7 +7,7 @@ from dataclasses import asdict, replace
 import pytest
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.pgcn import Readout
+from ihgnn_cli.models.entries.pgcn import Readout
 from ihgnn_cli.studies.grid import (
     Configuration,
     configuration,

@@ -7,7 +7,6 @@ import torch
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.jobs import processes
-from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.studies import places
 from ihgnn_cli.training import devices
 
@@ -27,16 +26,12 @@ def free(monkeypatch: pytest.MonkeyPatch, **by_device: int) -> None:
     monkeypatch.setattr(places, "free_memory", free_memory)
 
 
-def devices_of(executor: Executor) -> list[str]:
-    return list(executor.run.args[0])  # type: ignore[attr-defined]
-
-
 def test_one_worker_a_core_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(places, "cores", lambda: [0, 1, 2])
     executor = places.local_executor("cpu", None)
     assert executor.workers == 3
     assert executor.device == torch.device("cpu")
-    assert devices_of(executor) == ["cpu"] * 3
+    assert places.local_places("cpu", None).devices == ("cpu",) * 3
     assert places.local_executor("cpu", 5).workers == 5
 
 
@@ -44,9 +39,9 @@ def test_one_worker_a_gpu_by_default(monkeypatch: pytest.MonkeyPatch) -> None:
     gpus(monkeypatch, 2)
     free(monkeypatch, cuda0=2**30, cuda1=2**30)
     for given in ("auto", "cuda"):
-        assert devices_of(places.local_executor(given, None)) == ["cuda:0", "cuda:1"]
-    assert devices_of(places.local_executor("cuda:1", None)) == ["cuda:1"]
-    assert devices_of(places.local_executor("auto", 3)) == ["cuda:0", "cuda:1", "cuda:0"]
+        assert places.local_places(given, None).devices == ("cuda:0", "cuda:1")
+    assert places.local_places("cuda:1", None).devices == ("cuda:1",)
+    assert places.local_places("auto", 3).devices == ("cuda:0", "cuda:1", "cuda:0")
 
 
 def test_the_memory_of_a_machine_is_shared_by_its_workers(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,6 +1,7 @@
 """The plan: what is trained, and which of it together."""
 
 from collections import Counter
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,7 +11,7 @@ from hypothesis import strategies as st
 from ihgnn_cli.data.splits import Fold, draw_folds
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.grid import Configuration, grid
-from ihgnn_cli.studies.plan import Bundle, Protocol, bundles, final_units, selection_units
+from ihgnn_cli.studies.plan import Bundle, Protocol, Rung, bundles, final_units, selection_units
 from ihgnn_cli.studies.units import Stage, Unit
 from ihgnn_cli.training.config import RunConfig, configure
 
@@ -46,6 +47,39 @@ def test_the_paper_selects_by_270_trainings_and_tests_by_30() -> None:
     plan = Protocol(RunConfig(), grid(RunConfig()))
     assert len(selection_units(plan, folds(10))) == 270
     assert len(final_units(plan, folds(10), dict.fromkeys(range(10), A))) == 30
+
+
+def test_a_race_trains_the_best_third_three_times_longer() -> None:
+    race = Protocol(RunConfig(), grid(RunConfig()), race=True)
+    assert race.rungs == (Rung(13, 27), Rung(39, 9), Rung(117, 3), Rung(None, 1))
+    trained = sum(rung.configurations * (rung.epochs or 350) for rung in race.rungs)
+    assert trained == 27 * 13 + 9 * 39 + 3 * 117 + 350  # 1,403 instead of 9,450
+
+
+@pytest.mark.parametrize(
+    ("configurations", "rungs"),
+    [
+        (1, [(None, 1)]),
+        (2, [(117, 2), (None, 1)]),
+        (3, [(117, 3), (None, 1)]),
+        (4, [(39, 4), (117, 2), (None, 1)]),
+        (100, [(13, 100), (39, 34), (117, 12), (None, 4)]),
+    ],
+)
+def test_a_race_of_any_size_ends_with_full_trainings(configurations: int, rungs: list) -> None:
+    made = [Configuration(0.001 * (number + 1), 32, 3) for number in range(configurations)]
+    race = Protocol(RunConfig(), tuple(made), race=True)
+    assert [(rung.epochs, rung.configurations) for rung in race.rungs] == rungs
+
+
+def test_the_rungs_of_a_race_train_with_the_same_seed_and_have_files_of_their_own() -> None:
+    race = Protocol(RunConfig(), (A, B, replace(A, lr=0.1)), race=True)
+    (first,) = selection_units(race, folds(2), 0, {0: [A], 1: []})
+    (last,) = selection_units(race, folds(2), 1, {0: [A], 1: []})
+    assert (first.epochs, last.epochs) == (117, None)
+    assert last == select(A, 0)  # the same training as without a race
+    assert first.seed(5) == last.seed(5)
+    assert first.name == f"{last.name}-epochs117"
 
 
 def test_final_runs_are_of_the_choice_of_their_fold_and_take_turns_with_its_splits() -> None:
@@ -159,12 +193,12 @@ def test_bundles_follow_from_the_units_and_hold_each_once(
     assert bundles(shuffled, stack) == made
 
 
-def test_the_halves_of_a_bundle_are_the_bundle() -> None:
+def test_part_of_a_bundle_has_a_name_of_its_own() -> None:
     units = tuple(select(A, fold) for fold in range(5))
-    first, second = Bundle("select-k3-batch32-0", units).halves()
-    assert (first.name, second.name) == ("select-k3-batch32-0a", "select-k3-batch32-0b")
-    assert first.units == units[:2]
-    assert second.units == units[2:]
+    whole = Bundle("select-k3-batch32-0", units)
+    assert whole.part(units) is whole
+    assert whole.part(units[:3]) == Bundle("select-k3-batch32-0-0-3", units[:3])
+    assert whole.part(units[3:]) == Bundle("select-k3-batch32-0-3-5", units[3:])
 
 
 # Other models

@@ -19,15 +19,14 @@ from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.studies.budgets import BUDGETS, Budget, BudgetName
 from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.memory import worker_bytes
+from ihgnn_cli.studies.paper import check_models, model_config
 from ihgnn_cli.studies.reproduction import (
     CellPlan,
     Done,
     Means,
     cells,
-    check_models,
     folder_of,
     job_of,
-    model_config,
     results,
     run_cell,
 )

@@ -234,7 +234,7 @@ def test_a_stack_that_memory_is_too_small_for_is_trained_in_halves(monkeypatch) 
     monkeypatch.setattr(cohort.Cohort, "advance", full)
     found = trained(job, bundle)
     assert set(found) == set(bundle.units)
-    assert sizes[:3] == [6, 3, 1]
+    assert sizes[:3] == [6, 3, 2]
     assert {record.validated.members for record in found.values()} == {1, 2}
 
 

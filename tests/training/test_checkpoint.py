@@ -18,9 +18,9 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.gnnml import Design, GNNMLSettings
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.models.checkpoint import VERSION
+from ihgnn_cli.models.entries.gnnml import Design, GNNMLSettings
 from ihgnn_cli.models.settings import IHGNNSettings, ThetaInit, Variant
 from ihgnn_cli.training.checkpoint import Checkpoint, build, load_checkpoint, save_checkpoint
 from ihgnn_cli.training.classifier import TorchClassifier

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.gin import GINSettings
-from ihgnn_cli.models.baselines.pgcn import Operator, PGCNSettings
+from ihgnn_cli.models.entries.gin import GINSettings
+from ihgnn_cli.models.entries.pgcn import Operator, PGCNSettings
 from ihgnn_cli.models.settings import (
     IHGNNSettings,
     SortKey,

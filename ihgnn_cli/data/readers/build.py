@@ -28,7 +28,9 @@ class ListedGraphs:
     edge_attributes: NDArray[np.float32] | None = None
     undirected: bool = False
     """The format lists each edge once."""
+    ids: tuple[object, ...] = ()
     reordered_nodes: int = 0
+    ignored_keys: tuple[str, ...] = ()
     keep_edge_values: bool = False
     """Keep edge labels in the vocabulary even if no edge uses them."""
 
@@ -68,8 +70,10 @@ def build(listed: ListedGraphs) -> GraphDataset:
         edge_attributes=listed.edge_attributes[simple.line]
         if listed.edge_attributes is not None and len(simple.neighbors)
         else None,
+        ids=listed.ids,
         notes=replace(
             simple.notes,
+            ignored_keys=listed.ignored_keys,
             reordered_nodes=listed.reordered_nodes,
             conflicting_duplicates=conflicts,
         ),

@@ -5,14 +5,17 @@
 Nodes are counted from 0 within their graph. Edges are undirected and listed once. Node labels and
 classes are integers or strings, of one kind throughout a file. Optional: `node_attributes` and
 `edge_attributes` (a list of numbers per node or edge), `edge_labels`, `num_nodes` for graphs
-without node labels, and `id`, which predictions repeat and nothing else reads.
+without node labels, and `id`, which predictions repeat and nothing else reads. Other keys are
+ignored, unless they look like one of these misspelt.
 """
 
 import json
 import math
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from difflib import get_close_matches
+from functools import lru_cache
 from itertools import chain
 from typing import Any
 
@@ -31,6 +34,15 @@ KEYS = (
     "num_nodes",
     "id",
 )
+
+# What other formats call these keys; used in suggestions only.
+_ELSEWHERE = {
+    "class": ("label", "y", "target", "category", "graph_label", "graph_class"),
+    "node_labels": ("labels", "nodes", "atoms", "node_types"),
+    "edges": ("edge_index", "edge_list", "bonds", "links"),
+}
+_MISSPELT = 0.88  # similarity above which a key counts as misspelt
+_LONGEST_KEY = 40
 
 # A short line must not be able to exhaust the memory.
 MAX_BARE_NODES = 10_000_000
@@ -57,6 +69,8 @@ class JsonGraph:
     edge_labels: list[Value] | None
     edge_attributes: list[list[float]] | None
     id: object = None
+    ignored: tuple[str, ...] = ()
+    """Keys that are not part of the format."""
 
 
 def parse_graph(line: str | bytes) -> JsonGraph:
@@ -69,7 +83,10 @@ def parse_graph(line: str | bytes) -> JsonGraph:
         text = line if isinstance(line, str) else line.decode(json.detect_encoding(line))
         entry = _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
-        raise GraphError(f"not JSON ({error}).", "Write one JSON object per line.") from None
+        what = str(error)
+        if isinstance(error, json.JSONDecodeError):
+            what = f"{error.msg.removesuffix(' at')} at column {error.colno}"
+        raise GraphError(f"not JSON ({what}).", "Write one JSON object per line.") from None
     if not isinstance(entry, dict):
         raise GraphError("not a JSON object.", "Write {...} with node_labels and edges.")
     if not _can_be_repeated(entry.get("id")):
@@ -83,8 +100,8 @@ def check_graph(entry: Mapping[str, Any]) -> JsonGraph:
     Raises:
         GraphError: it is not a graph in this format; says what is wrong and what to do.
     """
-    if unknown := sorted(map(str, set(entry) - set(KEYS))):
-        raise GraphError(f"unknown key '{_shown(unknown[0])}'.", f"The keys are {', '.join(KEYS)}.")
+    ignored = tuple(sorted(_shown(str(key)) for key in entry if key not in KEYS))
+    _refuse_misspelt(entry, ignored)
     labels = _values(entry, "node_labels")
     attributes = _numbers(entry, "node_attributes")
     num_nodes = _num_nodes(entry, labels, attributes)
@@ -98,6 +115,7 @@ def check_graph(entry: Mapping[str, Any]) -> JsonGraph:
         edge_labels=_values(entry, "edge_labels"),
         edge_attributes=_numbers(entry, "edge_attributes"),
         id=entry.get("id"),
+        ignored=ignored,
     )
     for key, found, expected in (
         ("node_labels", graph.node_labels, num_nodes),
@@ -111,6 +129,31 @@ def check_graph(entry: Mapping[str, Any]) -> JsonGraph:
                 f"{len(found)} {key} for {expected} {things}.", "Give one for each, in order."
             )
     return graph
+
+
+def ignored_keys(where: str, keys: Iterable[str]) -> str:
+    """A sentence about keys or columns that are not part of the format."""
+    shown = ", ".join(f"'{key}'" for key in keys)
+    return f"{where}: ignoring {shown}, not part of the format (docs/data.md)."
+
+
+def meant_by(key: str, others: Iterable[str]) -> str:
+    """A sentence that names the key among `others` that was probably meant, or nothing."""
+    found = [other for other in others if other.lower() in (key, *_ELSEWHERE.get(key, ()))]
+    return f"Rename '{found[0]}' to {key}." if found else ""
+
+
+def _refuse_misspelt(entry: Mapping[str, Any], others: tuple[str, ...]) -> None:
+    """Refuse a key that would be ignored although it is probably one of the format's."""
+    missing = tuple(key for key in KEYS if key not in entry)
+    for other in others:
+        if meant := _closest(other[:_LONGEST_KEY].lower(), missing):
+            raise GraphError(f"unknown key '{other}'.", f"Did you mean {meant}?")
+
+
+@lru_cache(1024)
+def _closest(other: str, keys: tuple[str, ...]) -> str | None:
+    return next(iter(get_close_matches(other, keys, n=1, cutoff=_MISSPELT)), None)
 
 
 def _without_repetition(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -212,7 +255,8 @@ def _num_nodes(
         if count > MAX_BARE_NODES:
             raise GraphError(f"num_nodes is {count}.", f"At most {MAX_BARE_NODES:,} are accepted.")
     else:
-        raise GraphError("no node_labels.", "Add them, or num_nodes for a graph without labels.")
+        remedy = "Add them, or num_nodes for a graph without labels."
+        raise GraphError("no node_labels.", meant_by("node_labels", entry) or remedy)
     if given is not None and given != count:
         raise GraphError(f"num_nodes is {given} for {count} nodes.", "Make them agree.")
     if count < 1:
@@ -222,7 +266,8 @@ def _num_nodes(
 
 def _edges(entry: Mapping[str, Any], num_nodes: int) -> list[tuple[int, int]]:
     if "edges" not in entry:
-        raise GraphError("no edges.", 'Add "edges": [[0, 1], ...], or [] for a graph without.')
+        remedy = 'Add "edges": [[0, 1], ...], or [] for a graph without.'
+        raise GraphError("no edges.", meant_by("edges", entry) or remedy)
     listed = _list(entry, "edges")
     if not _are_pairs_below(num_nodes, listed):
         _refuse_edges(listed, num_nodes)

@@ -1,11 +1,11 @@
 """Collects the mistakes in a data file so that all of them can be reported at once."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ihgnn_cli.errors import Problem
+from ihgnn_cli.errors import MAX_LINES, Problem
 from ihgnn_cli.words import counted
 
 MAX_PROBLEMS_PER_FILE = 20
@@ -13,10 +13,13 @@ MAX_PROBLEMS_PER_FILE = 20
 
 @dataclass
 class ProblemList:
-    """The mistakes in one file: the first `MAX_PROBLEMS_PER_FILE` in full, the rest as a count."""
+    """The mistakes in one file, each kind once with the lines that have it.
+
+    The first `MAX_PROBLEMS_PER_FILE` kinds are listed, the rest is a count.
+    """
 
     file: str
-    found: list[Problem] = field(default_factory=list)
+    found: dict[str, Problem] = field(default_factory=dict)
     unlisted: int = 0
     lines: set[int] = field(default_factory=set)
     """Every line with a mistake, including those that are only counted."""
@@ -25,15 +28,27 @@ class ProblemList:
         """Add a mistake; lines are counted from 1."""
         if line is not None:
             self.lines.add(line)
-        if len(self.found) < MAX_PROBLEMS_PER_FILE:
-            self.found.append(Problem(self.file, line, message, remedy))
-        else:
-            self.unlisted += 1
+        self._add(Problem(self.file, line, message, remedy))
 
     def add_rows(self, wrong: NDArray[np.bool_], message: str, remedy: str) -> None:
         """Add the same mistake for every row where `wrong` holds and no mistake is known yet."""
-        for row in np.flatnonzero(wrong & self.sound(len(wrong))).tolist():
-            self.add(row + 1, message, remedy)
+        lines = (np.flatnonzero(wrong & self.sound(len(wrong))) + 1).tolist()
+        self.lines.update(lines)
+        if lines:
+            first, *more = lines
+            also = tuple(more[:MAX_LINES])
+            self._add(Problem(self.file, first, message, remedy, len(lines), also))
+
+    def _add(self, new: Problem) -> None:
+        known = self.found.get(new.kind)
+        if known is not None:
+            lines = () if new.line is None else (new.line, *new.also)
+            also = (*known.also, *lines)[:MAX_LINES]
+            self.found[new.kind] = replace(known, count=known.count + new.count, also=also)
+        elif len(self.found) < MAX_PROBLEMS_PER_FILE:
+            self.found[new.kind] = new
+        else:
+            self.unlisted += new.count
 
     def sound(self, rows: int) -> NDArray[np.bool_]:
         """[rows] whether a row has no mistakes so far; the other rows hold no values."""
@@ -42,12 +57,13 @@ class ProblemList:
         return mask
 
     def all(self) -> list[Problem]:
-        """All problems; those not listed in full are combined into one."""
-        if not self.unlisted:
-            return self.found
-        rest = f"{counted(self.unlisted, 'more problem')} like these."
-        remedy = "Fix those above first."
-        return [*self.found, Problem(self.file, None, rest, remedy, self.unlisted)]
+        """All problems; those not listed are combined into one."""
+        found = list(self.found.values())
+        if self.unlisted:
+            rest = f"{counted(self.unlisted, 'more problem')} of other kinds."
+            remedy = "Fix those above first."
+            found.append(Problem(self.file, None, rest, remedy, self.unlisted))
+        return found
 
     def __bool__(self) -> bool:
         return bool(self.found)

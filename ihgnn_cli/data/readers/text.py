@@ -19,6 +19,7 @@ CHUNK_BYTES = 1 << 20
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 NOT_TEXT = "not plain text (perhaps UTF-16 or a binary file)."
 SAVE_AS_TEXT = "Save it as UTF-8."
+CORRECT_IT = "Correct it."
 _INT32_DIGITS = 9
 _INT64_DIGITS = 18
 _EXACT_FLOAT = 2**53  # larger integers are not exact as floats
@@ -32,11 +33,14 @@ def read_integers(
     problems: ProblemList,
     columns: int | None = None,
     advance: Advance = silent,
+    *,
+    remedy: str = CORRECT_IT,
 ) -> Table:
     """Read [rows, columns] as int32, or as int64 if a number needs it.
 
     Without `columns`, the first line sets their number. Mistakes go to `problems`; their rows are
-    filled with zeros, so that the other rows keep their positions.
+    filled with zeros, so that the other rows keep their positions. `remedy` is the advice for
+    anything that is not a number.
     """
     reader = _Reader(
         problems,
@@ -44,6 +48,7 @@ def read_integers(
         _plain_integers,
         _integer,
         f"a whole number of at most {_INT64_DIGITS} digits",
+        remedy=remedy,
     )
     return reader.read(stream, advance, np.int32)
 
@@ -71,12 +76,15 @@ class _Reader:
         plain: Callable[[bytes, int], Table | None],
         single: Callable[[bytes], float],
         kind: str,
+        *,
+        remedy: str = CORRECT_IT,
     ) -> None:
         self.problems = problems
         self.columns = columns
         self.plain = plain
         self.single = single
         self.kind = kind
+        self.remedy = remedy
         self.line = 0
         self.blank_lines: list[int] = []
 
@@ -131,7 +139,7 @@ class _Reader:
                 row.append(self.single(each))
             except ValueError:
                 shown = each.decode(errors="replace").strip()[:40]
-                self.problems.add(self.line, f"'{shown}' is not {self.kind}.", "Correct it.")
+                self.problems.add(self.line, f"'{shown}' is not {self.kind}.", self.remedy)
                 return [0] * columns
         return row
 

@@ -14,13 +14,14 @@ import numpy as np
 from ihgnn_cli.data.dataset import GraphDataset, vocabulary
 from ihgnn_cli.data.readers.build import Coded, ListedGraphs, build
 from ihgnn_cli.data.readers.problems import ProblemList
-from ihgnn_cli.data.readers.text import Table, read_floats, read_integers
+from ihgnn_cli.data.readers.text import CORRECT_IT, Table, read_floats, read_integers
 from ihgnn_cli.data.readers.tu_files import TUFiles
 from ihgnn_cli.errors import DataError
 from ihgnn_cli.progress import Advance, silent
 from ihgnn_cli.words import counted
 
 REQUIRED = ("A", "graph_indicator", "graph_labels")
+NO_WORDS = "TU labels are integers; JSON lines take words (docs/data.md)."
 _NUMBERING = "Node and graph numbers start at 1."
 
 
@@ -83,7 +84,7 @@ class _Reading:
     def _require_parts(self) -> None:
         for part in self.required:
             if part not in self.files:
-                remedy = "Add it; docs/data.md describes the format."
+                remedy = "Add it; 'ihgnn docs data' describes the format."
                 if part == "graph_labels" and "graph_attributes" in self.files:
                     remedy = "graph_attributes are for regression; ihgnn only classifies."
                 self._list(part).add(None, f"the file is missing in {self.files.path}.", remedy)
@@ -102,7 +103,8 @@ class _Reading:
 
     def _integers(self, part: str, columns: int | None = None) -> Table:
         with self.files.open(part) as stream:
-            return read_integers(stream, self._list(part), columns, self.advance)
+            remedy = NO_WORDS if part.endswith("_labels") else CORRECT_IT
+            return read_integers(stream, self._list(part), columns, self.advance, remedy=remedy)
 
     def _floats(self, part: str) -> Table:
         with self.files.open(part) as stream:

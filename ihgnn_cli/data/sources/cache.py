@@ -20,7 +20,7 @@ from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.files import written_whole
 
 # Part of the key. Raise it whenever the same raw data would be parsed or stored differently.
-FORMAT = 2
+FORMAT = 3
 _VOCABULARIES = ("label_values", "class_values", "edge_label_values")
 
 _log = logging.getLogger(__name__)
@@ -54,6 +54,7 @@ def save(path: Path, dataset: GraphDataset) -> None:
         "columns": list(columns),
         "label_source": dataset.label_source,
         "notes": asdict(dataset.notes),
+        "ids": dataset.ids,
         **{key: getattr(dataset, key) for key in _VOCABULARIES},
     }
     arrays = [np.frombuffer(json.dumps(header).encode(), dtype=np.uint8), *columns.values()]
@@ -71,11 +72,13 @@ def load(path: Path, name: str) -> GraphDataset | None:
             columns: dict[str, Any] = {key: np.load(stream) for key in header["columns"]}
             if np.load(stream) != _checksum([encoded, *columns.values()]) or stream.read(1):
                 raise ValueError("wrong checksum")  # noqa: TRY301
+        notes = header["notes"] | {"ignored_keys": tuple(header["notes"]["ignored_keys"])}
         columns |= {key: tuple(header[key]) for key in _VOCABULARIES}
         return GraphDataset(
             name=name,
             label_source=LabelSource(header["label_source"]),
-            notes=ReadingNotes(**header["notes"]),
+            notes=ReadingNotes(**notes),
+            ids=tuple(header["ids"]),
             **columns,
         )
     except FileNotFoundError:

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from ihgnn_cli.data.dataset import LabelSource
-from ihgnn_cli.data.readers import jsonl
+from ihgnn_cli.data.readers import jsonl, smiles
 from ihgnn_cli.data.readers.problems import ProblemList
 from ihgnn_cli.data.readers.text import Table, count_fields, read_integers
 from ihgnn_cli.data.readers.tu_files import TUFiles, is_tu_folder, open_tu
@@ -89,6 +89,8 @@ def _is_dataset(path: Path) -> bool:
     try:
         if path.is_dir():
             return is_tu_folder(path)
+        if path.suffix == smiles.SUFFIX:
+            return path.is_file() and smiles.is_molecules(path)
         return path.is_file() and path.suffix in (".zip", jsonl.SUFFIX)
     except OSError:
         return False
@@ -96,8 +98,8 @@ def _is_dataset(path: Path) -> bool:
 
 def _describe(source: Source) -> Listed:
     try:
-        if source.path.suffix == jsonl.SUFFIX:
-            return _of_jsonl(source)
+        if source.path.suffix in (jsonl.SUFFIX, smiles.SUFFIX):
+            return _of_file(source)
         return _of_tu(source, open_tu(source.path))
     except DataError as error:
         return _unreadable(source, error.problems[0].message)
@@ -111,7 +113,7 @@ def _unreadable(source: Source, reason: str) -> Listed:
     )
 
 
-def _of_jsonl(source: Source) -> Listed:
+def _of_file(source: Source) -> Listed:
     dataset = read(source)
     attributes = dataset.node_attributes
     labelled = dataset.label_source == LabelSource.LABELS

@@ -4,8 +4,8 @@ The sources are tried in this order:
 
 1. `MUTAG` is bundled with the package.
 2. `synthetic:FIELD=VALUE,...` is generated.
-3. A path: a folder or zip in TU format, or a `.jsonl` file.
-4. `NAME.zip`, `NAME/` or `NAME.jsonl` in the data root.
+3. A path: a folder or zip in TU format, a `.jsonl` file, or a `.csv` file of molecules.
+4. `NAME.zip`, `NAME/`, `NAME.jsonl` or `NAME.csv` in the data root.
 5. A download of `NAME` from the TU server into the data root, unless offline. Names that are not in
    the catalogue are refused, except where `IHGNN_MIRROR` names another server, which is asked once.
 
@@ -14,6 +14,7 @@ A name may be written in any case; where two differ in case only, the exact one 
 
 import errno
 import hashlib
+import logging
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -22,7 +23,8 @@ from importlib.resources import files
 from pathlib import Path
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.readers import jsonl
+from ihgnn_cli.data.readers import jsonl, smiles
+from ihgnn_cli.data.readers.json_graph import ignored_keys
 from ihgnn_cli.data.readers.tu import read_tu
 from ihgnn_cli.data.readers.tu_files import file_digest, is_tu_folder, open_tu
 from ihgnn_cli.data.sources import cache
@@ -37,6 +39,9 @@ from ihgnn_cli.paths import data_root as default_data_root
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 
 BUNDLED = ("MUTAG",)
+_READERS = {jsonl.SUFFIX: jsonl.read_jsonl, smiles.SUFFIX: smiles.read_molecules}
+"""How a single file is read, by the end of its name."""
+_log = logging.getLogger(__name__)
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]{0,99}")
 
 
@@ -88,6 +93,8 @@ def locate(
         DownloadError: it cannot be downloaded; says where to put the file.
     """
     path = None if is_own_name(given) else _existing(given)
+    if path is None and not is_own_name(given) and not _is_name(given):
+        raise _no_path(given)
     if path is None or _hides_a_name(path, given, data_root):
         return locate_by_name(given, data_root=data_root, offline=offline, progress=progress)
     return Source(_stem(path), Origin.PATH, path.absolute())
@@ -116,7 +123,12 @@ def locate_by_name(
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Source:
-    """`locate`, ignoring files and folders in the working directory."""
+    """`locate`, ignoring files and folders in the working directory.
+
+    Raises:
+        InputError: it is not a name, or no data set has it.
+        DownloadError: it cannot be downloaded; says where to put the file.
+    """
     given = _spelled(given, data_root)
     if given in BUNDLED:
         return Source(given, Origin.BUNDLED, bundled_folder(given))
@@ -124,7 +136,10 @@ def locate_by_name(
         name = str(parse_synthetic(given))
         return Source(name, Origin.SYNTHETIC, Path(name))
     if not _is_name(given):
-        raise _no_path(given)
+        raise InputError(
+            f"'{given}' is not the name of a data set. Give a name that 'ihgnn datasets --all' "
+            "lists."
+        )
     root = default_data_root(data_root)
     found = find_in_root(root, given)
     if found is not None:
@@ -155,8 +170,7 @@ def is_own_name(given: str) -> bool:
 def read(source: Source, progress: Progress = NO_PROGRESS, *, classes: bool = True) -> GraphDataset:
     """Read a data set through the cache of parsed data, or generate a synthetic one.
 
-    With `classes=False`, a TU data set may lack the file of classes; all classes are then unknown
-    (-1).
+    With `classes=False`, graphs need no classes; without them, all classes are unknown (-1).
 
     Raises:
         InputError: the format is unknown, or the files contain mistakes (`DataError`).
@@ -164,9 +178,12 @@ def read(source: Source, progress: Progress = NO_PROGRESS, *, classes: bool = Tr
     if source.origin == Origin.SYNTHETIC:
         return replace(generate(parse_synthetic(source.name)), source=source.reference)
     try:
-        return replace(_read(source, progress, classes), source=source.reference)
+        dataset = replace(_read(source, progress, classes), source=source.reference)
     except OSError as error:
         raise InputError(f"Cannot read {source.path}: {error.strerror or error}.") from error
+    if dataset.notes.ignored_keys:
+        _log.warning("%s", ignored_keys(source.path.name, dataset.notes.ignored_keys))
+    return dataset
 
 
 def load_dataset(
@@ -199,13 +216,14 @@ def bundled_folder(name: str) -> Path:
 
 
 def find_in_root(root: Path, name: str) -> Path | None:
-    """Find the zip, folder or JSON-lines file of this name in a data root.
+    """Find the zip, folder, JSON-lines or CSV file of this name in a data root.
 
     Raises:
         InputError: the data root cannot be read.
     """
     try:
-        for path in (root / f"{name}.zip", root / name, root / f"{name}{jsonl.SUFFIX}"):
+        for end in (".zip", "", *_READERS):
+            path = root / f"{name}{end}"
             if is_tu_folder(path) if path.is_dir() else path.exists():
                 return path
     except OSError as error:
@@ -229,13 +247,13 @@ def _names_in_root(root: Path) -> list[str]:
         paths = sorted(root.iterdir()) if root.is_dir() else []
     except OSError as error:
         raise InputError(f"Cannot read {root}: {error.strerror or error}.") from error
-    files = (".zip", jsonl.SUFFIX)
+    files = (".zip", *_READERS)
     names = [path.stem if path.suffix in files else path.name for path in paths]
     return [name for name in names if find_in_root(root, name) is not None]
 
 
 def _is_name(given: str) -> bool:
-    return bool(_NAME.fullmatch(given)) and not given.endswith((".zip", jsonl.SUFFIX))
+    return bool(_NAME.fullmatch(given)) and not given.endswith((".zip", *_READERS))
 
 
 def _no_path(given: str) -> InputError:
@@ -247,7 +265,7 @@ def _unknown(given: str, but: str = "") -> InputError:
     meant = f" Did you mean {' or '.join(similar)}?" if similar else ""
     return InputError(
         f"No data set '{given}' is known{but}.{meant}\nGive a name that 'ihgnn datasets --all' "
-        "lists, or the path of a folder, a .zip or a .jsonl file."
+        "lists, or the path of a folder, a .zip, a .jsonl or a .csv file."
     )
 
 
@@ -281,18 +299,24 @@ def _read(source: Source, progress: Progress, classes: bool) -> GraphDataset:
     path = source.path
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is neither a file nor a folder. Give one of them.")
-    if path.suffix.lower() == jsonl.SUFFIX and path.is_file():
+    suffix = path.suffix.lower()
+    if suffix in _READERS and path.is_file():
         with progress.task(f"Reading {source.name}", path.stat().st_size) as advance:
+            if not classes:  # not cached
+                return replace(_READERS[suffix](path, advance, classes=False), name=source.name)
+            key = file_digest(path)
+            if suffix == smiles.SUFFIX:  # another version may read a molecule differently
+                key = hashlib.sha256(f"{smiles.require_rdkit()}\n{key}".encode()).hexdigest()
             return cache.load_or_read(
                 cache_root(),
-                file_digest(path),
+                key,
                 source.name,
-                lambda: replace(jsonl.read_jsonl(path, advance), name=source.name),
+                lambda: replace(_READERS[suffix](path, advance), name=source.name),
             )
     if path.is_file() and path.suffix.lower() != ".zip":
         raise InputError(
-            f"{path} is neither a folder, a .zip nor a {jsonl.SUFFIX} file. docs/data.md "
-            "describes the formats."
+            f"{path} is neither a folder, a .zip, a {jsonl.SUFFIX} nor a {smiles.SUFFIX} file. "
+            "'ihgnn docs data' describes the formats."
         )
     tu = open_tu(path)
     with progress.task(f"Reading {tu.name}", sum(tu.parts.values())) as advance:

@@ -1,5 +1,6 @@
 """Splits into train, validation and test: drawn from a seed or read from a file."""
 
+from ihgnn_cli.data.kinds import ALL, HOLDOUT, file_readings, is_drawn, split_shares
 from ihgnn_cli.data.splits.folds import (
     PROTOCOL_FOLDS,
     Fold,
@@ -9,14 +10,7 @@ from ihgnn_cli.data.splits.folds import (
     read_fold_file,
     write_fold_file,
 )
-from ihgnn_cli.data.splits.load import (
-    ALL,
-    HOLDOUT,
-    file_readings,
-    is_drawn,
-    load_split,
-    split_shares,
-)
+from ihgnn_cli.data.splits.load import load_split
 from ihgnn_cli.data.splits.split import Split, holdout
 
 __all__ = [

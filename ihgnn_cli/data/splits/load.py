@@ -1,28 +1,19 @@
 """Load the split that a text names: `holdout`, `0.7/0.1/0.2`, `fold:3`, `all`, or a file."""
 
-import math
 import os
-import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
 
 import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.kinds import ALL, FOLD, HOLDOUT, file_readings, split_shares
 from ihgnn_cli.data.splits.folds import PROTOCOL_FOLDS, draw_folds, read_fold_file
 from ihgnn_cli.data.splits.split import Split, holdout
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.paths import expanded
 
-HOLDOUT = "holdout"
-ALL = "all"
-"""Every graph trains: for a final model, of which nothing can be measured."""
-
-_SHARE = r"[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)"
-_SHARES = re.compile(rf"{_SHARE}(?:/{_SHARE})+")
-_FOLD = re.compile(r"fold:([0-9]{1,9})")
-_NUMBERED = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
 _Item = TypeVar("_Item")
 
 
@@ -45,7 +36,7 @@ def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
     if text == HOLDOUT or shares is not None:
         _, validation, test = shares or (0.8, 0.1, 0.1)
         return holdout(dataset.graph_class, seed, validation_share=validation, test_share=test)
-    if match := _FOLD.fullmatch(text):
+    if match := FOLD.fullmatch(text):
         drawn = draw_folds(dataset.graph_class, seed)
         return _numbered(drawn, int(match[1]), "fold", "The protocol").splits[0]
     for name, numbers in file_readings(text):
@@ -56,42 +47,6 @@ def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
         f"No split '{text}', and no file of that name. Give {HOLDOUT}, shares such as 0.8/0.1/0.1, "
         f"fold:N (N from 0 to {PROTOCOL_FOLDS - 1}), or a fold file as FILE, FILE:N or FILE:N:I."
     )
-
-
-def is_drawn(text: str) -> bool:
-    """Whether a text names a split that is drawn from the seed rather than a file."""
-    fixed = text in (HOLDOUT, ALL) or _FOLD.fullmatch(text) is not None
-    return fixed or _SHARES.fullmatch(text) is not None
-
-
-def split_shares(text: str) -> tuple[float, float, float] | None:
-    """The shares of train, validation and test that a text names; `None` if it is no such text.
-
-    Raises:
-        InputError: the numbers are not three shares that add up to 1, or to 100 percent.
-    """
-    if not _SHARES.fullmatch(text):
-        return None
-    shares = [float(part) for part in text.split("/")]
-    whole = next((each for each in (1, 100) if math.isclose(sum(shares), each)), None)
-    if len(shares) != 3 or min(shares) <= 0 or whole is None:
-        raise InputError(
-            f"The split {text} must be the shares of train, validation and test, all above 0 and "
-            "adding up to 1, such as 0.8/0.1/0.1."
-        )
-    train, validation, test = (share / whole for share in shares)
-    return train, validation, test
-
-
-def file_readings(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
-    """The ways to read a text as a file name and numbers, longest name first."""
-    numbers: tuple[int, ...] = ()
-    while text:
-        yield text, numbers
-        match = _NUMBERED.fullmatch(text) if len(numbers) < 2 else None
-        if match is None:
-            return
-        text, numbers = match[1], (int(match[2]), *numbers)
 
 
 def _from_file(path: Path, numbers: tuple[int, ...], dataset: GraphDataset) -> Split:

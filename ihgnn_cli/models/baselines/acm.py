@@ -19,51 +19,16 @@ included: their structure channel has one row of weights per node of a single fi
 """
 
 import math
-from dataclasses import dataclass
-from enum import StrEnum
 
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines.hops import Hops, neighbours
 from ihgnn_cli.models.baselines.pieces import SumClassifier
+from ihgnn_cli.models.entries.acm import CHANNELS, ACMSettings, Order
 from ihgnn_cli.models.graphs import Graphs
-from ihgnn_cli.models.settings import Inputs, ModelSettings
-from ihgnn_cli.models.spec import Cost, Load, ModelSpec
-
-_CHANNELS = 3
-
-
-class Order(StrEnum):
-    """Order of filter and ReLU in a channel."""
-
-    ACM = "acm"
-    """The filter, then the ReLU."""
-    ACMII = "acmii"
-    """The ReLU, then the filter."""
-
-
-@dataclass(frozen=True)
-class ACMSettings(ModelSettings):
-    """`layers` counts the layers that mix channels; `width` is the width of their outputs.
-
-    Raises:
-        InputError: a value is out of range.
-    """
-
-    layers: int = 2
-    width: int = 64
-    order: Order = Order.ACM
-    temperature: float = 3.0
-    """T; a higher value mixes the channels more evenly."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require("layers", 1)
-        if not 0 < self.temperature < math.inf:
-            raise InputError(f"temperature must be above 0, not {self.temperature:g}.")
+from ihgnn_cli.models.settings import Inputs
 
 
 class ACMLayer(nn.Module):
@@ -74,10 +39,10 @@ class ACMLayer(nn.Module):
         after = settings.width
         bound = 1 / math.sqrt(after)
         # For the low-pass, high-pass and identity channels, in this order.
-        self.weight = nn.Parameter(torch.empty(_CHANNELS, before, after).uniform_(-bound, bound))
-        self.score = nn.Parameter(torch.empty(_CHANNELS, after).uniform_(-1, 1))
-        bound = 1 / math.sqrt(_CHANNELS)
-        self.mix = nn.Parameter(torch.empty(_CHANNELS, _CHANNELS).uniform_(-bound, bound))
+        self.weight = nn.Parameter(torch.empty(CHANNELS, before, after).uniform_(-bound, bound))
+        self.score = nn.Parameter(torch.empty(CHANNELS, after).uniform_(-1, 1))
+        bound = 1 / math.sqrt(CHANNELS)
+        self.mix = nn.Parameter(torch.empty(CHANNELS, CHANNELS).uniform_(-bound, bound))
         self.order = settings.order
         self.temperature = settings.temperature
 
@@ -89,7 +54,7 @@ class ACMLayer(nn.Module):
         channels = channels.relu() if self.order == Order.ACM else channels
         scores = torch.einsum("cnw,cw->nc", channels, self.score).sigmoid()
         share = (scores @ self.mix / self.temperature).softmax(1)
-        return _CHANNELS * torch.einsum("nc,cnw->nw", share, channels)
+        return CHANNELS * torch.einsum("nc,cnw->nw", share, channels)
 
     @staticmethod
     def filtered(channels: Tensor, hops: Hops) -> Tensor:
@@ -120,38 +85,3 @@ class ACM(nn.Module):
             h = layer(F.dropout(h.relu() if at else h, self.dropout, self.training), hops)
         logits: Tensor = self.readout(h, graphs)
         return logits
-
-
-def _numbers(settings: ACMSettings, load: Load) -> float:
-    # Rows of a layer's width: the three channels (ACMII: before and after the filter), the mixture,
-    # and, in all but the first layer, the ReLU and the dropout before it. What the first layer
-    # keeps of the features is left out, since a load does not include their number.
-    channels = _CHANNELS * (2 if settings.order == Order.ACMII else 1) + 1
-    rows = channels * settings.layers + 2.5 * (settings.layers - 1)
-    return load.nodes * settings.width * rows + 3 * (load.edges + load.graphs * settings.hidden)
-
-
-MODEL = ModelSpec(
-    name="acm",
-    title="ACM",
-    reference="Luan et al. 2022, Revisiting heterophily for graph neural networks",
-    settings=ACMSettings,
-    cost=Cost.EDGES,
-    numbers=_numbers,
-    make=ACM,
-    grid={
-        "lr": (0.01, 0.05, 0.1),
-        "weight_decay": (0.0, 5e-5, 5e-3),
-        "dropout": (0.0, 0.3, 0.6),
-    },
-    grid_source=(
-        "The search of the authors' code (hyperparameter_searching.py), for node classification "
-        "with 64 hidden units: learning rate 0.01, 0.05 or 0.1; weight decay 0 or 5e-6 to 1e-2 in "
-        "nine steps; dropout 0 to 0.9 in ten steps. Here weight decay and dropout have three "
-        "values each, over most of their range."
-    ),
-    note=(
-        'ACM-GCN (`order = "acmii"` is ACMII-GCN), without the structure channel of ACM-GCN+ and '
-        "ACM-GCN++, which is made for a single graph. Sum pooling and a two-layer MLP on top."
-    ),
-)

@@ -3,8 +3,6 @@
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from ihgnn_cli.errors import InputError
-
 SMALL = 0.02
 """Standard deviation of the authors' initial embeddings, in Graphormer and in TokenGT."""
 
@@ -82,13 +80,3 @@ def start_normal(module: nn.Module, std: float) -> None:
             nn.init.normal_(each.weight, std=std)
             if each.bias is not None:
                 nn.init.zeros_(each.bias)
-
-
-def require_heads(width: int, heads: int) -> None:
-    """Check that the width is a multiple of the number of heads.
-
-    Raises:
-        InputError: it is not.
-    """
-    if heads < 1 or width % heads:
-        raise InputError(f"width must be a multiple of heads, not {width} with {heads} heads.")

@@ -20,33 +20,15 @@ message-passing layers can distinguish, differ at distance 2. (The sums are norm
 number of nodes at a distance only matters if it differs between nodes.)
 """
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from ihgnn_cli.models.baselines.hops import kept_of_pairs, likely_pairs, within
+from ihgnn_cli.models.baselines.hops import within
 from ihgnn_cli.models.baselines.pieces import SumClassifier
+from ihgnn_cli.models.entries.dcgnn import DCGNNSettings
 from ihgnn_cli.models.graphs import Graphs
-from ihgnn_cli.models.settings import Inputs, ModelSettings
-from ihgnn_cli.models.spec import Cost, Load, ModelSpec
-
-
-@dataclass(frozen=True)
-class DCGNNSettings(ModelSettings):
-    """`layers` is K, the largest distance; `width` is the width of H and Z.
-
-    Raises:
-        InputError: a value is out of range.
-    """
-
-    layers: int = 3
-    width: int = 64
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require("layers", 1)
+from ihgnn_cli.models.settings import Inputs
 
 
 class DCGNN(nn.Module):
@@ -73,39 +55,3 @@ class DCGNN(nn.Module):
             z = z + gamma * order(m).relu()
         logits: Tensor = self.readout(z, graphs)
         return logits
-
-
-def _numbers(settings: DCGNNSettings, load: Load) -> float:
-    # For each distance its sum and its output; for H the ReLU and the dropout; for each pair its
-    # ends and its weight.
-    rows = load.nodes * settings.width * (2 * (settings.layers + 1) + 2)
-    pairs = likely_pairs(load, settings.layers)
-    return rows + 3 * pairs + load.graphs * settings.hidden * 3
-
-
-MODEL = ModelSpec(
-    name="dcgnn",
-    title="DCGNN",
-    reference="Wu et al. 2024, DCGNN: Adaptive deep graph convolution for heterophily graphs",
-    settings=DCGNNSettings,
-    cost=Cost.HOPS,
-    numbers=_numbers,
-    derived=lambda settings, load: kept_of_pairs(load, settings.layers),
-    make=DCGNN,
-    grid={
-        "layers": (2, 3, 4),
-        "lr": (0.001, 0.01),
-        "dropout": (0.0, 0.5),
-        "weight_decay": (0.0, 0.0005),
-    },
-    grid_source=(
-        "NOT the paper's own grid: neither its text nor the authors' code was available. These are "
-        "values that the other methods for heterophily search, and distances up to 2, 3 or 4."
-    ),
-    note=(
-        "There is no public code. This follows the paper's description (adaptive aggregation of "
-        "higher-order local neighbourhoods instead of stacked layers): one sum over the nodes at "
-        "each shortest-path distance, with its own weights, and learned weights of the distances. "
-        "Sum pooling and a two-layer MLP on top."
-    ),
-)

@@ -25,7 +25,6 @@ Differences from the paper:
   ties.
 """
 
-from dataclasses import dataclass
 from itertools import pairwise
 
 import torch
@@ -34,32 +33,11 @@ from torch import Tensor, nn
 
 from ihgnn_cli.models.baselines.hops import neighbours
 from ihgnn_cli.models.baselines.pieces import Classifier
+from ihgnn_cli.models.entries.dgcnn import AT_ONCE, CHANNELS, KERNEL, DGCNNSettings
 from ihgnn_cli.models.graphs import Graphs
-from ihgnn_cli.models.settings import Inputs, ModelSettings
-from ihgnn_cli.models.spec import Cost, Load, ModelSpec
+from ihgnn_cli.models.settings import Inputs
 
-_CHANNELS = (16, 32)
-_AT_ONCE = 2
-"""Nodes per max-pooling window."""
-_KERNEL = 5
-_LEAST_NODES = _AT_ONCE * _KERNEL
 _DECIMALS = 1e6
-
-
-@dataclass(frozen=True)
-class DGCNNSettings(ModelSettings):
-    """`layers` layers of `width` channels, then one of one channel; `hidden` is the dense layer."""
-
-    sort_nodes: int = 30
-    """k, the number of nodes that SortPooling takes per graph; at most the largest graph's size."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require("sort_nodes", _LEAST_NODES)
-
-    def taken(self, largest: int) -> int:
-        """Number of nodes taken, given the size of the largest graph."""
-        return max(_LEAST_NODES, min(self.sort_nodes, largest))
 
 
 class DGCNN(nn.Module):
@@ -72,15 +50,15 @@ class DGCNN(nn.Module):
             nn.Linear(before, after, bias=False) for before, after in pairwise(widths)
         )
         self.taken = settings.taken(inputs.max_nodes)
-        self.of_node = nn.Linear(sum(widths[1:]), _CHANNELS[0])
-        self.of_nodes = nn.Conv1d(*_CHANNELS, _KERNEL)
-        places = self.taken // _AT_ONCE - _KERNEL + 1
-        self.classifier = Classifier(places * _CHANNELS[1], settings, inputs)
+        self.of_node = nn.Linear(sum(widths[1:]), CHANNELS[0])
+        self.of_nodes = nn.Conv1d(*CHANNELS, KERNEL)
+        places = self.taken // AT_ONCE - KERNEL + 1
+        self.classifier = Classifier(places * CHANNELS[1], settings, inputs)
 
     def forward(self, graphs: Graphs) -> Tensor:
         """[B, classes] logits."""
         nodes = self.of_node(sort_pool(self.channels(graphs), graphs, self.taken)).relu()
-        pairs = F.max_pool1d(nodes.transpose(1, 2), _AT_ONCE)
+        pairs = F.max_pool1d(nodes.transpose(1, 2), AT_ONCE)
         logits: Tensor = self.classifier(self.of_nodes(pairs).relu().flatten(1))
         return logits
 
@@ -107,47 +85,3 @@ def sort_pool(z: Tensor, graphs: Graphs, taken: int) -> Tensor:
     at = torch.arange(taken, device=z.device)
     rows = order[(starts + at).clamp(max=len(z) - 1)]
     return torch.where((at < sizes).unsqueeze(2), z[rows], 0.0)
-
-
-def _numbers(settings: DGCNNSettings, load: Load) -> float:
-    channels = settings.layers * settings.width + 1
-    taken = settings.taken(load.largest)
-    # Each layer's output; for each node taken, its channels and the outputs of the convolutions.
-    of_graph = taken * (channels + 3 * _CHANNELS[0] + 1.5 * _CHANNELS[1])
-    return (
-        load.nodes * (channels + 4)
-        + load.graphs * (of_graph + 3 * settings.hidden)
-        + 4 * load.edges
-    )
-
-
-MODEL = ModelSpec(
-    name="dgcnn",
-    title="DGCNN",
-    reference=(
-        "Zhang, Cui, Neumann, Chen 2018, An end-to-end deep learning architecture for graph "
-        "classification"
-    ),
-    settings=DGCNNSettings,
-    cost=Cost.EDGES,
-    numbers=_numbers,
-    make=DGCNN,
-    grid={
-        "lr": (1e-4, 1e-5),
-        "batch_size": (1, 50),
-        "sort_nodes": (10, 20, 50),
-    },
-    grid_source=(
-        "The paper searches only the learning rate and the number of epochs, and its text does "
-        "not list the rates. The authors' first code (muhanzhang/DGCNN, run_all.sh, the paper's "
-        "settings) takes one graph per step, with a rate of 0.00001 for DD and PROTEINS and 0.0001 "
-        "for all others; their PyTorch code (run_DGCNN.sh) has the same rates with batches of 50. "
-        "A rate of 0.00001 with batches of 50 needs more epochs than the others. sort_nodes is "
-        "their k, which 60 % of a data set's graphs exceed; in the data sets here it ranges from 9 "
-        "(IMDB-MULTI), through 15 to 23 (most), to 47 (COLLAB) and 205 (DD)."
-    ),
-    note=(
-        "SortPooling's k is the setting sort_nodes, not a quantile of the data set's graph sizes; "
-        "values are compared to six decimals."
-    ),
-)

@@ -16,26 +16,15 @@ rounds of message passing: their "5 layers including the input layer" are K = 4.
 learning rate every 50 epochs; here the caller chooses the schedule.
 """
 
-from dataclasses import dataclass
-
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
 from ihgnn_cli.models.baselines.hops import neighbours
 from ihgnn_cli.models.baselines.pieces import Norm, mlp
+from ihgnn_cli.models.entries.gin import GINSettings
 from ihgnn_cli.models.graphs import Graphs
-from ihgnn_cli.models.settings import Inputs, ModelSettings
-from ihgnn_cli.models.spec import Cost, Load, ModelSpec
-
-
-@dataclass(frozen=True)
-class GINSettings(ModelSettings):
-    """`layers` is K; `width` is for the MLPs; `dropout` is for the scores; `hidden` is not used."""
-
-    layers: int = 4
-    learn_eps: bool = False
-    """Whether eps is learned (GIN-eps) or 0 (GIN-0)."""
+from ihgnn_cli.models.settings import Inputs
 
 
 class GIN(nn.Module):
@@ -71,35 +60,3 @@ class GIN(nn.Module):
     def _scores(self, at: int, h: Tensor, graphs: Graphs) -> Tensor:
         scores = self.scores[at](graphs.sum_nodes(h))
         return F.dropout(scores, self.dropout, self.training)
-
-
-def _numbers(settings: GINSettings, load: Load) -> float:
-    # A round keeps its MLP's input, and the input and output of its two normalizations; an edge
-    # keeps its two ends, two numbers each.
-    return settings.layers * 6 * settings.width * load.nodes + 4 * load.edges
-
-
-MODEL = ModelSpec(
-    name="gin",
-    title="GIN",
-    reference="Xu, Hu, Leskovec, Jegelka 2019, How powerful are graph neural networks?",
-    settings=GINSettings,
-    cost=Cost.EDGES,
-    numbers=_numbers,
-    make=GIN,
-    grid={
-        "width": (16, 32, 64),
-        "batch_size": (32, 128),
-        "dropout": (0.0, 0.5),
-        "lr": (0.01,),
-    },
-    grid_source=(
-        "Section 7: 16 or 32 hidden units for molecules and proteins and 64 for social networks, "
-        "batches of 32 or 128, dropout of 0 or 0.5, Adam at 0.01. All three widths compete here "
-        "for all data; the paper also searches the number of epochs, which the caller sets here."
-    ),
-    note=(
-        "GIN-0 unless learn_eps is set; 4 rounds and the input, 2-layer MLPs. The learning rate is "
-        "not halved every 50 epochs as in the paper."
-    ),
-)

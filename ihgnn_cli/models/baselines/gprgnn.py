@@ -18,54 +18,15 @@ The sum of Z over the nodes is a sum of MLP(x) over them, weighted by each node'
 graph. It shows which labels are neighbours only as far as the nodes' positions differ.
 """
 
-from dataclasses import dataclass
-from enum import StrEnum
-
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines.hops import neighbours
 from ihgnn_cli.models.baselines.pieces import SumClassifier
+from ihgnn_cli.models.entries.gprgnn import GammaInit, GPRGNNSettings
 from ihgnn_cli.models.graphs import Graphs
-from ihgnn_cli.models.settings import Inputs, ModelSettings
-from ihgnn_cli.models.spec import Cost, Load, ModelSpec
-
-
-class GammaInit(StrEnum):
-    """Initial values of the K + 1 step weights."""
-
-    PPR = "ppr"
-    """Personalized PageRank: α(1 - α)^k, and (1 - α)^K for the last."""
-    NPPR = "nppr"
-    """α^k, scaled so that the absolute values sum to 1; α may be negative."""
-    RANDOM = "random"
-    """Uniform, scaled so that the absolute values sum to 1."""
-
-
-@dataclass(frozen=True)
-class GPRGNNSettings(ModelSettings):
-    """`layers` is K, the steps of the walk; `width` is the width of the MLP and the H_k.
-
-    Raises:
-        InputError: a value is out of range.
-    """
-
-    layers: int = 10
-    width: int = 64
-    init: GammaInit = GammaInit.PPR
-    alpha: float = 0.1
-    """α for `init`."""
-    walk_dropout: float = 0.5
-    """Dropout rate on H_0 (the authors' `dprate`)."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require("alpha", -1 if self.init == GammaInit.NPPR else 0, 1)
-        if not 0 <= self.walk_dropout < 1:
-            rate = f"{self.walk_dropout:g}"
-            raise InputError(f"walk_dropout must be at least 0 and below 1, not {rate}.")
+from ihgnn_cli.models.settings import Inputs
 
 
 class GPRGNN(nn.Module):
@@ -109,37 +70,3 @@ def start_of_gamma(settings: GPRGNNSettings) -> Tensor:
         case GammaInit.RANDOM:
             gamma = torch.rand(steps + 1) * 2 - 1
     return gamma / gamma.abs().sum()
-
-
-def _numbers(settings: GPRGNNSettings, load: Load) -> float:
-    # For each step its output, for the gradient of its γ; for the MLP three dropout masks and two
-    # inputs; for an edge its two ends and its weight.
-    rows = load.nodes * settings.width
-    return rows * (settings.layers + 1 + 4) + 6 * load.edges + load.graphs * settings.hidden * 3
-
-
-MODEL = ModelSpec(
-    name="gprgnn",
-    title="GPR-GNN",
-    reference="Chien et al. 2021, Adaptive universal generalized PageRank graph neural network",
-    settings=GPRGNNSettings,
-    cost=Cost.EDGES,
-    numbers=_numbers,
-    make=GPRGNN,
-    grid={
-        "alpha": (0.1, 0.2, 0.5, 0.9),
-        "lr": (0.002, 0.01, 0.05),
-        "weight_decay": (0.0, 0.0005),
-    },
-    grid_source=(
-        "Section 5 of the paper, for node classification (not checked against its text; the "
-        "authors' Reproduce_GPRGNN.sh takes its values from these): K = 10 and 64 hidden units; "
-        "PPR with α 0.1, 0.2, 0.5 or 0.9; learning rate 0.002, 0.01 or 0.05; weight decay 0 or "
-        "0.0005. Left out: initialization at the first step only, at the last step only, and at "
-        "random. The dropout of 0.5 is the default of the authors' code."
-    ),
-    note=(
-        "Sum pooling and a two-layer MLP on top; one weight decay for all weights. Linear between "
-        "the first MLP and the pooling, so it sees where labels are, not which are neighbours."
-    ),
-)

@@ -23,44 +23,16 @@ for data sets of a few hundred graphs. In-degree and out-degree are the same, as
 undirected graphs.
 """
 
-from dataclasses import dataclass
-
 import torch
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 from torch import Tensor, nn
 
-from ihgnn_cli.models.baselines.attention import SMALL, EncoderLayer, require_heads, start_normal
+from ihgnn_cli.models.baselines.attention import SMALL, EncoderLayer, start_normal
 from ihgnn_cli.models.baselines.pieces import Classifier
+from ihgnn_cli.models.entries.graphormer import GraphormerSettings
 from ihgnn_cli.models.graphs import Derived, Graphs
-from ihgnn_cli.models.settings import Inputs, ModelSettings
-from ihgnn_cli.models.spec import Cost, Load, ModelSpec
-
-# Distances are stored as bytes, with two more values above the largest.
-_MOST_DISTANCE = 253
-
-
-@dataclass(frozen=True)
-class GraphormerSettings(ModelSettings):
-    """`layers` are transformer layers; `dropout` applies to attention, MLPs and head."""
-
-    layers: int = 4
-    width: int = 32
-    hidden: int = 64
-    dropout: float = 0.1
-    heads: int = 4
-    """Attention heads, which share the width."""
-    max_degree: int = 64
-    """Higher degrees count as this one."""
-    max_distance: int = 20
-    """Larger distances count as this one."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require("layers", 1)
-        require_heads(self.width, self.heads)
-        self.require("max_degree", 1)
-        self.require("max_distance", 1, _MOST_DISTANCE)
+from ihgnn_cli.models.settings import Inputs
 
 
 class Graphormer(nn.Module):
@@ -129,38 +101,3 @@ def distances(graphs: Graphs, most: int) -> list[Derived]:
         return (torch.where(found.isinf(), most + 1, found.clamp(max=most)).to(torch.uint8),)
 
     return graphs.derived(f"distance-{most}", compute)
-
-
-def _numbers(settings: GraphormerSettings, load: Load) -> float:
-    tokens = load.graphs * (1 + load.largest)
-    squares = load.graphs * (1 + load.largest) ** 2
-    # The last layer computes one token only: it keeps keys, values and the norms before them.
-    of_layer = 10 * settings.width * tokens + 3 * settings.heads * squares
-    return settings.layers * of_layer + squares
-
-
-MODEL = ModelSpec(
-    name="graphormer",
-    revision=2,
-    title="Graphormer",
-    reference="Ying et al. 2021, Do Transformers Really Perform Badly for Graph Representation?",
-    settings=GraphormerSettings,
-    cost=Cost.PAIRS,
-    numbers=_numbers,
-    derived=lambda _settings, load: load.pairs / 4,  # distances, a byte each
-    make=Graphormer,
-    grid={"layers": (6, 12), "width": (80,), "heads": (8,), "lr": (2e-4, 3e-4)},
-    grid_source=(
-        "The paper searches only the parameters of FLAG, its data augmentation, which is left out "
-        "here. These are the sizes it trains: 12 layers of width 80 with 8 heads at 2e-4 "
-        "(Graphormer-SLIM, as in the authors' script for ZINC); the 6 layers and 3e-4 of "
-        "Graphormer-Small could not be checked against the text. Widths 512 and 768, for millions "
-        "of molecules, are left out."
-    ),
-    note=(
-        "Centrality encoding, spatial encoding, [VNode]; without edge encoding, since only node "
-        "labels are used. Weights are initialized as in the authors' code. Constant learning rate "
-        "without warm-up, no FLAG."
-    ),
-    by_size=True,
-)

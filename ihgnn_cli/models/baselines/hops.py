@@ -15,7 +15,6 @@ from scipy.sparse import csr_array, eye_array
 from torch import Tensor
 
 from ihgnn_cli.models.graphs import Derived, Graphs
-from ihgnn_cli.models.spec import Load
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,18 +120,6 @@ def pairs_within(edge_index: Tensor, nodes: int, distance: int) -> Derived:
         torch.from_numpy(counts.astype(np.int32).reshape(nodes, distance)),
         torch.from_numpy(weight.astype(np.float32)),
     )
-
-
-def likely_pairs(load: Load, distance: int) -> float:
-    """Estimated number of pairs within a distance, as in a tree with the mean degree."""
-    degree = load.edges / max(load.nodes, 1)
-    reached = sum(degree * max(degree - 1, 1) ** at for at in range(distance))
-    return min(load.nodes * reached, load.pairs)
-
-
-def kept_of_pairs(load: Load, distance: int) -> float:
-    """Estimated numbers that `within` keeps per graph: three per pair, and the counts."""
-    return 3 * likely_pairs(load, distance) + load.nodes * distance
 
 
 class _Sums(torch.autograd.Function):

@@ -8,10 +8,6 @@ from torch import Tensor, nn
 from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 
-DECOMPOSITION = 16
-"""Numbers of 4 bytes per matrix entry during an eigendecomposition: the matrix, the vectors, the
-solver's workspace and temporaries, all in double precision (measured: 15 to 24)."""
-
 
 class Norm(nn.BatchNorm1d):
     """Batch normalization that also accepts one row, by using the running statistics."""

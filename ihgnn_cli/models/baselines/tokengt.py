@@ -30,19 +30,18 @@ have. Edge features are not used.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
-from ihgnn_cli.models.baselines.attention import SMALL, EncoderLayer, require_heads, start_normal
+from ihgnn_cli.models.baselines.attention import SMALL, EncoderLayer, start_normal
 from ihgnn_cli.models.baselines.canonical import canonical_order
-from ihgnn_cli.models.baselines.pieces import DECOMPOSITION, Classifier
+from ihgnn_cli.models.baselines.pieces import Classifier
+from ihgnn_cli.models.entries.tokengt import TokenGTSettings
 from ihgnn_cli.models.graphs import Derived, Graphs
-from ihgnn_cli.models.settings import Inputs, ModelSettings
-from ihgnn_cli.models.spec import Cost, Load, ModelSpec
+from ihgnn_cli.models.settings import Inputs
 
 Matrix = NDArray[np.float64]
 
@@ -53,28 +52,6 @@ _SAME_EIGENVALUE = 1e-6
 # The share of the largest projection that a node must have. It is not a ratio of small integers, as
 # projections often are; otherwise rounding would decide.
 _LARGE_SHARE = 0.3718
-
-
-@dataclass(frozen=True)
-class TokenGTSettings(ModelSettings):
-    """`layers` are transformer layers; `dropout` applies to their MLPs and the head."""
-
-    layers: int = 3
-    width: int = 32
-    hidden: int = 64
-    dropout: float = 0.1
-    heads: int = 2
-    """Attention heads, which share the width."""
-    identifiers: int = 16
-    """d_p, the width of node identifiers: the number of eigenvectors."""
-    both_directions: bool = False
-    """Whether an edge is two tokens, one per direction."""
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.require("layers", 1)
-        require_heads(self.width, self.heads)
-        self.require("identifiers", 1)
 
 
 class TokenGT(nn.Module):
@@ -220,39 +197,3 @@ def laplacian_rows(adjacency: Matrix, width: int) -> Matrix:
             space = space - np.outer(rows[:, at], direction)
         start = end
     return rows
-
-
-def _numbers(settings: TokenGTSettings, load: Load) -> float:
-    edges = load.edges if settings.both_directions else load.edges / 2
-    # Padded to the longest of a run; the amount of padding is not known in advance.
-    tokens = load.graphs * (1 + load.largest) + 1.5 * edges
-    return max(
-        settings.width * tokens * (10 * settings.layers + 2), DECOMPOSITION * load.largest**2
-    )
-
-
-MODEL = ModelSpec(
-    name="tokengt",
-    revision=2,
-    title="TokenGT",
-    reference="Kim et al. 2022, Pure Transformers are Powerful Graph Learners",
-    settings=TokenGTSettings,
-    cost=Cost.TOKENS,
-    numbers=_numbers,
-    derived=lambda settings, load: load.nodes * settings.identifiers,
-    make=TokenGT,
-    grid={"layers": (3, 6), "width": (32, 64), "identifiers": (16,), "lr": (2e-4, 1e-3)},
-    grid_source=(
-        "The paper has no search for graphs: it trains 12 layers of width 768 on 3.4 million "
-        "molecules, with 16 eigenvectors, learning rate 2e-4 and dropout 0.1 (the authors' "
-        "public code). The eigenvectors, the dropout and the lower learning rate are theirs; "
-        "layers, widths and the higher rate suit data sets of a few hundred graphs."
-    ),
-    note=(
-        "Laplacian eigenvectors as node identifiers, signs flipped at random in training; one "
-        "token per undirected edge. Weights are initialized as in the authors' code. Signs and "
-        "bases come from a canonical order of the nodes, so predictions do not depend on the node "
-        "numbering, unless that order cannot be found (some regular graphs, or too much work)."
-    ),
-    by_size=True,
-)

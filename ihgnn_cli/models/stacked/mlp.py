@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ihgnn_cli.data.batching import Batch
+from ihgnn_cli.models.members import stack_members
 
 EPS = 1e-5
 MOMENTUM = 0.1
@@ -42,7 +43,7 @@ def linear_bias(generators: Generators, rows: int, columns: int) -> nn.Parameter
 def uniform(generators: Generators, shape: tuple[int, ...], bound: float) -> nn.Parameter:
     """[S, *shape] uniform between -bound and bound, drawn by each member's own generator."""
     drawn = [torch.rand(shape, generator=each) for each in generators]
-    return nn.Parameter((torch.stack(drawn) * 2 - 1) * bound)
+    return nn.Parameter((stack_members(drawn) * 2 - 1) * bound)
 
 
 @torch.no_grad()

@@ -1,1 +1,1 @@
-"""The search for good settings: trials of an Optuna study, trained in stacks."""
+"""Hyper-parameter search: trials of an Optuna study, trained in stacks."""

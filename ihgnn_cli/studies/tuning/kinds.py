@@ -1,10 +1,10 @@
-"""Words of the command line that need no Optuna."""
+"""Names of samplers and pruners, without importing Optuna."""
 
 from enum import StrEnum
 
 
 class SamplerName(StrEnum):
-    """Who chooses the settings of a trial."""
+    """Chooses the settings of each trial."""
 
     TPE = "tpe"
     GP = "gp"
@@ -13,7 +13,7 @@ class SamplerName(StrEnum):
 
 
 class PrunerName(StrEnum):
-    """Who gives trials up."""
+    """Stops unpromising trials early."""
 
     MEDIAN = "median"
     HYPERBAND = "hyperband"

@@ -8,7 +8,7 @@ from fractions import Fraction
 from optuna.distributions import BaseDistribution
 from optuna.trial import TrialState
 
-from ihgnn_cli.studies.tuning.slots import Outcome, Slot
+from ihgnn_cli.studies.tuning.trials import Outcome, RequestedTrial
 
 Value = float | int | str | bool
 
@@ -43,21 +43,21 @@ class TrialRow:
         return "failed" if self.state is TrialState.FAIL else self.state.name.lower()
 
 
-def trial_rows(slots: Sequence[Slot]) -> list[TrialRow]:
+def trial_rows(trials: Sequence[RequestedTrial]) -> list[TrialRow]:
     """One row per requested trial, ordered by number."""
-    return [_row(slot) for slot in slots]
+    return [_row(each) for each in trials]
 
 
-def _row(slot: Slot) -> TrialRow:
+def _row(trial: RequestedTrial) -> TrialRow:
     row = TrialRow(
-        number=slot.number,
-        state=slot.state,
-        params=slot.params,
-        distributions=slot.last.distributions,
-        tries=len(slot.tries),
-        failure=slot.failure,
+        number=trial.number,
+        state=trial.state,
+        params=trial.params,
+        distributions=trial.last.distributions,
+        tries=len(trial.attempts),
+        failure=trial.failure,
     )
-    outcome = slot.outcome
+    outcome = trial.outcome
     if outcome is None:
         return row
     return replace(

@@ -1,4 +1,4 @@
-"""Which settings a trial tries, and which trials are given up: samplers and pruners by name."""
+"""Samplers, which choose the settings of trials, and pruners, which stop trials early."""
 
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
@@ -14,29 +14,30 @@ from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
 from ihgnn_cli.studies.tuning.space import Params, SearchSpace
 
 STARTUP = 10
-"""Trials at random before a sampler that learns begins to, as in Optuna."""
+"""Random trials before TPE or the Gaussian process start to learn, as in Optuna."""
 # The median of fewer trials says little.
 _PRUNER_STARTUP = 5
-# Share of the epochs in which nothing is given up, since early epochs tell little.
+# Share of the epochs without pruning, since early epochs say little.
 _WARMUP_SHARE = 0.1
-# Hyperband keeps one in so many from rung to rung.
+# Hyperband keeps one in three trials from rung to rung.
 _REDUCTION = 3
 
 
 def make_sampler(
     name: SamplerName, space: SearchSpace, seed: int, rank: Callable[[int], int]
 ) -> "TrialSampler":
-    """The sampler of a name.
+    """Make a sampler.
 
     Args:
-        name: which.
-        space: what is searched.
-        seed: from which each trial's randomness follows.
-        rank: of a trial's number, its place among all that were asked for: its point of the grid.
+        name: the kind of sampler.
+        space: the search space.
+        seed: the draws of each trial follow from it and the trial's number.
+        rank: maps a trial's number to its position among the requested trials, which chooses its
+            point of the grid.
     """
     match name:
         case SamplerName.TPE:
-            # Trials that run count as bad ones, so that a stack does not try the same twice.
+            # Running trials count as bad ones, so that a stack does not try the same point twice.
             return TrialSampler(lambda each: TPESampler(seed=each, constant_liar=True), seed)
         case SamplerName.GP:
             return TrialSampler(lambda each: GPSampler(seed=each), seed)
@@ -48,11 +49,11 @@ def make_sampler(
 
 
 def make_pruner(name: PrunerName, epochs: int, interval: int) -> BasePruner:
-    """The pruner of a name.
+    """Make a pruner.
 
     Args:
-        name: which.
-        epochs: of a training.
+        name: the kind of pruner.
+        epochs: epochs of a training.
         interval: epochs between two reports.
     """
     match name:
@@ -72,10 +73,10 @@ def make_pruner(name: PrunerName, epochs: int, interval: int) -> BasePruner:
 
 
 class TrialSampler(BaseSampler):
-    """A sampler whose randomness is a function of the seed and of the trial's number.
+    """A sampler whose random numbers depend only on the seed and the number of the trial.
 
-    A search that goes on after a break, or on another machine, neither repeats its draws nor
-    depends on who made the ones before.
+    A search that continues after a break or on another machine does not repeat earlier draws, and
+    its draws do not depend on which process made the earlier ones.
     """
 
     def __init__(self, make: Callable[[int], BaseSampler], seed: int) -> None:
@@ -83,10 +84,10 @@ class TrialSampler(BaseSampler):
         self._seed = seed
         self._inner: BaseSampler = make(seed)
         self.fixed: Mapping[str, Any] = {}
-        """Settings that are not sampled at the moment."""
+        """Settings of the next trial that are not sampled."""
 
     def before_trial(self, study: Study, trial: FrozenTrial) -> None:
-        """Begin anew for this trial."""
+        """Seed the sampler for this trial."""
         digest = hashlib.sha256(f"{self._seed} trial {trial.number}".encode()).digest()
         self._inner = self._make(int.from_bytes(digest[:4], "big"))
         self._inner.before_trial(study, trial)
@@ -94,14 +95,14 @@ class TrialSampler(BaseSampler):
     def infer_relative_search_space(
         self, study: Study, trial: FrozenTrial
     ) -> dict[str, BaseDistribution]:
-        """What is sampled together."""
+        """The settings that are sampled jointly."""
         found = self._inner.infer_relative_search_space(study, trial)
         return {name: each for name, each in found.items() if name not in self.fixed}
 
     def sample_relative(
         self, study: Study, trial: FrozenTrial, search_space: dict[str, BaseDistribution]
     ) -> dict[str, Any]:
-        """Values of what is sampled together."""
+        """Sample the joint settings."""
         return self._inner.sample_relative(study, trial, search_space)
 
     def sample_independent(
@@ -111,14 +112,14 @@ class TrialSampler(BaseSampler):
         param_name: str,
         param_distribution: BaseDistribution,
     ) -> Any:
-        """The value of one setting."""
+        """Sample one setting."""
         if param_name in self.fixed:
             return self.fixed[param_name]
         return self._inner.sample_independent(study, trial, param_name, param_distribution)
 
 
 class _GridSampler(BaseSampler):
-    """Point after point; Optuna's own takes them at random, and stops the study itself."""
+    """Takes the points in order; Optuna's own sampler shuffles them and stops the study."""
 
     def __init__(self, points: Sequence[Params], rank: Callable[[int], int]) -> None:
         self._points = points
@@ -126,7 +127,7 @@ class _GridSampler(BaseSampler):
         self._point: Params = {}
 
     def before_trial(self, _study: Study, trial: FrozenTrial) -> None:
-        # Once, so that what others do meanwhile never mixes two points.
+        # Chosen once per trial, so that other processes cannot make it mix two points.
         self._point = self._points[self._rank(trial.number) % len(self._points)]
 
     def infer_relative_search_space(self, *_: Any) -> dict[str, BaseDistribution]:

@@ -1,60 +1,47 @@
-"""A search for good settings: what it is about, and how it is conducted.
+"""Definition of a search: space, data, splits, sampler and pruner.
 
-Trials compete by validation accuracy alone. When all are done the best settings are trained once
-more as an ordinary run (see `final`), and that run is what looks at the test graphs.
+Trials are compared by validation accuracy. At the end the best settings are trained as an ordinary
+run (see `best_run`), and only that run uses the test graphs.
 """
 
 import hashlib
 import json
 import math
-import time
-from contextlib import nullcontext
 from dataclasses import dataclass, replace
-from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Split, inner_folds, load_split
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.files import exclusive
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.settings import Settings
 from ihgnn_cli.studies.memory import fitting, paying
 from ihgnn_cli.studies.places import Places
-from ihgnn_cli.studies.tuning.conductor import Conductor, Watch
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
-from ihgnn_cli.studies.tuning.ledger import Ledger
-from ihgnn_cli.studies.tuning.presence import Presence
-from ihgnn_cli.studies.tuning.slots import Slot
 from ihgnn_cli.studies.tuning.space import SearchSpace
-from ihgnn_cli.studies.tuning.storage import Address, speaking
-from ihgnn_cli.studies.tuning.trainer import Task
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.needs import model_bytes, require_room
 
-if TYPE_CHECKING:
-    from optuna import Study
-
-_DIGEST = 8  # hexadecimal digits that tell searches of a data set apart
-# Reports of a training: enough for a pruner, and few enough for a database.
+_DIGEST = 8  # hexadecimal digits in the name of a search
+# Reports per training: enough for a pruner, and few enough for a database.
 _REPORTS = 50
-# Models together of samplers that learn: with five a core is as good as busy (measured on MUTAG
-# and IMDB-BINARY), and the fewer trials are begun at a time the more the next ones know.
+# Models per stack for samplers that learn: five keep a core busy (measured on MUTAG and
+# IMDB-BINARY), and with fewer trials at a time the sampler knows more about the next ones.
 _LEARNING_CPU, _LEARNING_CUDA = 5, 16
 
 
 @dataclass(frozen=True, eq=False)
 class Search(Settings):
-    """All that decides what a search is about."""
+    """Everything that defines a search."""
 
     config: RunConfig
-    """Of every trial, but for what is searched."""
+    """Configuration of every trial, except for the searched settings."""
     space: SearchSpace
     dataset: GraphDataset
     split: Split
-    """Of the run that the best settings get."""
+    """The split of the final run."""
     inner: tuple[Split, ...]
-    """That trials are trained with; their test graphs are those of the split, and never used."""
+    """The splits of the trials; their test graphs are those of `split` and are never used."""
     sampler: SamplerName = SamplerName.TPE
     pruner: PrunerName = PrunerName.MEDIAN
     interval: int = 1
@@ -62,7 +49,7 @@ class Search(Settings):
 
     @property
     def identity(self) -> dict[str, Any]:
-        """What two searches have to have in common to be one."""
+        """What has to be equal for two commands to share a search."""
         plain = self.config.identity()
         for name in self.space.parts:
             for section in plain.values():
@@ -70,7 +57,7 @@ class Search(Settings):
         data, training = plain["data"], plain["training"]
         for section, key in ((data, "split"), (data, "split_from"), (training, "device")):
             del section[key]
-        data["dataset"] = self.dataset.name  # the same data may lie elsewhere on another machine
+        data["dataset"] = self.dataset.name  # the path may differ on another machine
         splits = "".join(each.digest for each in (self.split, *self.inner))
         found: dict[str, Any] = jsonable(  # type: ignore[assignment]
             {
@@ -88,17 +75,15 @@ class Search(Settings):
 
     @property
     def digest(self) -> str:
-        """Short for the identity."""
+        """A short hash of the identity."""
         text = json.dumps(self.identity, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]
 
-    def task(self) -> Task:
-        """What workers are given: which graphs train and validate, and no class of another."""
-        splits = tuple((each.train, each.validation) for each in self.inner)
+    def without_test_classes(self) -> "Search":
+        """The search for workers: all test graphs have class 0."""
         classes = self.dataset.graph_class.copy()
         classes[self.split.test] = 0
-        blinded = replace(self.dataset, graph_class=classes)
-        return Task(blinded, splits, self.interval, self.pruner != PrunerName.NONE)
+        return replace(self, dataset=replace(self.dataset, graph_class=classes))
 
 
 def prepare(
@@ -111,10 +96,10 @@ def prepare(
     inner: int = 1,
     interval: int | None = None,
 ) -> Search:
-    """The search for a configuration's best settings on a data set.
+    """Define the search for the best settings on a data set.
 
     Raises:
-        InputError: the split or the number of inner folds cannot be.
+        InputError: the split, the number of inner folds or the interval is not valid.
     """
     seed, epochs = config.training.seed, config.training.epochs
     if interval is not None and not 1 <= interval <= epochs:
@@ -133,10 +118,10 @@ def prepare(
 
 
 def trials_together(search: Search, places: Places) -> int:
-    """How many trials a worker trains as one stack, by itself: as many as pay and fit.
+    """Default number of trials per stack: as many as improve throughput and fit in memory.
 
     Raises:
-        NoRoomError: not even the smallest of the space fits in memory.
+        NoRoomError: even the smallest configuration of the space does not fit in memory.
     """
     learning = search.sampler in (SamplerName.TPE, SamplerName.GP)
     on_gpu = places.first.type == "cuda"
@@ -149,53 +134,3 @@ def trials_together(search: Search, places: Places) -> int:
     each = max(model_bytes(search.dataset, corner) for corner in corners)
     models = min(models, fitting(places.memory, places.first, search.dataset, each))
     return max(1, models // len(search.inner))
-
-
-@dataclass(frozen=True)
-class Conducted:
-    """What one process has done for a search."""
-
-    slots: tuple[Slot, ...]
-    total: int
-    model_epochs: int
-    seconds: float
-
-    @property
-    def finished(self) -> bool:
-        """Whether every trial that was asked for is settled."""
-        return len(self.slots) >= self.total and all(slot.settled for slot in self.slots)
-
-
-def conduct(
-    search: Search,
-    study: "Study",
-    where: Address,
-    places: Places,
-    *,
-    trials: int,
-    stack: int,
-    timeout: float | None = None,
-    watch: Watch = lambda _sight: None,
-) -> Conducted:
-    """Do trials until there are so many, by whomever, or the time is over.
-
-    Raises:
-        IhgnnError: the storage or a worker failed.
-    """
-    began = time.monotonic()
-    with speaking(where), Presence(study) as presence:
-        # SQLite gives a trial that waits to two who ask at the same moment.
-        alone = partial(exclusive, where.lock) if where.lock else nullcontext
-        ledger = Ledger(study, presence, search.space.distributions(), trials, alone)
-        conductor = Conductor(
-            ledger,
-            search.space,
-            search.config,
-            search.sampler,
-            stack=stack,
-            timeout=timeout,
-            watch=watch,
-        )
-        conductor.run(search.task(), places.devices)
-        slots = tuple(ledger.slots())
-    return Conducted(slots, trials, conductor.model_epochs, time.monotonic() - began)

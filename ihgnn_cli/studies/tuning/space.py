@@ -1,8 +1,8 @@
-"""What is searched: for each setting a range or a list of values.
+"""The search space: for each setting a range or a list of values.
 
 As text, `0.0001:0.01` is a range (`:log` or `:linear` may follow), `32,64,128` a list, and a single
-value is one that stays. In a TOML file a setting is a table with `low` and `high` (and `log`), or
-one with `values`.
+value is fixed. In a TOML file a setting is a table with `low` and `high` (and `log`), or with
+`values`.
 """
 
 import math
@@ -29,12 +29,12 @@ Params = dict[str, Value]
 Kinds = Mapping[str, type]
 """The settings of a model that can be searched, as in a configuration file, with their types."""
 _BY_SCALE = ("lr",)
-"""What is searched on a logarithmic scale unless somebody says otherwise."""
+"""Settings searched on a log scale by default."""
 
 
 @dataclass(frozen=True)
 class Range:
-    """All numbers from `low` to `high`, both included."""
+    """All numbers from `low` to `high`, including both."""
 
     low: float
     high: float
@@ -44,7 +44,7 @@ class Range:
         return isinstance(value, int | float) and self.low <= value <= self.high
 
     def as_plain(self) -> dict[str, Any]:
-        """As a file holds it."""
+        """As stored in a file."""
         return {"low": self.low, "high": self.high, "log": self.log}
 
     def __str__(self) -> str:
@@ -61,7 +61,7 @@ class Choice:
         return value in self.values
 
     def as_plain(self) -> dict[str, Any]:
-        """As a file holds it."""
+        """As stored in a file."""
         return {"values": list(self.values)}
 
     def __str__(self) -> str:
@@ -72,7 +72,7 @@ Part = Range | Choice
 
 
 def kinds_of(config: RunConfig) -> dict[str, type]:
-    """What can be searched for the model of a configuration."""
+    """The settings that can be searched for the model of a configuration, with their types."""
     return {
         "lr": float,
         "batch_size": int,
@@ -82,49 +82,45 @@ def kinds_of(config: RunConfig) -> dict[str, type]:
 
 
 def _members_own(config: RunConfig) -> tuple[str, ...]:
-    """What models of one stack may differ in."""
+    """The settings in which the models of one stack may differ."""
     return ("lr", "dropout") if config.spec.stacked is not None else ("lr",)
 
 
 @dataclass(frozen=True)
 class SearchSpace:
-    """The settings that are searched, each with what it may be."""
+    """The searched settings, each with its range or values."""
 
     parts: Mapping[str, Part]
     kinds: Kinds = field(default_factory=lambda: kinds_of(RunConfig()))
     members_own: tuple[str, ...] = field(default_factory=lambda: _members_own(RunConfig()))
-    """What models of one stack may differ in."""
+    """The settings in which the models of one stack may differ."""
 
     def as_plain(self) -> dict[str, Any]:
-        """As a file holds it."""
+        """As stored in a file."""
         return {name: part.as_plain() for name, part in self.parts.items()}
 
     def distributions(self) -> "dict[str, BaseDistribution]":
-        """The space as Optuna knows it."""
+        """The space as Optuna's distributions."""
         return {name: _distribution(self.kinds[name], part) for name, part in self.parts.items()}
 
-    def applied(self, config: RunConfig, params: Mapping[str, Value]) -> RunConfig:
-        """The configuration of a training with a trial's settings."""
-        return config.with_values(params)
-
     def defaults(self, config: RunConfig) -> Params | None:
-        """The configuration's own values as a point; `None` where it lies outside."""
+        """The configuration's own values as a point; `None` if it is outside the space."""
         plain = config.as_plain()
         flat = {**plain["model"], **plain["training"]}
         inside = all(flat[name] in part for name, part in self.parts.items())
         return {name: flat[name] for name in self.parts} if inside else None
 
     def shape(self, params: Mapping[str, Value]) -> tuple[tuple[str, Value], ...]:
-        """What trials that are trained as one stack have in common."""
+        """The settings that trials of one stack have in common."""
         return tuple((name, params[name]) for name in self.parts if name not in self.members_own)
 
     def size(self) -> int | None:
-        """The points of the grid; `None` where a part is a range and has no grid."""
+        """Number of points of the grid; `None` if a part is a range."""
         sizes = [len(part.values) for part in self.parts.values() if isinstance(part, Choice)]
         return math.prod(sizes) if len(sizes) == len(self.parts) else None
 
     def points(self) -> Iterator[Params]:
-        """The grid, neighbours alike in shape so that they make a stack."""
+        """The points of the grid; consecutive ones have the same shape and make a stack."""
         names = sorted(self.parts, key=lambda name: name in self.members_own)
         values = [part.values for name in names if isinstance(part := self.parts[name], Choice)]
         for point in product(*values):
@@ -132,9 +128,9 @@ class SearchSpace:
             yield {name: found[name] for name in self.parts}
 
     def corners(self, config: RunConfig) -> list[RunConfig]:
-        """The configuration with the largest values, and with each other value of a list of words.
+        """The configuration with the largest numbers, once for each combination of words.
 
-        Some of them needs the most memory.
+        One of them needs the most memory.
         """
         largest: Params = {}
         words: list[Params] = [{}]
@@ -148,7 +144,7 @@ class SearchSpace:
         return [config.with_values({**largest, **each}) for each in words]
 
     def smallest(self, config: RunConfig) -> list[RunConfig]:
-        """The configuration with the smallest values: what any trial takes at least."""
+        """The configuration with the smallest numbers, which needs the least memory."""
         least: Params = {}
         for name, part in self.parts.items():
             if isinstance(part, Range):
@@ -159,7 +155,7 @@ class SearchSpace:
 
 
 def default_space(config: RunConfig, *, grid: bool) -> dict[str, Part]:
-    """The ranges of the model's own paper; where it tries one learning rate, those of IHGNN's."""
+    """The values of the model's own paper; IHGNN's learning rates if that has a single one."""
     found: dict[str, Part] = {"lr": paper_space(grid=grid)["lr"]}
     for name, values in config.spec.grid.items():
         if name != "lr":
@@ -170,7 +166,7 @@ def default_space(config: RunConfig, *, grid: bool) -> dict[str, Part]:
 
 
 def paper_space(*, grid: bool = False) -> dict[str, Part]:
-    """The paper's ranges: of the learning rate between its values, unless it is to be a grid."""
+    """The values of IHGNN's paper; the learning rate is a range, except in a grid."""
     lr: Part = Choice(PAPER_LR) if grid else Range(min(PAPER_LR), max(PAPER_LR), log=True)
     return {"lr": lr, "batch_size": Choice(PAPER_BATCH_SIZE), "layers": Choice(PAPER_LAYERS)}
 
@@ -178,17 +174,19 @@ def paper_space(*, grid: bool = False) -> dict[str, Part]:
 def make_space(
     config: RunConfig, given: Mapping[str, str | None], file: Path | None = None, *, grid: bool
 ) -> tuple[SearchSpace, RunConfig]:
-    """The space by the paper's ranges, then a file, then texts; single values are settled.
+    """The paper's space, changed by a file and then by texts, and the configuration.
+
+    Settings with a single value become part of the configuration.
 
     Args:
-        config: what is not searched.
-        given: a text for each setting that the command line names.
+        config: values of the settings that are not searched.
+        given: a text for each setting, in the form of the command line.
         file: a TOML file.
-        grid: whether only lists will do.
+        grid: whether ranges are refused.
 
     Raises:
-        InputError: a setting is unknown, a value is none of its kind or out of range, nothing is
-            left to search, or a grid is asked for and a part is a range.
+        InputError: a setting is unknown, a value has the wrong type or is out of range, nothing is
+            left to search, or a grid has a range.
     """
     kinds = kinds_of(config)
     parts = default_space(config, grid=grid)
@@ -210,19 +208,19 @@ def make_space(
                 f"is a range ({part}), and a grid needs lists. Give values with commas, or another "
                 "--sampler.",
             )
-    settled = {
+    fixed = {
         name: part.values[0]
         for name, part in parts.items()
         if isinstance(part, Choice) and len(part.values) == 1
     }
-    # In one order, however they were given: processes of one search share the grid's.
-    left = {name: parts[name] for name in kinds if name in parts and name not in settled}
+    # Always in the same order: processes of one search must agree on the points of a grid.
+    left = {name: parts[name] for name in kinds if name in parts and name not in fixed}
     if not left:
         raise InputError(
             "Nothing is left to search: every setting has one value. Give ranges (0.0001:0.01) or "
             "lists (32,64), or use 'ihgnn train'."
         )
-    return SearchSpace(left, kinds, _members_own(config)), config.with_values(settled)
+    return SearchSpace(left, kinds, _members_own(config)), config.with_values(fixed)
 
 
 def _from_text(name: str, text: str, kinds: Kinds) -> Part:
@@ -260,25 +258,25 @@ def _from_file(path: Path, kinds: Kinds) -> dict[str, Part]:
 
 def _from_table(name: str, table: Any, kind: type) -> Part:
     if not isinstance(table, dict):
-        raise TypeError("no table")
+        raise TypeError("not a table")
     if set(table) == {"values"}:
         if not isinstance(table["values"], list):
-            raise TypeError("no list")
+            raise TypeError("not a list")
         return Choice(tuple(_plain_value(kind, each) for each in table["values"]))
     if not set(table) <= {"low", "high", "log"}:
-        raise KeyError("another key")
+        raise KeyError("unknown key")
     log = table.get("log", name in _BY_SCALE)
     if type(log) is not bool or kind not in (int, float):
-        raise TypeError("no range")
+        raise TypeError("not a range")
     low, high = (_plain_value(kind, table[key]) for key in ("low", "high"))
     return Range(float(low), float(high), log)
 
 
 def _check(config: RunConfig, name: str, part: Part, kind: type) -> None:
-    """Refuse what no training could have.
+    """Refuse values that no training accepts.
 
     Raises:
-        InputError: it cannot be.
+        InputError: a value is not valid.
     """
     if isinstance(part, Range):
         if not part.low < part.high:
@@ -329,16 +327,16 @@ def _plain_value(kind: type, value: Any) -> Value:
     if issubclass(kind, StrEnum):
         return str(kind(value).value)
     if type(value) is not kind:
-        raise TypeError("another kind of value")
+        raise TypeError("wrong type")
     found: Value = _finite(value)
     return found
 
 
 def _finite(value: Any) -> Any:
-    # Whole numbers stay exact as floating ones, which is how ranges keep their ends.
+    # Ranges store whole numbers as floats, which are exact up to here.
     beyond = math.inf if isinstance(value, float) else 1e15
-    if isinstance(value, int | float) and not abs(value) < beyond:  # also what is no number
-        raise ValueError("no number to search")
+    if isinstance(value, int | float) and not abs(value) < beyond:  # also true of NaN
+        raise ValueError("not finite, or too large")
     return value
 
 
@@ -349,7 +347,7 @@ def _shown(value: Value) -> str:
 
 
 def _form(name: str, kind: type) -> str:
-    """What a text for a setting looks like, in words."""
+    """The expected form of a setting, in words."""
     if kind not in (int, float):
         return f"a list, each {described(kind)}"
     examples = {"lr": ("0.0001:0.01", "0.01,0.001"), "dropout": ("0:0.7", "0,0.5")}

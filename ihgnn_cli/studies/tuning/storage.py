@@ -1,7 +1,7 @@
-"""Where a study is kept: SQLite in the run folder, a database server, or Optuna's journal file.
+"""The storage of a study: SQLite in the run folder, a database server, or Optuna's journal file.
 
-The address of a server may hold a password. Nothing that is shown, written or raised has it in it:
-`masked` is the address for people, and whatever a database says goes through `told`.
+The address of a server may contain a password, which is never shown, written or raised: `masked` is
+the address without it, and messages of a database go through `without_secrets`.
 """
 
 import re
@@ -29,22 +29,24 @@ if TYPE_CHECKING:
 
 DATABASE, JOURNAL = "study.db", "journal:"
 LOCK = "study.lock"
-# Drivers of PostgreSQL, SQLAlchemy's own choice first: module, and its name in an address.
+# Drivers for PostgreSQL, SQLAlchemy's default first: module, and its suffix in an address.
 _DRIVERS = (("psycopg2", ""), ("psycopg", "+psycopg"))
 _REMEDY = "Check the address and that the server runs; the same command continues."
-# Processes that share a file of SQLite wait for each other for so long.
-_PATIENCE = 60
-# Two processes that make the tables of a database at the same moment get in each other's way.
+HEARTBEAT_SECONDS, STALE_SECONDS = 10, 60
+"""Interval between heartbeats, and the time without one after which a process counts as dead."""
+# Seconds to wait for another process that writes to the same SQLite file.
+_SQLITE_TIMEOUT = 60
+# Two processes that create the tables of a database at the same time disturb each other.
 _TRIES, _PAUSE = 5, 0.5
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a study is kept; never shown as it is."""
+    """The address of a storage; it may contain a password and is never shown as it is."""
 
     url: str
     file: Path | None = None
-    """Of SQLite, by its name: in an address, some signs of a name would mean something else."""
+    """The SQLite file; some characters of a file name have another meaning in an address."""
 
     def __repr__(self) -> str:
         return f"Address({self.masked!r})"
@@ -53,20 +55,20 @@ class Address:
 
     @property
     def path(self) -> Path | None:
-        """Of a study that is kept in a file."""
+        """The file of the study, if it is stored in one."""
         if self.url.startswith(JOURNAL):
             return Path(self.url.removeprefix(JOURNAL))
         return self._sqlite
 
     @property
     def lock(self) -> Path | None:
-        """A file for those to wait for each other who share a file of SQLite."""
+        """The lock file for processes that share a SQLite file."""
         path = self._sqlite
         return None if path is None else path.with_name(f"{path.stem}.lock")
 
     @property
     def _sqlite(self) -> Path | None:
-        """Its file, also where the address has a query; not of one that SQLite is to read."""
+        """The SQLite file, also if the address has a query; not for SQLite's own `file:` form."""
         name = self.url.partition(":///")[2].partition("?")[0]
         if self.file is None and self.url.startswith("sqlite") and not name.startswith("file:"):
             return Path(name)
@@ -74,19 +76,19 @@ class Address:
 
     @property
     def masked(self) -> str:
-        """The address without its secrets, for people to read."""
+        """The address without secrets."""
         return masked(self.url)
 
-    def told(self, text: object) -> str:
-        """What a database said, on one line and without the secrets of this address."""
+    def without_secrets(self, text: object) -> str:
+        """A message of the database on one line, without the secrets of this address."""
         return " ".join(masked_text(str(text), self.url).split())
 
 
 def address(given: str | None, folder: Path) -> Address:
-    """The address that a user means; without one, a file in the folder.
+    """The storage that a user gave; by default a SQLite file in the folder.
 
     Raises:
-        InputError: it is no address.
+        InputError: the address is not valid.
     """
     if given is None:
         return _sqlite_file(folder / DATABASE)
@@ -97,7 +99,7 @@ def address(given: str | None, folder: Path) -> Address:
             raise InputError(f"--storage {JOURNAL}FILE needs the name of a file.")
         return Address(f"{JOURNAL}{expanded(Path(path)).absolute()}")
     if not re.match(r"(sqlite|postgresql)(\+\w+)?://", given):
-        # Without a scheme nobody knows where a password begins.
+        # Without a scheme it is unknown where a password begins.
         shown = f"{re.split('[:/@?]', given)[0]}..." if re.search("[@?]", given) else given
         raise InputError(
             f"--storage is postgresql://..., sqlite:///FILE or {JOURNAL}FILE, not '{shown}'."
@@ -106,7 +108,7 @@ def address(given: str | None, folder: Path) -> Address:
         return _sqlite_address(given)
     if not _is_readable(given):
         raise InputError(
-            f"--storage is no address that can be read ({masked(given)}): it is "
+            f"--storage is not a valid address ({masked(given)}). Write "
             "postgresql://NAME:PASSWORD@HOST:PORT/DATABASE, with %40 for an @ in a name or "
             "password, %3A for a : and %2F for a /."
         )
@@ -114,55 +116,63 @@ def address(given: str | None, folder: Path) -> Address:
 
 
 def open_storage(where: Address, folder: Path | None = None) -> "BaseStorage":
-    """Connect, and make the tables where there are none.
+    """Connect, and create the tables if there are none.
 
     Args:
         where: the address.
-        folder: of the run, if any; processes that share it do this one after the other.
+        folder: folder of the search, if any; processes that share it do this one after the other.
 
     Raises:
-        InputError: the driver is missing, or the address cannot be.
-        IhgnnError: nobody answers there, or refuses.
+        InputError: the driver is missing, or the address is not valid.
+        IhgnnError: the server does not answer, or refuses the connection.
     """
     import optuna  # noqa: PLC0415  takes long
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
+    warnings.filterwarnings("ignore", "Heartbeat of storage is supposed to be used")
     one_by_one = nullcontext() if folder is None else exclusive(folder / LOCK)
-    with one_by_one, speaking(where, "Cannot open the study's storage"):
+    with one_by_one, database_calls(where, "Cannot open the study's storage"):
         if where.url.startswith(JOURNAL):
             return _journal(Path(where.url.removeprefix(JOURNAL)))
         return _database(where)
 
 
 @contextmanager
-def speaking(where: Address, what: str = "The study's storage failed") -> Iterator[None]:
-    """Report in a line, without secrets, what a database raises in the block.
+def database_calls(where: Address, what: str = "The study's storage failed") -> Iterator[None]:
+    """As `database_errors`; Ctrl-C and SIGTERM also wait for the end of the block.
 
-    Ctrl-C and polite kills wait for the end of the block, or a `safe_point` in it: a call into a
-    database that is cut short leaves a connection in an unknown state.
+    A `safe_point` in the block lets them through. An interrupted database call would leave the
+    connection in an unknown state.
     """
+    with database_errors(where, what), held():
+        yield
+
+
+@contextmanager
+def database_errors(where: Address, what: str = "The study's storage failed") -> Iterator[None]:
+    """Raise errors of the database as an `IhgnnError` of one line, without secrets."""
     try:
-        with held():
-            yield
+        yield
     except IhgnnError:
         raise
     except Exception as error:
         if not _of_database(error, where):
             raise
-        message = f"{what} ({where.masked}): {_short(where.told(_cause(error)))} {_REMEDY}"
+        message = (
+            f"{what} ({where.masked}): {_short(where.without_secrets(_cause(error)))} {_REMEDY}"
+        )
     else:
         return
-    told = IhgnnError(message)
+    failure = IhgnnError(message)
     try:
-        raise told
+        raise failure
     finally:
-        # No traceback leads to an exception with the address in it.
-        told.__context__ = None
+        failure.__context__ = None  # it contains the address
 
 
 def _cause(error: Exception) -> BaseException:
-    """What the driver said, under what others made of it."""
+    """The driver's own error, inside those of SQLAlchemy and Optuna."""
     cause: BaseException = getattr(error, "orig", None) or error.__cause__ or error
     return getattr(cause, "orig", None) or cause
 
@@ -171,7 +181,7 @@ def _of_database(error: Exception, where: Address) -> bool:
     import sqlalchemy.exc  # noqa: PLC0415
     from optuna.exceptions import StorageInternalError  # noqa: PLC0415
 
-    if isinstance(error, OSError):  # else of our own output, or of starting processes
+    if isinstance(error, OSError):  # otherwise of our own output, or of starting processes
         return where.url.startswith(JOURNAL) and not isinstance(error, BrokenPipeError)
     return isinstance(error, sqlalchemy.exc.SQLAlchemyError | StorageInternalError)
 
@@ -181,16 +191,16 @@ def _journal(path: Path) -> "BaseStorage":
     from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock  # noqa: PLC0415
 
     path.parent.mkdir(parents=True, exist_ok=True)
-    # The other kind of lock is a symbolic link, which Windows seldom allows.
+    # Optuna's default lock is a symbolic link, which Windows usually does not allow.
     lock = JournalFileOpenLock(str(path)) if sys.platform == "win32" else None
     backend = JournalFileBackend(str(path), lock_obj=lock)
     try:
         with path.open("rb") as stream:
             if stream.read(1) not in (b"", b"{"):
-                raise ValueError("no journal")  # noqa: TRY301  and none would be from then on
+                raise ValueError("not a journal")  # noqa: TRY301  Optuna would append to it
         return JournalStorage(backend)
     except (ValueError, KeyError, TypeError) as error:
-        raise InputError(f"{path} is no journal of Optuna. Choose another --storage.") from error
+        raise InputError(f"{path} is not an Optuna journal. Choose another --storage.") from error
 
 
 def _database(where: Address) -> "BaseStorage":
@@ -200,38 +210,46 @@ def _database(where: Address) -> "BaseStorage":
     url, options = _engine(where)
     for left in reversed(range(_TRIES)):
         try:
-            return RDBStorage(url, engine_kwargs=options)
+            return RDBStorage(
+                url,
+                engine_kwargs=options,
+                heartbeat_interval=HEARTBEAT_SECONDS,
+                grace_period=STALE_SECONDS,
+            )
         except ImportError as error:
             raise InputError(
-                f"The driver of {where.masked} is not installed ({error.__cause__ or error}). "
+                f"The driver for {where.masked} is not installed ({error.__cause__ or error}). "
                 "Install it, or leave it out of the address."
             ) from error
-        except RuntimeError as error:  # tables of another version
+        except RuntimeError as error:  # the tables are of another version
             raise InputError(
-                f"The storage cannot be used: {where.told(error)} Or choose another --storage."
+                f"The storage cannot be used: {where.without_secrets(error)} "
+                "Or choose another --storage."
             ) from error
         except sqlalchemy.exc.DBAPIError as error:
             if not left or not _is_race(error):
                 raise
         time.sleep(_PAUSE)
-    raise AssertionError  # the last try returns or raises
+    raise AssertionError  # the last attempt returns or raises
 
 
 def _engine(where: Address) -> tuple[str, dict[str, object]]:
-    """What SQLAlchemy is given: an address, and how to connect."""
+    """The address and connection options for SQLAlchemy."""
     if where.file is not None:
         where.file.parent.mkdir(parents=True, exist_ok=True)
-        # The threads of this process share connections, one at a time.
-        connect = partial(sqlite3.connect, where.file, timeout=_PATIENCE, check_same_thread=False)
+        # Threads of this process share the connections, one at a time.
+        connect = partial(
+            sqlite3.connect, where.file, timeout=_SQLITE_TIMEOUT, check_same_thread=False
+        )
         return f"sqlite:///{DATABASE}", {"creator": connect}
     url = _with_driver(where.url).replace("{", "{{").replace("}", "}}")  # Optuna formats it
     if url.startswith("sqlite"):
-        return url, {"connect_args": {"timeout": _PATIENCE}}
+        return url, {"connect_args": {"timeout": _SQLITE_TIMEOUT}}
     return url, {"pool_pre_ping": True}
 
 
 def _is_race(error: "DBAPIError") -> bool:
-    """Whether another process made the tables at the same moment."""
+    """Whether another process created the tables at the same time."""
     import sqlalchemy.exc  # noqa: PLC0415
 
     if isinstance(error, sqlalchemy.exc.IntegrityError | sqlalchemy.exc.ProgrammingError):
@@ -240,10 +258,10 @@ def _is_race(error: "DBAPIError") -> bool:
 
 
 def _sqlite_address(given: str) -> Address:
-    """An address of SQLite; a mere file is taken by its name, as for a journal.
+    """An SQLite address; a plain file name is used as it is, as for a journal.
 
     Raises:
-        InputError: it names no file, and nothing would be kept.
+        InputError: it does not name a file, so that nothing would be stored.
     """
     name = given.partition(":///")[2]
     if name.partition("?")[0] in ("", ":memory:"):
@@ -259,7 +277,7 @@ def _sqlite_file(path: Path) -> Address:
 
 
 def _is_readable(url: str) -> bool:
-    """Whether SQLAlchemy reads an address as it is meant."""
+    """Whether SQLAlchemy can parse an address, and finds no part of a password in the host."""
     from sqlalchemy import make_url  # noqa: PLC0415
     from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
 
@@ -273,7 +291,7 @@ def _with_driver(url: str) -> str:
     """The address with a driver that is installed.
 
     Raises:
-        InputError: none is.
+        InputError: there is no driver.
     """
     dialect, _, rest = url.partition("://")
     if dialect != "postgresql":
@@ -281,7 +299,7 @@ def _with_driver(url: str) -> str:
     for module, suffix in _DRIVERS:
         if find_spec(module) is not None:
             return f"{dialect}{suffix}://{rest}"
-    raise InputError("No driver for postgresql is installed: pip install 'ihgnn-cli[postgres]'")
+    raise InputError("No driver for PostgreSQL is installed: pip install 'ihgnn-cli[postgres]'")
 
 
 def _short(text: str, most: int = 300) -> str:

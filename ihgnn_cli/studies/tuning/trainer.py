@@ -1,236 +1,148 @@
-"""What a worker of a search does: it trains stacks of trials, and reports how they are doing.
+"""Trains stacks of trials and reports their validation accuracy; test graphs are not used."""
 
-A worker knows train and validation graphs, and no others. What it tells and hears are the messages
-below. The answer to a report is taken note of at the next report, so that a worker does not stand
-still while the database is asked.
-"""
-
-import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from multiprocessing.connection import Connection
+from collections.abc import Callable, Mapping, Sequence
+from typing import Protocol
 
 import torch
 
-from ihgnn_cli.data.batching import GraphStore, Positions
-from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.jobs.processes import tell
+from ihgnn_cli.data.batching import GraphStore
+from ihgnn_cli.data.splits import Split
+from ihgnn_cli.jobs.queue import Callback, Step
 from ihgnn_cli.models.card import inputs_of
-from ihgnn_cli.studies.tuning.slots import Outcome
+from ihgnn_cli.studies.tuning.search import Search
+from ihgnn_cli.studies.tuning.trials import Outcome
 from ihgnn_cli.training.cohort import Cohort, new_cohort
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.course import Course
-from ihgnn_cli.training.devices import computing, is_full_memory
+from ihgnn_cli.training.devices import computing
+from ihgnn_cli.training.halving import train_in_halves
 from ihgnn_cli.training.loading import store_for
 from ihgnn_cli.training.stack import Member
 
 OUT_OF_MEMORY = "out of memory"
-DIVERGED = "the loss was no number from the first epoch on"
+DIVERGED = "the loss was not finite in the first epoch"
 
 
-@dataclass(frozen=True, eq=False)
-class Task:
-    """What all trials of a search have in common."""
+class Results(Protocol):
+    """Receives the reports and results of trials, by number."""
 
-    dataset: GraphDataset
-    splits: tuple[tuple[Positions, Positions], ...]
-    """The graphs that train and those that validate, split by split."""
-    interval: int
-    """Epochs between two reports."""
-    prunes: bool = True
-    """Whether anybody answers to reports."""
+    def report(self, number: int, epoch: int, accuracy: float) -> bool:
+        """Receive the accuracy of the best epoch so far; returns whether to stop the trial."""
 
+    def finish(self, number: int, outcome: Outcome, *, pruned: bool) -> None:
+        """Receive the result of a trial."""
 
-@dataclass(frozen=True)
-class Assignment:
-    """Trials to train as one stack, with their configurations: they differ in lr and dropout."""
-
-    trials: tuple[tuple[int, RunConfig], ...]
+    def fail(self, number: int, reason: str) -> None:
+        """Receive the reason why a trial cannot be trained."""
 
 
-@dataclass(frozen=True)
-class Ready:
-    """A worker has nothing to do."""
-
-
-@dataclass(frozen=True)
-class Report:
-    """How the trials of a stack are doing after an epoch: accuracy of their best epochs so far."""
-
-    epoch: int
-    accuracies: dict[int, float]
-
-
-@dataclass(frozen=True)
-class Verdict:
-    """The answer to a report."""
-
-    pruned: frozenset[int]
-
-
-@dataclass(frozen=True)
-class Finished:
-    """A trial was trained to its end, or given up."""
-
-    trial: int
-    outcome: Outcome
-    pruned: bool
-
-
-@dataclass(frozen=True)
-class Failed:
-    """A trial cannot be trained."""
-
-    trial: int
-    reason: str
-
-
-@dataclass(frozen=True)
-class Smaller:
-    """Memory was too small for a stack of these trials."""
-
-    trials: tuple[int, ...]
-
-
-def live(task: Task, device: str, channel: Connection) -> None:
-    """The life of a worker: assignments until the channel is closed."""
-    trainer = Trainer(task, torch.device(device), lambda message: tell(channel, message))
-
-    def answer() -> Verdict:
-        heard = channel.recv()
-        if not isinstance(heard, Verdict):
-            raise TypeError(f"a verdict was to come, not {heard}")
-        return heard
-
-    try:
-        while True:
-            tell(channel, Ready())
-            trainer.catch_up(answer)  # on a stack that has ended before it came
-            heard = channel.recv()
-            trainer.train(heard, answer)
-    except EOFError:
-        return
-
-
-class Trainer:
-    """Trains the stacks of a search on one device.
+class TrialTrainer:
+    """Trains stacks of trials on one device.
 
     Args:
-        task: the search.
-        device: of the worker.
-        send: takes reports and results.
+        search: the data, the splits and the reporting interval.
+        device: the device of the worker.
+        results: receives reports and results.
+        callback: receives the number of trained epochs.
+        halved: called with the numbers of trials that did not fit in memory together.
     """
 
-    def __init__(self, task: Task, device: torch.device, send: Callable[[object], None]) -> None:
-        self.task = task
+    def __init__(
+        self,
+        search: Search,
+        device: torch.device,
+        results: Results,
+        callback: Callback = lambda _step: None,
+        halved: Callable[[Sequence[int]], None] = lambda _numbers: None,
+    ) -> None:
+        self.search = search
         self.device = device
-        self.send = send
-        self.unanswered = 0
-        """Reports whose verdict was not heard yet."""
+        self.results = results
+        self._callback = callback
+        self._halved = halved
         self._store: tuple[int | None, GraphStore] | None = None
 
-    def train(self, assignment: Assignment, answer: Callable[[], Verdict] | None) -> None:
-        """Train trials as one stack; where memory is too small for it, in halves.
+    def train(self, trials: Mapping[int, RunConfig]) -> None:
+        """Train trials that differ only in learning rate and dropout as one stack.
 
-        A trial that does not fit alone is trained split by split, and fails if that does not help.
-
-        Args:
-            assignment: the trials.
-            answer: waits for the verdict on the report before; `None` where there are no reports.
+        A stack that does not fit in memory is trained in halves; a trial that does not fit alone,
+        split by split.
         """
-        left = dict(assignment.trials)
-        try:
-            with computing(0):  # one thread: a worker has one core
-                _Sitting(self, assignment.trials, left, answer).run()
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not is_full_memory(error):
-                raise
-        else:
-            return
-        # Out of the block: the exception holds on to what filled the memory.
-        self._store = None
-        if self.device.type == "cuda":
-            torch.cuda.empty_cache()
-        self.send(Smaller(tuple(number for number, _ in assignment.trials)))
-        trials = tuple(left.items())  # those that had not come to their end before
-        if len(assignment.trials) == 1:
-            self._train_split_by_split(*trials[0])
-            return
-        middle = math.ceil(len(assignment.trials) / 2)
-        for half in filter(None, (trials[:middle], trials[middle:])):
-            if answer is not None:
-                self.catch_up(answer)  # on what the larger stack reported
-            self.train(Assignment(half), answer)
+        unfinished = dict(trials)
 
-    def catch_up(self, answer: Callable[[], Verdict]) -> frozenset[int]:
-        """Hear the verdicts that are still to come: which trials are to be given up."""
-        pruned: frozenset[int] = frozenset()
-        while self.unanswered:
-            pruned |= answer().pruned
-            self.unanswered -= 1
-        return pruned
+        def train_stack(numbers: Sequence[int]) -> None:
+            stack = {number: unfinished[number] for number in numbers if number in unfinished}
+            if stack:
+                with computing(0):  # one thread: a worker has one core
+                    _StackRun(self, stack, unfinished).run()
+
+        def free_memory(numbers: Sequence[int]) -> None:
+            self._store = None
+            self._halved(numbers)
+
+        for number in train_in_halves(list(trials), train_stack, free_memory):
+            self._train_split_by_split(number, unfinished[number])
 
     def store(self, config: RunConfig) -> GraphStore:
-        """The graphs for models of as many rounds; one store at a time is kept."""
+        """The graphs for models with this number of rounds; keeps one store at a time."""
         rounds = config.spec.rounds(config.model)
         if self._store is None or self._store[0] != rounds:
-            self._store = None  # never two of them in memory
-            dataset = self.task.dataset
+            self._store = None  # frees memory for the next one
+            dataset = self.search.dataset
             self._store = rounds, store_for(config, dataset, dataset.max_nodes, self.device)
         return self._store[1]
 
-    def cohort(
-        self, configs: Sequence[RunConfig], splits: Sequence[tuple[Positions, Positions]]
-    ) -> Cohort:
-        """Models at their start: for each configuration one a split."""
+    def cohort(self, configs: Sequence[RunConfig], splits: Sequence[Split]) -> Cohort:
+        """Untrained models: one per configuration and split."""
         members = [
             Member(
-                config.training.seed, config.training.lr, train, validation, config.model.dropout
+                config.training.seed,
+                config.training.lr,
+                split.train,
+                split.validation,
+                config.model.dropout,
             )
             for config in configs
-            for train, validation in splits
+            for split in splits
         ]
         shape = configs[0]
-        inputs = inputs_of(self.task.dataset, shape.data.features)
+        inputs = inputs_of(self.search.dataset, shape.data.features)
         return new_cohort(shape, inputs, self.store(shape), members, keep_weights=False)
 
-    def _train_split_by_split(self, trial: int, config: RunConfig) -> None:
-        """The last resort: one model at a time, without reports."""
-        if len(self.task.splits) == 1:
-            self.send(Failed(trial, OUT_OF_MEMORY))
-            return
+    def _train_split_by_split(self, number: int, config: RunConfig) -> None:
+        """Train one model at a time, without reports."""
         courses: list[Course] = []
         began = time.perf_counter()
-        try:
-            with computing(0):
-                for split in self.task.splits:
-                    cohort = self.cohort([config], [split])
-                    while not cohort.finished:
-                        cohort.advance()
-                    courses += cohort.courses
-        except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
-            if not is_full_memory(error):
-                raise
-            self.send(Failed(trial, OUT_OF_MEMORY))
-            return
-        self.conclude(trial, courses, time.perf_counter() - began, 1)
 
-    def conclude(
+        def train_split(split: Sequence[Split]) -> None:
+            cohort = self.cohort([config], split)
+            with computing(0):
+                while not cohort.finished:
+                    cohort.advance()
+            courses.extend(cohort.courses)
+
+        inner = self.search.inner
+        if len(inner) == 1 or any(train_in_halves([split], train_split) for split in inner):
+            self.results.fail(number, OUT_OF_MEMORY)
+        else:
+            self.finish(number, courses, time.perf_counter() - began, 1)
+
+    def finish(
         self,
-        trial: int,
+        number: int,
         courses: Sequence[Course],
         seconds: float,
         members: int,
         *,
         pruned: bool = False,
     ) -> None:
-        """Tell what became of a trial, one course a split."""
+        """Deliver the result of a trial with one course per split."""
         best = [course.best for course in courses if course.best is not None]
         if len(best) < len(courses):
-            self.send(Failed(trial, DIVERGED))
+            self.results.fail(number, DIVERGED)
             return
-        graphs = tuple(len(validation) for _, validation in self.task.splits)
+        graphs = tuple(len(split.validation) for split in self.search.inner)
         outcome = Outcome(
             loss=sum(each.validation_loss for each in best) / len(best),
             best_epochs=tuple(each.epoch for each in best),
@@ -242,29 +154,25 @@ class Trainer:
             seconds=round(seconds, 3),
             members=members,
         )
-        self.send(Finished(trial, outcome, pruned))
+        self.results.finish(number, outcome, pruned=pruned)
+        self._callback(Step(trained=outcome.model_epochs))
 
 
-class _Sitting:
-    """One stack of trials from its start to its end."""
+class _StackRun:
+    """The training of one stack; finished trials are removed from `unfinished`."""
 
     def __init__(
         self,
-        trainer: Trainer,
-        trials: Sequence[tuple[int, RunConfig]],
-        left: dict[int, RunConfig],
-        answer: Callable[[], Verdict] | None,
+        trainer: TrialTrainer,
+        trials: Mapping[int, RunConfig],
+        unfinished: dict[int, RunConfig],
     ) -> None:
         self.trainer = trainer
-        self.numbers = [number for number, _ in trials]
-        self.not_concluded = left
-        """Trials that are taken out when they are concluded."""
-        self.answer = answer
-        self.splits = len(trainer.task.splits)
-        self.cohort = trainer.cohort([config for _, config in trials], trainer.task.splits)
-        self.left = dict(enumerate(self.numbers))
-        """The trials that are not concluded, by their place."""
-        self.seconds = [0.0] * len(trials)
+        self.numbers = list(trials)
+        self.unfinished = unfinished
+        self.splits = len(trainer.search.inner)
+        self.cohort = trainer.cohort(list(trials.values()), trainer.search.inner)
+        self.seconds = dict.fromkeys(trials, 0.0)
 
     def run(self) -> None:
         epoch = 0
@@ -273,11 +181,15 @@ class _Sitting:
             self.cohort.advance()
             self._count(time.perf_counter() - began)
             epoch += 1
-            self._conclude_finished()
-            if self.answer is not None and self.left and epoch % self.trainer.task.interval == 0:
-                self._take_note(self.answer)
+            for place, number in self._running():
+                if all(map(self.cohort.done, self._members(place))):
+                    self._finish(place, number)
+            if epoch % self.trainer.search.interval == 0:
                 self._report(epoch)
-        self._conclude_finished()
+
+    def _running(self) -> list[tuple[int, int]]:
+        """Position and number of the unfinished trials."""
+        return [each for each in enumerate(self.numbers) if each[1] in self.unfinished]
 
     def _members(self, place: int) -> range:
         return range(place * self.splits, (place + 1) * self.splits)
@@ -286,37 +198,22 @@ class _Sitting:
         return [self.cohort.courses[member] for member in self._members(place)]
 
     def _count(self, seconds: float) -> None:
-        for member in self.cohort.present:
-            self.seconds[member // self.splits] += seconds / len(self.cohort.present)
+        present = self.cohort.present
+        for member in present:
+            self.seconds[self.numbers[member // self.splits]] += seconds / len(present)
 
-    def _conclude_finished(self) -> None:
-        for place in list(self.left):
-            if all(map(self.cohort.done, self._members(place))):
-                self._conclude(place)
-
-    def _conclude(self, place: int, *, pruned: bool = False) -> None:
-        number = self.left.pop(place)
-        del self.not_concluded[number]
-        self.trainer.conclude(
-            number, self._courses(place), self.seconds[place], len(self.numbers), pruned=pruned
-        )
-
-    def _take_note(self, answer: Callable[[], Verdict]) -> None:
-        """Give up what the answer to the last report says."""
-        pruned = self.trainer.catch_up(answer)
-        for place, number in list(self.left.items()):
-            if number in pruned:
-                for course in self._courses(place):
-                    course.withdrawn = True
-                self._conclude(place, pruned=True)
+    def _finish(self, place: int, number: int, *, pruned: bool = False) -> None:
+        del self.unfinished[number]
+        courses, members = self._courses(place), len(self.numbers)
+        self.trainer.finish(number, courses, self.seconds[number], members, pruned=pruned)
 
     def _report(self, epoch: int) -> None:
-        accuracies = {}
-        for place, number in self.left.items():
+        for place, number in self._running():
             best = [course.best for course in self._courses(place)]
             found = [each.validation_accuracy for each in best if each is not None]
-            if len(found) == self.splits:
-                accuracies[number] = sum(found) / len(found)
-        if accuracies:
-            self.trainer.send(Report(epoch, accuracies))
-            self.trainer.unanswered += self.trainer.task.prunes
+            if len(found) < self.splits:
+                continue
+            if self.trainer.results.report(number, epoch, sum(found) / len(found)):
+                for course in self._courses(place):
+                    course.withdrawn = True
+                self._finish(place, number, pruned=True)

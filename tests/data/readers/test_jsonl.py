@@ -13,7 +13,6 @@ from hypothesis import strategies as st
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, ReadingNotes
 from ihgnn_cli.data.readers.json_graph import parse_graph
 from ihgnn_cli.data.readers.jsonl import read_jsonl, write_jsonl
-from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_PER_FILE
 from ihgnn_cli.data.readers.tu import read_tu
 from ihgnn_cli.data.readers.tu_files import open_tu
 from ihgnn_cli.errors import DataError, InputError, Problem
@@ -179,7 +178,6 @@ def test_one_line_alone_needs_no_class() -> None:
 
 # What is refused.
 
-KEYS = "node_labels, edges, class, node_attributes, edge_labels, edge_attributes, num_nodes, id"
 ONE_EACH = "Give one for each, in order."
 TWO_NUMBERS = "Write two node numbers, [0, 1]."
 RANGE = "Nodes are counted from 0 to 2."
@@ -189,7 +187,19 @@ SAME = "Use the same throughout the file."
 
 REFUSED: dict[str, tuple[str | bytes | dict[str, Any], str, str]] = {
     "a list": ("[1]", "not a JSON object.", "Write {...} with node_labels and edges."),
-    "unknown key": (graph(labels=[1]), "unknown key 'labels'.", f"The keys are {KEYS}."),
+    "misspelt key": (
+        without("node_labels", node_label=[5, 5, 7]),
+        "unknown key 'node_label'.",
+        "Did you mean node_labels?",
+    ),
+    "key in capitals": (without("class", Class=1), "unknown key 'Class'.", "Did you mean class?"),
+    "label for class": (without("class", label=1), "no class.", "Rename 'label' to class."),
+    "labels for node_labels": (
+        without("node_labels", labels=[5, 5, 7]),
+        "no node_labels.",
+        "Rename 'labels' to node_labels.",
+    ),
+    "bonds for edges": (without("edges", bonds=[[0, 1]]), "no edges.", "Rename 'bonds' to edges."),
     "no class": (without("class"), "no class.", 'Add "class": an integer or a string.'),
     "class null": (graph(**{"class": None}), "no class.", 'Add "class": an integer or a string.'),
     "class float": (graph(**{"class": 1.0}), "class 1.0.", VALUE),
@@ -348,9 +358,8 @@ def test_what_is_not_json_is_told_with_its_line(read: Read, line: bytes) -> None
         {"node_labels": ["a", "b", "\ud800"]},
         {"edge_labels": ["a", "\ud800"]},
         {"class": "\ud800"},
-        {"\ud800": 1},
     ],
-    ids=["node label", "edge label", "class", "key"],
+    ids=["node label", "edge label", "class"],
 )
 def test_half_a_character_is_refused_in_words_that_can_be_shown(
     read: Read, changes: dict[str, Any]
@@ -373,10 +382,45 @@ def test_a_width_that_changes_between_graphs(read: Read) -> None:
     assert problem.message == "node_attributes: 2 numbers here, 1 number in graphs before."
 
 
-def test_all_wrong_lines_are_told_at_once_and_the_rest_counted(read: Read) -> None:
-    found = problems(read, graph(), *["{"] * (MAX_PROBLEMS_PER_FILE + 3))
-    assert [each.line for each in found] == [*range(2, MAX_PROBLEMS_PER_FILE + 2), None]
-    assert found[-1].message == "3 more problems like these."
+def test_the_same_mistake_on_many_lines_is_one_problem_with_its_lines(read: Read) -> None:
+    wrong = [graph(edges=[[0, 3 + number]]) for number in range(30)]
+    [problem, other] = problems(read, graph(), *wrong, "{")
+    assert (problem.line, problem.also, problem.count) == (2, tuple(range(3, 12)), 30)
+    assert problem.message == "edge [0, 3] in a graph of 3 nodes."
+    assert problem.where == "set.jsonl, lines 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 20 more"
+    assert (other.line, other.count) == (32, 1)
+
+
+def test_the_place_in_broken_json_is_one_column(read: Read) -> None:
+    [problem] = problems(read, '{"node_labels": [5 5]}')
+    assert problem.message == "not JSON (Expecting ',' delimiter at column 20)."
+
+
+def test_other_keys_are_ignored_and_remembered(read: Read) -> None:
+    dataset = read(graph(weight=18.0), graph(name="water", weight=1), graph(**{"\ud800": 1}))
+    assert dataset.notes.ignored_keys == ("\\ud800", "name", "weight")
+    assert dataset.fingerprint == read(graph(), graph(), graph()).fingerprint
+
+
+def test_ids_are_kept_and_written_again(read: Read, tmp_path: Path) -> None:
+    dataset = read(graph(id="a"), graph(), graph(id={"b": [1]}))
+    assert dataset.ids == ("a", None, {"b": [1]})
+    assert dataset.select([2, 0]).ids == ({"b": [1]}, "a")
+    assert again(dataset, tmp_path).ids == dataset.ids
+    assert dataset.fingerprint == read(graph(), graph(), graph()).fingerprint
+    assert read(graph()).ids == ()
+
+
+def test_for_prediction_no_graph_needs_a_class(path: Path) -> None:
+    path.write_bytes(b"\n".join(map(as_bytes, [without("class"), without("class")])))
+    dataset = read_jsonl(path, classes=False)
+    assert (dataset.graph_class.tolist(), dataset.class_values) == ([-1, -1], ())
+    lines = [graph(), without("class"), graph(), without("class")]
+    path.write_bytes(b"\n".join(map(as_bytes, lines)))
+    with pytest.raises(DataError) as caught:
+        read_jsonl(path, classes=False)
+    [problem] = caught.value.problems
+    assert (problem.line, problem.also, problem.message) == (2, (4,), "no class.")
 
 
 @pytest.mark.parametrize("lines", [(), ("", "  ")])
@@ -387,7 +431,7 @@ def test_a_file_without_graphs(read: Read, lines: tuple[str, ...]) -> None:
 
 
 def test_a_line_alone_is_refused_without_a_file_name() -> None:
-    with pytest.raises(InputError, match=r"^unknown key 'x'\. The keys are") as caught:
+    with pytest.raises(InputError, match=r"^no node_labels\. Add them") as caught:
         parse_graph('{"x": 1}')
     assert not isinstance(caught.value, DataError)
 

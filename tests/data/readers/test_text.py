@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from ihgnn_cli.data.readers import text
 from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_PER_FILE, ProblemList
 from ihgnn_cli.data.readers.text import Table, read_floats, read_integers
-from ihgnn_cli.errors import Problem
+from ihgnn_cli.errors import MAX_LINES, Problem
 
 Reading = tuple[Table, list[Problem]]
 any_case = settings(deadline=None, derandomize=True, max_examples=100)
@@ -212,9 +212,7 @@ def test_columns_that_are_given_hold_for_the_first_line_too() -> None:
 
 
 def test_empty_lines_before_the_last_number_are_mistakes_and_keep_their_rows() -> None:
-    empty = [
-        Problem("T.txt", line, "the line is empty.", "Remove it or fill it.") for line in (1, 3, 4)
-    ]
+    empty = [Problem("T.txt", 1, "the line is empty.", "Remove it or fill it.", 3, (3, 4))]
     for read in (integers, floats):
         table, problems = read(b"\n1, 2\n\n \r\n3, 4\n\n")
         assert problems == empty
@@ -224,7 +222,7 @@ def test_empty_lines_before_the_last_number_are_mistakes_and_keep_their_rows() -
 @pytest.mark.parametrize("size", range(1, 12))
 def test_empty_lines_are_found_across_chunks(size: int) -> None:
     table, problems = in_chunks(size, integers, b"1, 2\n\n\n3, 4\n\n\n")
-    assert [problem.line for problem in problems] == [2, 3]
+    assert [(problem.line, problem.also) for problem in problems] == [(2, (3,))]
     assert table.tolist() == [[1, 2], [0, 0], [0, 0], [3, 4]]
 
 
@@ -237,7 +235,7 @@ def test_an_empty_line_before_a_last_line_without_newline(read: Callable[..., Re
 
 def test_chunks_of_nothing_but_empty_lines_do_not_set_the_columns() -> None:
     table, problems = in_chunks(2, integers, b"\n\n\n\n1, 2\n3, 4\n")
-    assert [problem.line for problem in problems] == [1, 2, 3, 4]
+    assert [(problem.line, problem.also) for problem in problems] == [(1, (2, 3, 4))]
     assert table.tolist() == [[0, 0]] * 4 + [[1, 2], [3, 4]]
 
 
@@ -269,29 +267,24 @@ def test_floats_in_every_notation() -> None:
     np.testing.assert_array_equal(table, expected)
 
 
-def test_the_first_problems_of_a_file_are_told_and_the_rest_counted() -> None:
-    _, problems = integers(b"1\n" + b"x\n" * (MAX_PROBLEMS_PER_FILE + 1234))
-    assert [problem.line for problem in problems[:-1]] == list(range(2, MAX_PROBLEMS_PER_FILE + 2))
-    assert problems[-1] == Problem(
-        "T.txt", None, "1,234 more problems like these.", "Fix those above first.", 1234
-    )
+def test_the_same_mistake_is_told_once_with_its_first_lines_and_a_count() -> None:
+    _, problems = integers(b"1\n" + b"x\ny\n" * 500)
+    assert [(each.line, each.count, len(each.also)) for each in problems] == [(2, 1000, MAX_LINES)]
+    assert problems[0].message.startswith("'x' is not")
+    assert problems[0].where == "T.txt, lines 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 990 more"
 
 
-def test_a_file_with_as_many_problems_as_are_told_has_no_rest() -> None:
-    _, problems = integers(b"x\n" * MAX_PROBLEMS_PER_FILE)
-    assert len(problems) == MAX_PROBLEMS_PER_FILE
-    assert all(problem.line for problem in problems)
-
-
-def test_rows_and_single_problems_share_one_cap() -> None:
+def test_kinds_of_mistakes_beyond_the_cap_are_counted() -> None:
     problems = ProblemList("T.txt")
-    for _ in range(MAX_PROBLEMS_PER_FILE - 1):
-        problems.add(None, "one.", "Fix it.")
+    for letter in "abcdefghijklmnopqrstuvwxyz"[: MAX_PROBLEMS_PER_FILE - 1]:
+        problems.add(None, f"{letter}.", "Fix it.")
     problems.add_rows(np.array([False] + [True] * 30), "row.", "Fix it.")
+    problems.add_rows(np.array([True]), "other.", "Fix it.")
+    problems.add(None, "another.", "Fix it.")
     *listed, rest = problems.all()
     assert len(listed) == MAX_PROBLEMS_PER_FILE
-    assert listed[-1] == Problem("T.txt", 2, "row.", "Fix it.")
-    assert rest.message == "29 more problems like these."
+    assert listed[-1] == Problem("T.txt", 2, "row.", "Fix it.", 30, tuple(range(3, 12)))
+    assert (rest.message, rest.count) == ("2 more problems of other kinds.", 2)
 
 
 def test_a_row_is_told_of_once() -> None:
@@ -404,8 +397,10 @@ def test_any_text_gives_the_rows_and_the_lines_of_the_reference(content: bytes, 
     rows, wrong = reference(content)
     table, problems = in_chunks(size, integers, content)
     assert table.tolist() == rows
-    lines = {problem.line for problem in problems}
-    assert lines - {None} == set(sorted(wrong)[:MAX_PROBLEMS_PER_FILE])
+    assert sum(problem.count for problem in problems) == len(wrong)
+    lines = {line for problem in problems for line in (problem.line, *problem.also)}
+    assert lines <= wrong
+    assert min(lines, default=None) == min(wrong, default=None)
 
 
 @any_case

@@ -7,7 +7,6 @@ import numpy as np
 import pytest
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, ReadingNotes
-from ihgnn_cli.data.readers.problems import MAX_PROBLEMS_PER_FILE
 from ihgnn_cli.data.readers.tu import read_tu
 from ihgnn_cli.data.readers.tu_files import open_tu
 from ihgnn_cli.errors import DataError, Problem
@@ -278,7 +277,7 @@ MISTAKES: list[tuple[str, str, int | None, str, str]] = [
         "1\n2.5\n",
         2,
         "'2.5' is not a whole number of at most 18 digits.",
-        "Correct it.",
+        "TU labels are integers; JSON lines take words (docs/data.md).",
     ),
     ("node_labels", "1\n1\n", None, "2 lines where TINY_graph_indicator.txt has 5.", SAME_ROWS),
     ("node_labels", "", None, "0 lines where TINY_graph_indicator.txt has 5.", SAME_ROWS),
@@ -287,7 +286,7 @@ MISTAKES: list[tuple[str, str, int | None, str, str]] = [
         "1\n1\nC\n1\n1\n",
         3,
         "'C' is not a whole number of at most 18 digits.",
-        "Correct it.",
+        "TU labels are integers; JSON lines take words (docs/data.md).",
     ),
     (
         "node_attributes",
@@ -327,7 +326,7 @@ def test_a_required_file_that_is_missing(write_tu: WriteTU, part: str) -> None:
             f"TINY_{part}.txt",
             None,
             f"the file is missing in {folder}.",
-            "Add it; docs/data.md describes the format.",
+            "Add it; 'ihgnn docs data' describes the format.",
         ),
     )
 
@@ -384,11 +383,22 @@ def test_an_edge_out_of_range_does_not_hide_an_edge_across_graphs(write_tu: Writ
 def test_many_mistakes_in_one_file_leave_room_for_those_of_another(write_tu: WriteTU) -> None:
     folder = write_tu(**{**PATH_AND_EDGE, "A": "0, 1\n" * 1000}, node_labels="1\n")
     found = problems(folder)
-    assert [each.line for each in found[:MAX_PROBLEMS_PER_FILE]] == list(
-        range(1, MAX_PROBLEMS_PER_FILE + 1)
-    )
-    assert found[MAX_PROBLEMS_PER_FILE].message == "980 more problems like these."
-    assert found[-1].file == "TINY_node_labels.txt"
+    assert [(each.file, each.count) for each in found] == [
+        ("TINY_A.txt", 1000),
+        ("TINY_node_labels.txt", 1),
+    ]
+
+
+def test_words_as_labels_get_one_explanation_per_file(write_tu: WriteTU) -> None:
+    words = {"node_labels": "C\nC\nO\nN\nC\n", "graph_labels": "yes\nno\n"}
+    found = problems(write_tu(**{**PATH_AND_EDGE, **words}))
+    assert [(each.file, each.line, each.count) for each in found] == [
+        ("TINY_graph_labels.txt", 1, 2),
+        ("TINY_node_labels.txt", 1, 5),
+    ]
+    assert {each.remedy for each in found} == {
+        "TU labels are integers; JSON lines take words (docs/data.md)."
+    }
 
 
 def test_a_number_of_18_digits_is_out_of_range_and_no_crash(write_tu: WriteTU) -> None:

@@ -316,12 +316,12 @@ def test_what_is_neither_a_path_nor_a_name_is_an_input_error(
 
 
 def test_a_file_of_another_kind_is_refused(root: Path) -> None:
-    Path("graphs.csv").write_text("1, 2\n")
+    Path("graphs.txt").write_text("1, 2\n")
     with pytest.raises(InputError) as caught:
-        load_dataset("graphs.csv")
+        load_dataset("graphs.txt")
     assert str(caught.value) == (
-        f"{Path.cwd() / 'graphs.csv'} is neither a folder, a .zip nor a .jsonl file. "
-        "docs/data.md describes the formats."
+        f"{Path.cwd() / 'graphs.txt'} is neither a folder, a .zip, a .jsonl nor a .csv file. "
+        "'ihgnn docs data' describes the formats."
     )
 
 

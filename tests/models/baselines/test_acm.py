@@ -14,7 +14,7 @@ from graph_makers import (
 from heterophilic import ALTERNATING, GROUPED, adjacency, homophily_task, hub_task
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.acm import ACMSettings, Order
+from ihgnn_cli.models.entries.acm import ACMSettings, Order
 
 
 def _layer(layer, h, p, order):

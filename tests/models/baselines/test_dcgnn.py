@@ -14,7 +14,7 @@ from graph_makers import (
 from heterophilic import ALTERNATING, GROUPED, circle_task, homophily_task, hub_task
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.dcgnn import DCGNNSettings
+from ihgnn_cli.models.entries.dcgnn import DCGNNSettings
 
 
 @torch.no_grad()

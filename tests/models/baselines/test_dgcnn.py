@@ -16,7 +16,8 @@ from graph_makers import (
 )
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.dgcnn import DGCNNSettings, sort_pool
+from ihgnn_cli.models.baselines.dgcnn import sort_pool
+from ihgnn_cli.models.entries.dgcnn import DGCNNSettings
 
 
 def _channels_by_hand(model, graph):

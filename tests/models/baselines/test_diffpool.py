@@ -18,7 +18,7 @@ from graph_makers import (
 )
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.diffpool import DiffPoolSettings
+from ihgnn_cli.models.entries.diffpool import DiffPoolSettings
 
 SMALL = {"layers": 2, "width": 4, "hidden": 6, "pools": 2, "cluster_share": 0.7}
 

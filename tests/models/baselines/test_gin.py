@@ -15,7 +15,7 @@ from graph_makers import (
 )
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.gin import GINSettings
+from ihgnn_cli.models.entries.gin import GINSettings
 
 
 def _adjacency(graph):

@@ -23,7 +23,8 @@ from hard_pairs import ROOK, SHRIKHANDE, triangles_or_hexagons
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines import gnnml
-from ihgnn_cli.models.baselines.gnnml import Design, GNNMLSettings, Kind, graph_supports
+from ihgnn_cli.models.baselines.gnnml import graph_supports
+from ihgnn_cli.models.entries.gnnml import MODEL, Design, GNNMLSettings, Kind
 
 ONE_EDGE = torch.tensor([[1, 0], [0, 1]])
 
@@ -194,8 +195,8 @@ def test_defaults_and_grid_have_what_the_authors_scripts_have():
     scripts = [("mutag", 3, 24, 0.0), ("proteins", 2, 64, 0.1), ("enzymes", 4, 64, 0.1)]
     for chosen in scripts:
         for name, value in zip(("design", "layers", "width", "dropout"), chosen, strict=True):
-            assert value in gnnml.MODEL.grid[name]
-    assert "learn_supports" not in gnnml.MODEL.grid
+            assert value in MODEL.grid[name]
+    assert "learn_supports" not in MODEL.grid
 
 
 @pytest.mark.parametrize("design", [Design.PROTEINS, Design.ENZYMES])

@@ -14,7 +14,8 @@ from graph_makers import (
 from heterophilic import ALTERNATING, GROUPED, hub_task, walk_matrix
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.gprgnn import GammaInit, GPRGNNSettings, start_of_gamma
+from ihgnn_cli.models.baselines.gprgnn import start_of_gamma
+from ihgnn_cli.models.entries.gprgnn import GammaInit, GPRGNNSettings
 
 
 def test_logits_are_those_of_the_equation():

@@ -22,7 +22,8 @@ from graph_makers import (
 from plain_transformer import applied, layer_of, logits_of_vector
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.graphormer import GraphormerSettings, distances
+from ihgnn_cli.models.baselines.graphormer import distances
+from ihgnn_cli.models.entries.graphormer import GraphormerSettings
 
 
 def test_distances_are_counted_and_cut_and_parts_are_apart():

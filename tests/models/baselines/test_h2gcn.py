@@ -15,7 +15,7 @@ from graph_makers import (
 from heterophilic import ALTERNATING, GROUPED, hub_task
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.h2gcn import MODEL, H2GCNSettings
+from ihgnn_cli.models.entries.h2gcn import MODEL, H2GCNSettings
 from ihgnn_cli.models.spec import Load
 
 

@@ -14,7 +14,8 @@ from graph_makers import (
     graphs_of,
 )
 
-from ihgnn_cli.models.baselines.hops import likely_pairs, neighbours, pairs_within, within
+from ihgnn_cli.models.baselines.hops import neighbours, pairs_within, within
+from ihgnn_cli.models.entries.shared import likely_pairs
 from ihgnn_cli.models.spec import Load
 
 

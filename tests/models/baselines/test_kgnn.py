@@ -20,7 +20,7 @@ from graph_makers import (
 from hard_pairs import ROOK, SHRIKHANDE, triangles_or_hexagons
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.kgnn import KGNNSettings
+from ihgnn_cli.models.entries.kgnn import KGNNSettings
 
 
 def _array(tensor):

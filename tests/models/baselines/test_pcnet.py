@@ -16,7 +16,8 @@ from graph_makers import (
 from heterophilic import ALTERNATING, GROUPED, hub_task, walk_matrix
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.pcnet import PCNetSettings, charlier, series_of
+from ihgnn_cli.models.baselines.pcnet import charlier, series_of
+from ihgnn_cli.models.entries.pcnet import PCNetSettings
 
 
 def _answer(model, filtered):

@@ -18,7 +18,7 @@ from graph_makers import (
 )
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.baselines.pgcn import Operator, PGCNSettings, Readout
+from ihgnn_cli.models.entries.pgcn import Operator, PGCNSettings, Readout
 
 
 def _adjacency(graph):

@@ -25,8 +25,9 @@ from hard_pairs import ROOK, SHRIKHANDE, triangles_or_hexagons
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines import ppgn
-from ihgnn_cli.models.baselines.ppgn import PPGNSettings, input_tensor
+from ihgnn_cli.models.baselines.ppgn import input_tensor
 from ihgnn_cli.models.card import inputs_of
+from ihgnn_cli.models.entries.ppgn import PPGNSettings
 from ihgnn_cli.training.config import configure
 from ihgnn_cli.training.needs import model_bytes, parameter_count
 

@@ -27,7 +27,8 @@ from plain_transformer import applied, layer_of, logits_of_vector
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines import tokengt
-from ihgnn_cli.models.baselines.tokengt import TokenGTSettings, identifiers, laplacian_rows
+from ihgnn_cli.models.baselines.tokengt import identifiers, laplacian_rows
+from ihgnn_cli.models.entries.tokengt import TokenGTSettings
 
 
 def test_eigenvectors_of_a_path_of_three():

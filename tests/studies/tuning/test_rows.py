@@ -8,7 +8,7 @@ from optuna.distributions import FloatDistribution, IntDistribution
 from optuna.trial import FrozenTrial, TrialState
 
 from ihgnn_cli.studies.tuning.rows import TrialRow, trial_rows
-from ihgnn_cli.studies.tuning.slots import MOST_TRIES, Outcome, Slot
+from ihgnn_cli.studies.tuning.trials import MAX_ATTEMPTS, Outcome, RequestedTrial
 
 DISTRIBUTIONS = {"lr": FloatDistribution(0, 1), "layers": IntDistribution(1, 9)}
 WHOLE = Outcome(0.5, (2, 1), ((1, 3, 2), (1, 0)), (4, 2), 1.5, 3)
@@ -36,8 +36,8 @@ def trial(
 
 def test_a_finished_trial_has_its_curve_as_the_mean_over_the_splits_that_got_as_far() -> None:
     """1/4 and 1/2, then 3/4 and 0/2, then 2/4 alone."""
-    slot = Slot((trial(4, TrialState.COMPLETE, value=0.625, outcome=WHOLE.as_plain()),))
-    assert trial_rows([slot]) == [
+    whole = RequestedTrial((trial(4, TrialState.COMPLETE, value=0.625, outcome=WHOLE.as_plain()),))
+    assert trial_rows([whole]) == [
         TrialRow(
             number=4,
             state=TrialState.COMPLETE,
@@ -55,7 +55,7 @@ def test_a_finished_trial_has_its_curve_as_the_mean_over_the_splits_that_got_as_
 
 
 def test_a_trial_that_was_given_up_has_what_it_came_to() -> None:
-    (row,) = trial_rows([Slot((trial(0, TrialState.PRUNED, outcome=WHOLE.as_plain()),))])
+    (row,) = trial_rows([RequestedTrial((trial(0, TrialState.PRUNED, outcome=WHOLE.as_plain()),))])
     assert (row.state_name, row.accuracy, len(row.curve)) == ("pruned", 0.625, 3)
 
 
@@ -67,7 +67,7 @@ def test_a_trial_that_was_given_up_has_what_it_came_to() -> None:
         ((trial(0, TrialState.FAIL),), "waiting", None),
         ((trial(0, TrialState.FAIL, failure="out of memory"),), "failed", "out of memory"),
         (
-            tuple(trial(number, TrialState.FAIL) for number in range(MOST_TRIES)),
+            tuple(trial(number, TrialState.FAIL) for number in range(MAX_ATTEMPTS)),
             "failed",
             "its process died 3 times",
         ),
@@ -77,7 +77,7 @@ def test_a_trial_that_was_given_up_has_what_it_came_to() -> None:
 def test_a_trial_without_an_outcome_has_empty_places(
     tries: tuple[FrozenTrial, ...], state: str, failure: str | None
 ) -> None:
-    (row,) = trial_rows([Slot(tries)])
+    (row,) = trial_rows([RequestedTrial(tries)])
     assert (row.number, row.state_name, row.failure) == (0, state, failure)
     assert row.tries == len(tries)
     assert row.curve == ()
@@ -87,5 +87,5 @@ def test_a_trial_without_an_outcome_has_empty_places(
 def test_a_trial_that_waits_has_the_settings_that_it_will_have() -> None:
     study = optuna.create_study()
     study.enqueue_trial({"lr": 0.25, "layers": 2})
-    (row,) = trial_rows([Slot((study.trials[0],))])
+    (row,) = trial_rows([RequestedTrial((study.trials[0],))])
     assert (row.state_name, row.params) == ("waiting", {"lr": 0.25, "layers": 2})

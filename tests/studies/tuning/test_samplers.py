@@ -10,11 +10,10 @@ from optuna.pruners import HyperbandPruner, MedianPruner, NopPruner
 from optuna.trial import TrialState
 
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
-from ihgnn_cli.studies.tuning.ledger import Ledger
-from ihgnn_cli.studies.tuning.presence import Presence
 from ihgnn_cli.studies.tuning.samplers import TrialSampler, make_pruner, make_sampler
-from ihgnn_cli.studies.tuning.slots import Outcome, rank
 from ihgnn_cli.studies.tuning.space import Choice, Range, SearchSpace
+from ihgnn_cli.studies.tuning.trial_queue import TrialQueue
+from ihgnn_cli.studies.tuning.trials import Outcome, rank
 
 pytestmark = pytest.mark.filterwarnings("ignore::optuna.exceptions.ExperimentalWarning")
 
@@ -47,20 +46,20 @@ def study_of(
     return study
 
 
-def ledger_of(study: optuna.Study, total: int, space: SearchSpace = SPACE) -> Ledger:
-    return Ledger(study, Presence(study), space.distributions(), total)
+def queue_of(study: optuna.Study, total: int, space: SearchSpace = SPACE) -> TrialQueue:
+    return TrialQueue(study, space.distributions(), total)
 
 
 def asked(study: optuna.Study, count: int, fixed: Mapping[str, Any] | None = None) -> list[Any]:
     """So many trials one after the other, each of which comes to a value of its own."""
     found = []
-    ledger = ledger_of(study, 10**6)
+    queue = queue_of(study, 10**6)
     for _ in range(count):
-        trial = ledger.take(fixed)
+        trial = queue.take(fixed)
         assert trial is not None
         found.append(dict(trial.params))
         accuracy = round(100 * trial.params["lr"]) + trial.params["layers"]
-        ledger.finish(trial.number, outcome(accuracy), pruned=False)
+        queue.finish(trial.number, outcome(accuracy), pruned=False)
     return found
 
 
@@ -84,7 +83,7 @@ def test_a_seed_gives_the_same_trials_also_with_a_break_and_another_seed_others(
     assert asked(study_of(name, seed=1), 2) != whole[:2]
 
 
-def test_the_draws_of_a_trial_are_its_own_whoever_made_those_before() -> None:
+def test_the_draws_of_a_trial_do_not_depend_on_which_process_made_the_earlier_ones() -> None:
     one, other = study_of(SamplerName.RANDOM), study_of(SamplerName.RANDOM)
     asked(one, 3)
     for _ in range(3):
@@ -117,44 +116,46 @@ def test_one_that_waits_has_its_own_settings_whatever_is_fixed() -> None:
 def test_a_grid_visits_every_point_once_in_its_order(pruner: PrunerName) -> None:
     """Hyperband shows a sampler only the trials of one of its brackets."""
     study = study_of(SamplerName.GRID, space=GRID, pruner=pruner)
-    ledger = ledger_of(study, len(POINTS), GRID)
+    queue = queue_of(study, len(POINTS), GRID)
     found = []
-    while (trial := ledger.take()) is not None:
+    while (trial := queue.take()) is not None:
         found.append(tuple(trial.params.values()))
-        ledger.report(trial.number, 1, 0.5)
-        ledger.finish(trial.number, outcome(50), pruned=False)
+        queue.report(trial.number, 1, 0.5)
+        queue.finish(trial.number, outcome(50), pruned=False)
     assert found == POINTS
-    assert ledger.finished()
+    assert queue.finished()
 
 
 @pytest.mark.parametrize("pruner", [PrunerName.NONE, PrunerName.HYPERBAND])
 def test_a_grid_visits_every_point_once_with_retries_in_between(pruner: PrunerName) -> None:
     study = study_of(SamplerName.GRID, space=GRID, pruner=pruner)
-    ledger = ledger_of(study, len(POINTS), GRID)
+    queue = queue_of(study, len(POINTS), GRID)
     finished = []
     for step in range(30):
-        trial = ledger.take()
+        trial = queue.take()
         if trial is None:
             break
         if step in (1, 2, 5, 6):
-            ledger.give_back([trial.number])
+            study.tell(trial, state=TrialState.FAIL)  # as if its process had died
+            queue._taken.clear()
+            queue.retry_dead()
         else:
             finished.append(tuple(trial.params.values()))
-            ledger.finish(trial.number, outcome(50), pruned=False)
+            queue.finish(trial.number, outcome(50), pruned=False)
     assert sorted(finished) == sorted(POINTS)
-    assert ledger.finished()
+    assert queue.finished()
 
 
 def test_a_grid_visits_every_point_once_with_two_processes_and_one_trial_too_many() -> None:
     storage = optuna.storages.InMemoryStorage()
     studies = [study_of(SamplerName.GRID, storage=storage, space=GRID) for _ in range(2)]
-    few = ledger_of(studies[0], 3, GRID)
+    few = queue_of(studies[0], 3, GRID)
     first = [few.take() for _ in range(3)]
     # As when two ask at the same moment: the later one is one too many.
     extra = studies[1].ask(GRID.distributions())
     extra.set_user_attr("superfluous", True)
     studies[1].tell(extra, state=TrialState.FAIL)
-    more = ledger_of(studies[1], len(POINTS), GRID)
+    more = queue_of(studies[1], len(POINTS), GRID)
     rest = []
     while (trial := more.take()) is not None:
         rest.append(trial)
@@ -165,20 +166,20 @@ def test_a_grid_visits_every_point_once_with_two_processes_and_one_trial_too_man
 def test_a_point_whose_process_died_while_it_took_it_is_visited_whole() -> None:
     """It had its first setting only; its retry has the others of the same point."""
     study = study_of(SamplerName.GRID, space=GRID)
-    ledger = ledger_of(study, len(POINTS), GRID)
+    queue = queue_of(study, len(POINTS), GRID)
     dying = study.ask({"lr": GRID.distributions()["lr"]})
     for _ in range(4):
-        taken = ledger.take()
+        taken = queue.take()
         assert taken is not None
-        ledger.finish(taken.number, outcome(50), pruned=False)
+        queue.finish(taken.number, outcome(50), pruned=False)
     study.tell(dying, state=TrialState.FAIL)
-    ledger.reclaim()
-    again = ledger.take()
+    queue.retry_dead()
+    again = queue.take()
     assert again is not None
     assert tuple(again.params[name] for name in GRID.parts) == POINTS[0]
 
 
-def test_a_point_is_never_mixed_of_two() -> None:
+def test_a_trial_never_mixes_two_points_of_the_grid() -> None:
     """Though what others do meanwhile may move the place of a trial."""
     places = iter([0, 7, 7, 7, 7])
     sampler = make_sampler(SamplerName.GRID, GRID, 0, lambda _: next(places))
@@ -199,18 +200,18 @@ def test_every_pruner_takes_every_length_of_a_training(
     name: PrunerName, epochs: int, interval: int
 ) -> None:
     study = optuna.create_study(direction="maximize", pruner=make_pruner(name, epochs, interval))
-    verdicts = []
+    pruned = []
     for _ in range(4):
         trial = study.ask()
         for epoch in range(interval, epochs + 1, interval):
             trial.report(0.5, epoch)
-            verdicts.append(trial.should_prune())
+            pruned.append(trial.should_prune())
         study.tell(trial, 0.5)
-    assert verdicts
-    assert not any(verdicts)  # all are alike
+    assert pruned
+    assert not any(pruned)  # all are alike
 
 
-def test_the_median_gives_up_what_is_worse_but_neither_early_nor_of_few() -> None:
+def test_the_median_pruner_stops_bad_trials_but_not_early_and_not_the_first_ones() -> None:
     """Of 100 epochs the first 10 tell nothing; of fewer than five trials there is no median."""
     study = optuna.create_study(direction="maximize", pruner=make_pruner(PrunerName.MEDIAN, 100, 5))
     for _ in range(5):
@@ -220,13 +221,13 @@ def test_the_median_gives_up_what_is_worse_but_neither_early_nor_of_few() -> Non
             assert not trial.should_prune()
         study.tell(trial, 0.8)
     poor = study.ask()
-    verdicts = {}
+    pruned = {}
     for epoch in range(5, 21, 5):
         poor.report(0.3, epoch)
-        verdicts[epoch] = poor.should_prune()
-    assert verdicts == {5: False, 10: True, 15: True, 20: True}
+        pruned[epoch] = poor.should_prune()
+    assert pruned == {5: False, 10: True, 15: True, 20: True}
 
 
-def test_samplers_are_all_of_the_kind_that_a_ledger_can_fix() -> None:
+def test_settings_can_be_fixed_in_every_sampler() -> None:
     for name in SamplerName:
         assert isinstance(make_sampler(name, GRID, 0, lambda number: number), TrialSampler)

@@ -80,20 +80,15 @@ def test_of_little_memory_half_is_for_models_of_the_largest_kind(device: torch.d
 def test_workers_are_handed_no_class_of_a_test_graph(inner: int) -> None:
     asked = search(inner=inner)
     before = asked.dataset.graph_class.copy()
-    handed = asked.task().dataset.graph_class
+    handed = asked.without_test_classes().dataset.graph_class
     test = asked.split.test
     assert set(before[test]) == {0, 1}
     assert set(handed[test]) == {0}
     rest = np.setdiff1d(np.arange(len(before)), test)
     assert np.array_equal(handed[rest], before[rest])
     assert np.array_equal(asked.dataset.graph_class, before)  # the final run has them
-    for train, validation in asked.task().splits:
-        assert not {*train, *validation} & set(test)
-
-
-@pytest.mark.parametrize("pruner", PrunerName)
-def test_workers_wait_for_verdicts_only_of_a_pruner(pruner: PrunerName) -> None:
-    assert search(pruner=pruner).task().prunes is (pruner is not PrunerName.NONE)
+    for split in asked.inner:
+        assert not {*split.train, *split.validation} & set(test)
 
 
 @pytest.mark.parametrize("sampler", [SamplerName.TPE, SamplerName.GRID])

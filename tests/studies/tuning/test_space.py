@@ -370,13 +370,6 @@ def test_distributions() -> None:
     }
 
 
-def test_a_trials_settings_are_applied() -> None:
-    config = configure(overrides={"epochs": 7})
-    params = {"lr": 0.5, "layers": 1, "variant": "no-concat", "readout_relu": True}
-    applied = made().applied(config, params)
-    assert applied == configure(overrides={"epochs": 7, **params})
-
-
 def test_the_corners_are_the_largest_with_each_word() -> None:
     space = made(width="8:64", variant="full,no-concat", sort_key="aggregated,last-layer")
     corners = space.corners(CONFIG)
@@ -461,7 +454,7 @@ def test_settings_of_any_kind_are_read_from_texts() -> None:
     assert config.training.lr == 0.01
     assert space.distributions()["learn_eps"] == CategoricalDistribution((True, False))
     point = {"batch_size": 32, "width": 9, "dropout": 0.5, "learn_eps": True, "weight_decay": 0.05}
-    applied = space.applied(config, point)
+    applied = config.with_values(point)
     assert applied.model.learn_eps is True  # type: ignore[attr-defined]
     assert (applied.model.width, applied.training.weight_decay) == (9, 0.05)
 

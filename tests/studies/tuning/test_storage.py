@@ -18,7 +18,7 @@ from optuna.exceptions import StorageInternalError
 
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.studies.tuning import storage
-from ihgnn_cli.studies.tuning.storage import Address, address, masked, open_storage, speaking
+from ihgnn_cli.studies.tuning.storage import Address, address, database_calls, masked, open_storage
 
 CLOSED = "127.0.0.1:9"  # the discard port: refused at once
 PASSWORDS = [
@@ -90,9 +90,9 @@ def test_no_form_of_an_address_shows_its_secret(password: str) -> None:
 def test_a_password_that_is_not_quoted_is_not_shown_either(password: str) -> None:
     where = Address(f"postgresql://me:{password}@host/db")
     assert where.masked == "postgresql://me:***@host/db"
-    assert where.told(f"refused: {where.url}, password {password}, that is {password!r}") == (
-        "refused: postgresql://me:***@host/db, password ***, that is '***'"
-    )
+    assert where.without_secrets(
+        f"refused: {where.url}, password {password}, that is {password!r}"
+    ) == ("refused: postgresql://me:***@host/db, password ***, that is '***'")
 
 
 @pytest.mark.parametrize("password", PASSWORDS)
@@ -101,7 +101,7 @@ def test_what_a_database_says_is_told_without_the_secret(password: str) -> None:
     forms = [password, quote(password), quote(password, safe=""), quote(password, safe=" +")]
     for url in addresses(password):
         for form in (*forms, url):
-            told = Address(url).told(f"no entry\n  for <{form}>\tat host")
+            told = Address(url).without_secrets(f"no entry\n  for <{form}>\tat host")
             assert not is_shown(password, told), told
             assert told.startswith("no entry for <")
             assert "\n" not in told
@@ -118,7 +118,7 @@ def test_what_is_no_secret_stays() -> None:
         assert masked(plain) == plain
     where = Address("postgresql://me:hunter2@host:5432/db?sslmode=require")
     assert where.masked == "postgresql://me:***@host:5432/db?sslmode=require"
-    assert where.told("host is away.\nTry again") == "host is away. Try again"
+    assert where.without_secrets("host is away.\nTry again") == "host is away. Try again"
 
 
 def test_an_address_that_went_to_another_process_is_as_silent(tmp_path: Path) -> None:
@@ -230,7 +230,7 @@ def test_an_address_that_would_be_read_otherwise_is_refused_with_a_remedy(given:
 
 
 def raised(error: Exception, where: Address) -> IhgnnError:
-    with pytest.raises(IhgnnError) as caught, speaking(where):
+    with pytest.raises(IhgnnError) as caught, database_calls(where):
         raise error
     return caught.value
 
@@ -287,9 +287,9 @@ def test_what_the_system_raises_is_the_storages_only_for_a_journal() -> None:
     assert "Input/output error" in str(told)
     assert told.__context__ is None
     for where in (WHERE, Address("sqlite:////x.db", Path("/x.db"))):
-        with pytest.raises(OSError, match="Input/output error"), speaking(where):
+        with pytest.raises(OSError, match="Input/output error"), database_calls(where):
             raise OSError(5, "Input/output error")
-    with pytest.raises(BrokenPipeError), speaking(journal):  # as of `ihgnn tune | head`
+    with pytest.raises(BrokenPipeError), database_calls(journal):  # as of `ihgnn tune | head`
         raise BrokenPipeError(32, "Broken pipe")
 
 
@@ -297,7 +297,7 @@ def test_a_failure_while_another_was_handled_leads_to_no_secret() -> None:
     """As when the trials in hand cannot be given back because the server is away."""
 
     def fail() -> None:
-        with speaking(WHERE):
+        with database_calls(WHERE):
             try:
                 raise sqlalchemy.exc.OperationalError("SELECT 1", None, Exception(SAID))
             finally:
@@ -311,12 +311,12 @@ def test_a_failure_while_another_was_handled_leads_to_no_secret() -> None:
 
 def test_other_exceptions_pass() -> None:
     refused = InputError("no")
-    with pytest.raises(InputError) as caught, speaking(WHERE):
+    with pytest.raises(InputError) as caught, database_calls(WHERE):
         raise refused
     assert caught.value is refused
-    with pytest.raises(ZeroDivisionError), speaking(WHERE):
+    with pytest.raises(ZeroDivisionError), database_calls(WHERE):
         raise ZeroDivisionError
-    with pytest.raises(KeyboardInterrupt), speaking(WHERE):
+    with pytest.raises(KeyboardInterrupt), database_calls(WHERE):
         raise KeyboardInterrupt
 
 
@@ -352,7 +352,7 @@ def test_a_missing_driver_is_told_with_the_remedy(
     with pytest.raises(InputError) as caught:
         open_storage(where, tmp_path)
     assert str(caught.value) == (
-        "No driver for postgresql is installed: pip install 'ihgnn-cli[postgres]'"
+        "No driver for PostgreSQL is installed: pip install 'ihgnn-cli[postgres]'"
     )
 
 
@@ -361,7 +361,7 @@ def test_a_missing_driver_that_the_address_names_is_told(
 ) -> None:
     monkeypatch.setitem(sys.modules, "pg8000", None)
     where = address(f"postgresql+pg8000://me:hunter2@{CLOSED}/db", tmp_path)
-    with pytest.raises(InputError, match=r"The driver of .* is not installed") as caught:
+    with pytest.raises(InputError, match=r"The driver for .* is not installed") as caught:
         open_storage(where, tmp_path)
     assert "hunter2" not in "".join(traceback.format_exception(caught.value))
 
@@ -422,7 +422,7 @@ def test_a_file_that_is_no_journal_is_refused_and_left_alone(
 ) -> None:
     path = tmp_path / "notes.txt"
     path.write_bytes(content)
-    with pytest.raises(InputError, match=r"is no journal of Optuna. Choose another --storage"):
+    with pytest.raises(InputError, match=r"is not an Optuna journal. Choose another --storage"):
         open_storage(address(f"journal:{path}", tmp_path), tmp_path)
     assert path.read_bytes() == content
 

@@ -19,7 +19,7 @@ from ihgnn_cli.studies.tuning.samplers import TrialSampler
 from ihgnn_cli.studies.tuning.search import Search, prepare
 from ihgnn_cli.studies.tuning.space import Choice, SearchSpace, make_space
 from ihgnn_cli.studies.tuning.storage import Address, address
-from ihgnn_cli.studies.tuning.study import find_study, open_study, slots_now
+from ihgnn_cli.studies.tuning.study import find_study, open_study, open_trials
 from ihgnn_cli.training.config import configure
 
 WHERE = Address("sqlite:///in-memory")
@@ -30,7 +30,7 @@ def storage(monkeypatch: pytest.MonkeyPatch) -> InMemoryStorage:
     """What every address leads to."""
     made = InMemoryStorage()
     monkeypatch.setattr(studies, "open_storage", lambda *_: made)
-    monkeypatch.setattr(studies, "_MAKING_SECONDS", 0.0)
+    monkeypatch.setattr(studies, "_CREATION_SECONDS", 0.0)
     return made
 
 
@@ -86,7 +86,7 @@ def test_the_same_search_finds_its_study_and_queues_nothing_twice(
     again = opened(make_search())
     assert again.study_name == first.study_name
     assert [each.state for each in again.trials] == [TrialState.RUNNING]
-    assert len(slots_now(again, WHERE, 5)) == 1
+    assert len(open_trials(again, WHERE, 5)) == 1
 
 
 @pytest.mark.parametrize("kind", ["sqlite", "journal"])
@@ -212,7 +212,7 @@ def test_a_study_whose_maker_died_before_it_said_what_it_is_about_is_made_to_its
 def test_one_waits_for_who_is_just_making_the_study(
     storage: InMemoryStorage, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(studies, "_MAKING_SECONDS", 60.0)
+    monkeypatch.setattr(studies, "_CREATION_SECONDS", 60.0)
     search = make_search()
     made = optuna.create_study(storage=storage, study_name="one", direction="maximize")
     pauses = []
@@ -227,15 +227,15 @@ def test_one_waits_for_who_is_just_making_the_study(
     assert len(pauses) == 3
 
 
-def test_beyond_those_that_were_asked_for_only_settled_slots_are_shown(
+def test_beyond_the_requested_number_only_finished_trials_are_shown(
     storage: InMemoryStorage,
 ) -> None:
     study = opened(make_search())
     for _ in range(4):
         study.ask({})
-    assert [slot.number for slot in slots_now(study, WHERE, 2)] == [0, 1]
+    assert [trial.number for trial in open_trials(study, WHERE, 2)] == [0, 1]
     study.tell(3, 0.5)
-    assert [slot.number for slot in slots_now(study, WHERE, 2)] == [0, 1, 3]
+    assert [trial.number for trial in open_trials(study, WHERE, 2)] == [0, 1, 3]
 
 
 ADDRESSES = ["sqlite:///{}/made/x.db", "sqlite:///{}/x.db?timeout=5", "journal:{}/made/x.log"]

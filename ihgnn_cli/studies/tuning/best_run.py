@@ -1,4 +1,4 @@
-"""The best settings of a search as an ordinary run: the one look at the test graphs."""
+"""The final run of a search: trains the best settings and tests them once."""
 
 import time
 from dataclasses import replace
@@ -12,17 +12,17 @@ from ihgnn_cli.training import folder as runs
 from ihgnn_cli.training import run
 from ihgnn_cli.training.config import RunConfig
 
-# Where another process trains the same run, one looks this often whether it is done.
+# Seconds between two looks at a run that another process is training.
 _PAUSE = 1.0
 
 
 def run_folder(folder: Path, trial: int) -> Path:
-    """Where the run of a trial's settings lies."""
+    """The run folder for the settings of a trial."""
     return folder / f"trial-{trial}"
 
 
 def earlier_runs(folder: Path, trial: int) -> list[int]:
-    """Other trials whose settings were tested before, as when a search was given more trials."""
+    """Other trials whose settings were tested, for example before more trials were requested."""
     done = folder.glob(f"trial-*/{runs.RESULT}")
     found = [path.parent.name.removeprefix("trial-") for path in done]
     return sorted(int(each) for each in found if each.isdecimal() and int(each) != trial)
@@ -39,31 +39,31 @@ def train_best(
     progress: Progress = NO_PROGRESS,
     command: str = "",
 ) -> dict[str, Any]:
-    """Train the settings in a run's folder, or go on with it, and give its result.
+    """Train the settings in a run folder, or resume the run, and return its result.
 
-    Where another process is at it already, wait for that.
+    If another process is training it, wait for that process.
 
     Raises:
-        InputError: the folder holds the run of other settings.
+        InputError: the folder holds a run with other settings.
         IhgnnError: the training failed.
     """
     if (folder / runs.CONFIG).is_file() and not _alike(runs.config_of(folder), config):
         raise InputError(
-            f"{folder} holds the run of other settings than those of this trial, perhaps of "
-            "another study. Remove it, or choose another --out."
+            f"{folder} holds a run with other settings than this trial, perhaps of another "
+            "study. Remove it, or choose another --out."
         )
     while (found := runs.finished(folder) if folder.is_dir() else None) is None:
         try:
-            begun = (folder / runs.CONFIG).is_file()
+            exists = (folder / runs.CONFIG).is_file()
             prepared = run.prepare(
-                runs.config_of(folder) if begun else config,
-                folder=folder if begun else None,
+                runs.config_of(folder) if exists else config,
+                folder=folder if exists else None,
                 dataset=dataset,
                 data_root=data_root,
                 offline=offline,
                 progress=progress,
             )
-            if not begun:
+            if not exists:
                 prepared = run.start(prepared, folder)
             run.fit(prepared, folder, watch, command=command)
         except InUseError:
@@ -72,7 +72,7 @@ def train_best(
 
 
 def _alike(one: RunConfig, other: RunConfig) -> bool:
-    """Whether two configurations are of the same training, wherever it runs and data lies."""
+    """Whether two configurations differ at most in the device and the location of the data."""
     trainings = [replace(each.training, device="") for each in (one, other)]
     features = [each.data.features for each in (one, other)]
     return (one.model, trainings[0], features[0]) == (other.model, trainings[1], features[1])

@@ -41,6 +41,7 @@ MODEL = ModelSpec(
     "(arXiv 2203.07678)",
     settings=IHGNNSettings,
     cost=Cost.EDGES,
+    parameters=128_998,
     numbers=_numbers,
     stacked=_stacked,
     grid={"lr": (0.01, 0.001, 0.0001), "batch_size": (32, 64, 128), "layers": (3, 4, 5)},

@@ -1,4 +1,4 @@
-"""The best settings as a run: trained once, gone on with, and never mixed with other settings."""
+"""The final run: trained once, resumed, and never mixed with other settings."""
 
 import os
 from contextlib import ExitStack
@@ -9,8 +9,8 @@ import pytest
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import locked
-from ihgnn_cli.studies.tuning import final
-from ihgnn_cli.studies.tuning.final import earlier_runs, run_folder, train_best
+from ihgnn_cli.studies.tuning import best_run
+from ihgnn_cli.studies.tuning.best_run import earlier_runs, run_folder, train_best
 from ihgnn_cli.training import folder as runs
 from ihgnn_cli.training import run
 from ihgnn_cli.training.config import RunConfig, configure
@@ -41,9 +41,9 @@ class Watched(list[int]):
 
 @pytest.fixture
 def pauses(monkeypatch: pytest.MonkeyPatch) -> list[float]:
-    """How often somebody was waited for."""
+    """The pauses while another process was waited for."""
     found: list[float] = []
-    monkeypatch.setattr(final.time, "sleep", found.append)
+    monkeypatch.setattr(best_run.time, "sleep", found.append)
     return found
 
 
@@ -69,9 +69,7 @@ def test_a_finished_run_is_returned_without_training(
     assert content(folder) == before
 
 
-def test_an_interrupted_run_is_gone_on_with(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupted_run_is_resumed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(run, "_SAVE_SECONDS", 0.0)
     whole = train_best(config(), tmp_path / "whole")
 
@@ -94,17 +92,17 @@ def test_an_interrupted_run_is_gone_on_with(
     [{"lr": 0.5}, {"batch_size": 32}, {"layers": 1}, {"width": 8}, {"epochs": 5}, {"seed": 1}],
 )
 @pytest.mark.parametrize("done", [True, False])
-def test_the_run_of_other_settings_is_refused_and_left_alone(
+def test_a_run_with_other_settings_is_refused_and_not_changed(
     tmp_path: Path, changes: dict[str, object], done: bool
 ) -> None:
-    """As of the trial of the same number of another study."""
+    """For example, of a trial with the same number in another study."""
     folder = tmp_path / "trial-0"
     started(folder)
     if done:
         test = {"test": {"accuracy": 1.0}, "validation": {"accuracy": 1.0}}
         runs.write_result(test, folder)
     before = content(folder)
-    with pytest.raises(InputError, match=r"holds the run of other settings .* another --out"):
+    with pytest.raises(InputError, match=r"holds a run with other settings .* another --out"):
         train_best(config(**changes), folder)
     assert content(folder) == before
 
@@ -114,11 +112,11 @@ def test_other_features_are_other_settings(tmp_path: Path) -> None:
     folder = tmp_path / "trial-0"
     started(folder)
     given = replace(asked, data=replace(asked.data, features="both"))
-    with pytest.raises(InputError, match="holds the run of other settings"):
+    with pytest.raises(InputError, match="holds a run with other settings"):
         train_best(given, folder)
 
 
-def test_where_a_run_was_begun_changes_no_settings(tmp_path: Path) -> None:
+def test_the_device_and_the_name_of_the_split_may_differ(tmp_path: Path) -> None:
     """On another device, and with the same split by another name."""
     asked = config()
     folder = tmp_path / "trial-0"
@@ -144,10 +142,10 @@ def test_a_folder_with_something_else_is_refused(tmp_path: Path) -> None:
 
 @not_windows
 @pytest.mark.parametrize("finishes", [True, False])
-def test_a_process_that_is_at_it_is_waited_for(
+def test_another_process_that_trains_the_run_is_waited_for(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, finishes: bool
 ) -> None:
-    """Whether it comes to the end, or is killed, and then one goes on oneself."""
+    """Whether it finishes the run, or is killed so that this process resumes it."""
     folder = tmp_path / "trial-0"
     begun = started(folder)
     other = ExitStack()
@@ -161,7 +159,7 @@ def test_a_process_that_is_at_it_is_waited_for(
             if finishes:
                 run.fit(begun, folder, command="the other")
 
-    monkeypatch.setattr(final.time, "sleep", pause)
+    monkeypatch.setattr(best_run.time, "sleep", pause)
     epochs = Watched()
     result = train_best(config(), folder, epochs, command="mine")
     assert len(pauses) == 2
@@ -169,7 +167,7 @@ def test_a_process_that_is_at_it_is_waited_for(
     assert result["provenance"]["command"] == ("the other" if finishes else "mine")
 
 
-def test_somebody_who_was_faster_to_begin_is_no_obstacle(
+def test_another_process_may_create_the_run_first(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, pauses: list[float]
 ) -> None:
     folder = tmp_path / "trial-0"
@@ -187,7 +185,7 @@ def test_somebody_who_was_faster_to_begin_is_no_obstacle(
 
 
 def test_other_trials_that_were_tested_are_found(tmp_path: Path) -> None:
-    """Not one that was begun only, and nothing that is no trial."""
+    """Not a run that was only started, and no other folders."""
     assert earlier_runs(tmp_path, 4) == []
     for name in ("trial-10", "trial-4", "trial-3", "trial-x", "trial-", "other-5"):
         (tmp_path / name).mkdir()

@@ -1,4 +1,4 @@
-"""What a trial came to, as a database keeps it; and which slots count."""
+"""Outcomes as stored in a database, and which trials count."""
 
 import json
 import random
@@ -7,8 +7,8 @@ import optuna
 import pytest
 from optuna.trial import FrozenTrial, TrialState
 
-from ihgnn_cli.studies.tuning.slots import MOST_TRIES, Outcome, Slot, asked_for
-from ihgnn_cli.studies.tuning.slots import outcome_from_plain as from_plain
+from ihgnn_cli.studies.tuning.trials import MAX_ATTEMPTS, Outcome, RequestedTrial, requested
+from ihgnn_cli.studies.tuning.trials import outcome_from_plain as from_plain
 
 COMPLETE, PRUNED, FAIL = TrialState.COMPLETE, TrialState.PRUNED, TrialState.FAIL
 RUNNING, WAITING = TrialState.RUNNING, TrialState.WAITING
@@ -52,22 +52,22 @@ def test_ten_folds_of_two_thousand_epochs_take_less_than_64_kib() -> None:
         ([RUNNING, RUNNING, COMPLETE], 0, [2]),
     ],
 )
-def test_beyond_what_is_asked_for_slots_count_that_have_their_result(
+def test_beyond_the_requested_number_only_finished_trials_count(
     states: list[TrialState], total: int, shown: list[int]
 ) -> None:
     trials = [trial(number, state) for number, state in enumerate(states)]
-    assert [slot.number for slot in asked_for(trials, total)] == shown
+    assert [each.number for each in requested(trials, total)] == shown
 
 
-def test_beyond_what_is_asked_for_a_slot_that_was_given_up_counts_and_a_lost_one_does_not() -> None:
+def test_beyond_the_requested_number_a_failed_trial_counts_and_one_to_retry_does_not() -> None:
     lost, given_up = trial(1, FAIL), trial(2, FAIL, failure="out of memory")
-    assert [slot.number for slot in asked_for([trial(0, COMPLETE), lost, given_up], 1)] == [0, 2]
+    assert [each.number for each in requested([trial(0, COMPLETE), lost, given_up], 1)] == [0, 2]
 
 
-def test_a_slot_is_lost_until_its_process_has_died_too_often() -> None:
+def test_a_trial_is_retried_until_its_process_has_died_too_often() -> None:
     died = trial(0, FAIL)
-    assert Slot((died, trial(1, RUNNING))).deaths == 1
-    assert Slot((died,) * (MOST_TRIES - 1)).lost
-    often = Slot((died,) * MOST_TRIES)
-    assert not often.lost
+    assert RequestedTrial((died, trial(1, RUNNING))).deaths == 1
+    assert RequestedTrial((died,) * (MAX_ATTEMPTS - 1)).needs_retry
+    often = RequestedTrial((died,) * MAX_ATTEMPTS)
+    assert not often.needs_retry
     assert often.failure == "its process died 3 times"

@@ -12,22 +12,22 @@ from optuna.trial import TrialState
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.splits import load_split
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.studies.tuning.folder import (
+from ihgnn_cli.studies.tuning.search import Search, prepare
+from ihgnn_cli.studies.tuning.space import make_space
+from ihgnn_cli.studies.tuning.storage import LOCK, Address, masked
+from ihgnn_cli.studies.tuning.trials import Outcome, RequestedTrial, TrialsRun
+from ihgnn_cli.studies.tuning.tune_folder import (
     BEST,
     JOB,
     RESULT,
     SPLITS,
     begin,
     best_config,
-    discard_unbegun,
+    discard_new,
     make_result,
     write_best,
     write_result,
 )
-from ihgnn_cli.studies.tuning.search import Conducted, Search, prepare
-from ihgnn_cli.studies.tuning.slots import Outcome, Slot
-from ihgnn_cli.studies.tuning.space import make_space
-from ihgnn_cli.studies.tuning.storage import LOCK, Address, masked
 from ihgnn_cli.training.config import configure, read_config
 
 PARAMS = {"lr": 0.005, "batch_size": 64, "layers": 4}
@@ -39,7 +39,7 @@ def make_search(**changes: Any) -> Search:
     return prepare(config, space, load_dataset("MUTAG"))
 
 
-def slot(number: int, state: TrialState = TrialState.COMPLETE, hits: int = 15) -> Slot:
+def trial(number: int, state: TrialState = TrialState.COMPLETE, hits: int = 15) -> RequestedTrial:
     outcome = Outcome(0.25, (2,), ((1, hits),), (20,), 1.5, 3)
     distributions = make_search().space.distributions()
     trial = optuna.create_trial(
@@ -50,7 +50,7 @@ def slot(number: int, state: TrialState = TrialState.COMPLETE, hits: int = 15) -
         user_attrs={} if state is TrialState.FAIL else {"outcome": outcome.as_plain()},
     )
     trial.number = number
-    return Slot((trial,))
+    return RequestedTrial((trial,))
 
 
 def test_a_search_begins_in_a_new_folder_and_finds_it_again(tmp_path: Path) -> None:
@@ -108,7 +108,7 @@ def test_a_new_folder_whose_study_could_not_be_opened_leaves_nothing(tmp_path: P
     folder = tmp_path / "run"
     begin(make_search(), folder)
     (folder / LOCK).touch()
-    discard_unbegun(folder)
+    discard_new(folder)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -116,7 +116,7 @@ def test_a_new_folder_whose_study_could_not_be_opened_leaves_nothing(tmp_path: P
 def test_a_folder_that_holds_more_is_not_discarded(tmp_path: Path, name: str) -> None:
     begin(make_search(), tmp_path)
     (tmp_path / name).touch()
-    discard_unbegun(tmp_path)
+    discard_new(tmp_path)
     assert {path.name for path in tmp_path.iterdir()} == {JOB, SPLITS, name}
 
 
@@ -159,7 +159,7 @@ def test_a_damaged_folder_is_told(tmp_path: Path, content: str) -> None:
 def test_the_best_settings_are_a_configuration_that_trains_them(tmp_path: Path) -> None:
     search = make_search()
     begin(search, tmp_path)
-    config = best_config(search, [slot(0, hits=3), slot(1), slot(2, TrialState.FAIL)])
+    config = best_config(search, [trial(0, hits=3), trial(1), trial(2, TrialState.FAIL)])
     assert config is not None
     assert config == search.config.with_values(PARAMS)
     path = write_best(config, tmp_path)
@@ -195,23 +195,26 @@ def test_a_split_of_a_file_goes_with_the_folder(tmp_path: Path) -> None:
 def test_there_is_no_best_where_nothing_was_trained_to_its_end() -> None:
     search = make_search()
     assert best_config(search, []) is None
-    assert best_config(search, [slot(0, TrialState.FAIL), slot(1, TrialState.PRUNED)]) is None
+    assert best_config(search, [trial(0, TrialState.FAIL), trial(1, TrialState.PRUNED)]) is None
 
 
-def result_of(slots: tuple[Slot, ...], url: str = "sqlite:///x", total: int = 4) -> dict[str, Any]:
-    about = {
-        "study": "one",
-        "storage": Address(url).masked,
-        "command": f"ihgnn tune --storage {masked(url)}",
-    }
-    done = Conducted(slots, total, 20, 2.0)
-    return make_result(make_search(), done, torch.device("cpu"), about)
+def result_of(
+    trials: tuple[RequestedTrial, ...], url: str = "sqlite:///x", total: int = 4
+) -> dict[str, Any]:
+    return make_result(
+        make_search(),
+        TrialsRun(trials, total, 20, 2.0),
+        torch.device("cpu"),
+        study="one",
+        storage=Address(url).masked,
+        command=f"ihgnn tune --storage {masked(url)}",
+    )
 
 
 def test_a_result_counts_trials_and_has_no_secret(tmp_path: Path) -> None:
-    slots = (slot(0, hits=10), slot(1), slot(2, TrialState.PRUNED), slot(3, TrialState.FAIL))
-    lost = Slot((*slot(0, TrialState.FAIL).tries, *slots[0].tries))
-    result = result_of((lost, *slots[1:]), "postgresql://me:hunter2@host/db?sslpassword=hunter3")
+    trials = (trial(0, hits=10), trial(1), trial(2, TrialState.PRUNED), trial(3, TrialState.FAIL))
+    lost = RequestedTrial((*trial(0, TrialState.FAIL).attempts, *trials[0].attempts))
+    result = result_of((lost, *trials[1:]), "postgresql://me:hunter2@host/db?sslpassword=hunter3")
     assert result["best"] == {
         "trial": 1,
         "params": PARAMS,
@@ -256,7 +259,7 @@ def test_what_is_left_is_never_less_than_nothing(
     states: list[TrialState], total: int, left: int
 ) -> None:
     """Also where there are more trials than a smaller --trials asks for."""
-    slots = tuple(slot(number, state) for number, state in enumerate(states))
-    result = result_of(slots, total=total)
+    trials = tuple(trial(number, state) for number, state in enumerate(states))
+    result = result_of(trials, total=total)
     assert result["trials"]["left"] == left
-    assert Conducted(slots, total, 0, 0.0).finished is (left == 0)
+    assert TrialsRun(trials, total, 0, 0.0).finished is (left == 0)

@@ -1,0 +1,40 @@
+"""The start of commands that need torch: read and refuse first, because torch is slow to import."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ihgnn_cli.cli import console
+from ihgnn_cli.training.devices import check_device_name
+from ihgnn_cli.training.loading import load_data
+from ihgnn_cli.words import counted
+
+if TYPE_CHECKING:
+    from ihgnn_cli.data.dataset import GraphDataset
+    from ihgnn_cli.training.config import RunConfig
+
+
+def read_data(
+    config: "RunConfig", *, data_root: Path | None, offline: bool, quiet: bool
+) -> "GraphDataset":
+    """Read the data set of a training and report its size; torch is imported after this.
+
+    Raises:
+        InputError: the data or the name of the device is not valid.
+    """
+    check_device_name(config.training.device)
+    progress = console.ProgressDisplay()
+    _, data = load_data(config, data_root=data_root, offline=offline, progress=progress)
+    if not quiet:
+        console.note(
+            f"Read {data.name}: {counted(len(data), 'graph')}, {counted(data.num_nodes, 'node')}, "
+            f"{counted(len(data.label_values), 'node label')}, {len(data.class_values):,} classes. "
+            "Starting PyTorch ..."
+        )
+    return data
+
+
+def say_loading(model: Path) -> None:
+    """Say that a checkpoint is being loaded, if torch, which is slow to import, has to start."""
+    if model.suffix.lower() != ".onnx" and model.exists() and "torch" not in sys.modules:
+        console.note(f"Loading {model} with PyTorch ...")
