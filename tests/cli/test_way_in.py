@@ -224,6 +224,7 @@ def test_runs_are_listed_at_any_width(
     folder: Path, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(folder.parent)
+    monkeypatch.setenv("COLUMNS", str(columns))  # a width to keep to
     monkeypatch.setattr(console.out, "width", columns)
     with console.out.capture() as captured:
         runs(Path())
