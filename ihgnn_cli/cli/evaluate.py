@@ -118,13 +118,12 @@ def evaluate(
 
     if dataset is not None:
         refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
+        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
     model = folders.best_of(model)
     outputs = _checked_outputs(plot, predictions, model)
     explain = explain or graph is not None
     if explain and model.suffix.lower() == SUFFIX:
         raise InputError("An exported model cannot be explained. Give its checkpoint.")
-    if dataset is not None:
-        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
     say_loading(model)
     classifier = load(model, device or AUTO).classifier
     if kind is not None and find_model(kind).name != _model_name(classifier):

@@ -47,8 +47,10 @@ def refuse_missing(data: str | None, model: Path | None = None) -> None:
     from ihgnn_cli.errors import InputError
     from ihgnn_cli.paths import expanded
 
-    # os.path.exists also takes names that are too long for a path.
-    if model is not None and not os.path.exists(model):  # noqa: PTH110
+    # os.path.exists also takes names that are too long for a path. If only the data exists, the
+    # two may be in the wrong order; a name with capitals may be a data set. Later checks say so.
+    there = [each for each in (model, data) if each is not None and os.path.exists(each)]  # noqa: PTH110
+    if model is not None and not there and str(model) == str(model).lower() != "-":
         raise InputError(
             f"{model} does not exist. Give a run folder, its ckpt.pt, or an exported .onnx file."
         )

@@ -224,6 +224,7 @@ def train(
     Without options, IHGNN is trained on the bundled MUTAG. Defaults are those of IHGNN; other
     models have their own ('ihgnn models NAME').
     """
+    dataset = one_dataset(data, dataset)
     given: dict[str, object] = {
         "dataset": dataset,
         "features": features,
@@ -245,7 +246,6 @@ def train(
         "class_weights": class_weights,
         "seed": seed,
     }
-    dataset = one_dataset(data, dataset)
     refuse_missing(dataset)
     from ihgnn_cli.cli import console
     from ihgnn_cli.training import folder as folders

@@ -107,7 +107,7 @@ def is_model(path: Path) -> bool:
 
     try:
         return path.suffix.lower() in (SUFFIX, ".pt") or best_of(path) != path
-    except OSError:  # such as a name that is too long
+    except (OSError, InputError):  # a name that is too long, a folder of something else
         return False
 
 

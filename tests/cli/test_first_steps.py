@@ -199,6 +199,7 @@ def test_check_accepts_a_file_without_classes_for_prediction(tmp_path: Path, sai
         f"{data} has no classes; it is valid for 'ihgnn predict': 2 graphs, 4 nodes, 2 edges, "
         "2 node labels, 0 classes.",
         "- Training needs classes. Add one for each graph.",
+        f"Next        ihgnn homophily {data}",
     ]
     out, _ = said("datasets", "check", data, "--json")
     assert (json.loads(out)["ok"], json.loads(out)["classes"]) == (True, [])
@@ -216,7 +217,7 @@ def test_check_lists_a_mistake_once_with_its_lines(
     out, err = capsys.readouterr()
     assert out.splitlines() == [
         "TINY_node_labels.txt, lines 1, 2: 'C' is not a whole number of at most 18 digits.",
-        "    TU labels are integers; JSON lines take words (docs/data.md).",
+        "    TU labels are integers; JSON lines take words ('ihgnn docs data').",
     ]
     assert "2 problems" in err
 
