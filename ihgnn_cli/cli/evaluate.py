@@ -102,6 +102,8 @@ def evaluate(
     ] = None,
 ) -> None:
     """Evaluate a model on its test graphs, or on other graphs."""
+    if dataset is not None:
+        refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
     refuse_missing(dataset, model)
     from ihgnn_cli.api.evaluate import data_for
     from ihgnn_cli.cli import console
@@ -116,14 +118,13 @@ def evaluate(
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.devices import AUTO
 
-    if dataset is not None:
-        refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
-        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
     model = folders.best_of(model)
     outputs = _checked_outputs(plot, predictions, model)
     explain = explain or graph is not None
     if explain and model.suffix.lower() == SUFFIX:
         raise InputError("An exported model cannot be explained. Give its checkpoint.")
+    if dataset is not None:
+        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
     say_loading(model)
     classifier = load(model, device or AUTO).classifier
     if kind is not None and find_model(kind).name != _model_name(classifier):
