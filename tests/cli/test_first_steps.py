@@ -199,7 +199,6 @@ def test_check_accepts_a_file_without_classes_for_prediction(tmp_path: Path, sai
         f"{data} has no classes; it is valid for 'ihgnn predict': 2 graphs, 4 nodes, 2 edges, "
         "2 node labels, 0 classes.",
         "- Training needs classes. Add one for each graph.",
-        f"Next        ihgnn homophily {data}",
     ]
     out, _ = said("datasets", "check", data, "--json")
     assert (json.loads(out)["ok"], json.loads(out)["classes"]) == (True, [])
