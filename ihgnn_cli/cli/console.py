@@ -134,7 +134,7 @@ def narrowed(thing: Table, console: Console) -> list[Table]:
 
 def has_width() -> bool:
     """Whether standard output has a width to keep to; lines in a file may have any length."""
-    return out.is_terminal or "COLUMNS" in os.environ
+    return out.is_terminal or "COLUMNS" in os.environ or out.width != _PLAIN_WIDTH
 
 
 def _width_of(thing: Table, console: Console) -> int:
@@ -199,7 +199,7 @@ def plain(text: str) -> str:
 def quoted(word: str | Path) -> str:
     """A word or a path as it can be pasted into the shell of this system."""
     text = str(word)
-    if isinstance(word, Path) and text.startswith("-"):  # not an option
+    if isinstance(word, Path) and text.startswith("-") and text != "-":  # not an option
         text = f"./{text}"
     return subprocess.list2cmdline([text]) if os.name == "nt" else shlex.quote(text)
 

@@ -147,8 +147,6 @@ def reproduce(
         console.show_json(made.as_plain())
     else:
         reproduce_work.show(made)
-        if made.done:
-            console.next_steps(("runs", folder))
     if made.failures:
         raise typer.Exit(1)
 

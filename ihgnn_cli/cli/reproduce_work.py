@@ -93,6 +93,8 @@ def show(made: Made) -> None:
         console.show(f"  {path}")
     for each in made.failures:
         console.warn(f"{each.plan} {each.refused}")
+    if made.done:
+        console.next_steps(("runs", made.request.folder))
     console.show("")
     reproduce_display.show_table(made.written.tables[0])
 

@@ -9,7 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.splits import ALL
+from ihgnn_cli.data.kinds import ALL
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.training.config import RunConfig, read_sections
 from ihgnn_cli.training.folder import BEST_CONFIG, CONFIG, RESULT, SPLITS

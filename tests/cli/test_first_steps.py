@@ -216,7 +216,7 @@ def test_check_lists_a_mistake_once_with_its_lines(
     out, err = capsys.readouterr()
     assert out.splitlines() == [
         "TINY_node_labels.txt, lines 1, 2: 'C' is not a whole number of at most 18 digits.",
-        "    TU labels are integers; JSON lines take words (docs/data.md).",
+        "    TU labels are integers; JSON lines take words ('ihgnn docs data').",
     ]
     assert "2 problems" in err
 

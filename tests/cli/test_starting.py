@@ -103,7 +103,7 @@ def test_models_and_documentation_are_listed_without_torch(folder: Path) -> None
         ("crossval --batch-size 32,0", "Error: --batch-size must be at least 1, not 0."),
         ("tune --batch-size 0", "Error: --batch-size must be at least 1, not 0."),
         ("train --label-smoothing 2", "Error: --label-smoothing must be at least 0 and below 1"),
-        ("train --set width=0", "Error: width must be at least 1, not 0."),
+        ("train --set width=0", "Error: --set: width must be at least 1, not 0."),
         ("train --config batch.toml", "Error: batch.toml: batch_size must be at least 1, not 0."),
     ],
 )

@@ -21,7 +21,7 @@ from ihgnn_cli.progress import Advance, silent
 from ihgnn_cli.words import counted
 
 REQUIRED = ("A", "graph_indicator", "graph_labels")
-NO_WORDS = "TU labels are integers; JSON lines take words (docs/data.md)."
+NO_WORDS = "TU labels are integers; JSON lines take words ('ihgnn docs data')."
 _NUMBERING = "Node and graph numbers start at 1."
 
 

@@ -277,7 +277,7 @@ MISTAKES: list[tuple[str, str, int | None, str, str]] = [
         "1\n2.5\n",
         2,
         "'2.5' is not a whole number of at most 18 digits.",
-        "TU labels are integers; JSON lines take words (docs/data.md).",
+        "TU labels are integers; JSON lines take words ('ihgnn docs data').",
     ),
     ("node_labels", "1\n1\n", None, "2 lines where TINY_graph_indicator.txt has 5.", SAME_ROWS),
     ("node_labels", "", None, "0 lines where TINY_graph_indicator.txt has 5.", SAME_ROWS),
@@ -286,7 +286,7 @@ MISTAKES: list[tuple[str, str, int | None, str, str]] = [
         "1\n1\nC\n1\n1\n",
         3,
         "'C' is not a whole number of at most 18 digits.",
-        "TU labels are integers; JSON lines take words (docs/data.md).",
+        "TU labels are integers; JSON lines take words ('ihgnn docs data').",
     ),
     (
         "node_attributes",
@@ -397,7 +397,7 @@ def test_words_as_labels_get_one_explanation_per_file(write_tu: WriteTU) -> None
         ("TINY_node_labels.txt", 1, 5),
     ]
     assert {each.remedy for each in found} == {
-        "TU labels are integers; JSON lines take words (docs/data.md)."
+        "TU labels are integers; JSON lines take words ('ihgnn docs data')."
     }
 
 
