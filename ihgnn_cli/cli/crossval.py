@@ -159,8 +159,8 @@ def crossval(
         bool,
         typer.Option(
             "--race",
-            help="Choose by successive halving: all configurations for a few epochs, the best "
-            "third for more, and so on. About four times faster.",
+            help="Choose by successive halving, with about a quarter of the epochs "
+            "('ihgnn docs crossval').",
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = False,

@@ -201,7 +201,8 @@ def check(
         console.show(f"- Training needs classes. {remedy}")
     for line in reading_remarks(dataset):
         console.show(f"- {line}")
-    console.next_steps(("homophily", path), *([("train", path)] if classes > 1 else []))
+    if classes:
+        console.next_steps(("homophily", path), *([("train", path)] if classes > 1 else []))
 
 
 @app.command(

@@ -55,7 +55,7 @@ def evaluate(
         typer.Option(
             metavar="PART",
             help="train, validation, test or all graphs of the model's own data set.",
-            show_default="test; all of another data set, or if all graphs trained",
+            show_default="test, or all of other data",
             rich_help_panel=DATA_PANEL,
         ),
     ] = None,
@@ -102,6 +102,8 @@ def evaluate(
     ] = None,
 ) -> None:
     """Evaluate a model on its test graphs, or on other graphs."""
+    if dataset is not None:
+        refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
     refuse_missing(dataset, model)
     from ihgnn_cli.api.evaluate import data_for
     from ihgnn_cli.cli import console
@@ -116,8 +118,6 @@ def evaluate(
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.devices import AUTO
 
-    if dataset is not None:
-        refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
     model = folders.best_of(model)
     outputs = _checked_outputs(plot, predictions, model)
     explain = explain or graph is not None

@@ -49,13 +49,23 @@ def refuse_missing(data: str | None, model: Path | None = None) -> None:
 
     # os.path.exists also takes names that are too long for a path.
     if model is not None and not os.path.exists(model):  # noqa: PTH110
+        problem = "is a data set, not a model" if _is_data(str(model)) else "does not exist"
         raise InputError(
-            f"{model} does not exist. Give a run folder, its ckpt.pt, or an exported .onnx file."
+            f"{model} {problem}. Give a run folder, its ckpt.pt, or an exported .onnx file."
         )
     if data is None or data.startswith("synthetic:") or Path(data).suffix not in _DATA_SUFFIXES:
         return
     if not os.path.exists(expanded(Path(data))):  # noqa: PTH110
         raise InputError(f"No file or folder '{data}'. Give a path that exists, or a name.")
+
+
+def _is_data(name: str) -> bool:
+    """Whether this is the name of a data set."""
+    if not name.replace("-", "_").isidentifier():
+        return False
+    from ihgnn_cli.data.sources.catalogue import catalogue
+
+    return name in catalogue()
 
 
 def named_folder(text: str) -> Path:
@@ -355,11 +365,12 @@ def refuse_swapped(model: Path, other: Path | str, usage: str) -> None:
             `{0}` is the model and `{1}` the other argument.
     """
     from ihgnn_cli.cli.console import quoted
-    from ihgnn_cli.deploy.runtime import is_model
     from ihgnn_cli.errors import InputError
+    from ihgnn_cli.training.folder import is_model
 
     if is_model(Path(other)) and not is_model(model):
-        right = usage.format(quoted(Path(other)), quoted(model))
+        shown = "-" if model == Path("-") else quoted(model)  # standard input
+        right = usage.format(quoted(Path(other)), shown)
         raise InputError(f"The arguments are in the wrong order. Use: {right}")
 
 

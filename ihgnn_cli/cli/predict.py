@@ -96,6 +96,7 @@ def predict(
     Graphs need no classes. JSON lines are processed as a stream of any length; --json prints one
     object per line.
     """
+    refuse_swapped(model, graphs, "ihgnn predict {0} {1}")
     refuse_missing(graphs, model)
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
@@ -105,7 +106,6 @@ def predict(
     from ihgnn_cli.inference.vocabulary import UnknownLabels
     from ihgnn_cli.training.devices import AUTO
 
-    refuse_swapped(model, graphs, "ihgnn predict {0} {1}")
     source = None
     if graphs != STANDARD:
         progress = console.ProgressDisplay()

@@ -101,16 +101,6 @@ class Predictor:
         return chain.from_iterable(predictions(self.classifier, batches, report=None))
 
 
-def is_model(path: Path) -> bool:
-    """Whether a path looks like a model: a .onnx or .pt file, or a run folder."""
-    from ihgnn_cli.training.folder import best_of
-
-    try:
-        return path.suffix.lower() in (SUFFIX, ".pt") or best_of(path) != path
-    except OSError:  # such as a name that is too long
-        return False
-
-
 def load(
     path: Path | str, device: str = "auto", providers: Sequence[str] | None = None
 ) -> Predictor:
@@ -152,7 +142,7 @@ def _refuse_other_things(path: Path) -> None:
     """Refuse a path that does not exist, or that is a data set."""
     name = str(path)
     if path.suffix.lower() in _DATA or is_own_name(name) or name in catalogue():
-        if not is_model(path):
+        if not folder.is_model(path):
             raise InputError(f"{path} is a data set, not a model. {_GIVE_A_MODEL}")
     elif not path.exists():
         raise InputError(f"{path} does not exist. {_GIVE_A_MODEL}")

@@ -6,7 +6,7 @@ are too many for the predictions to mean anything.
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import chain
 
 import numpy as np
@@ -42,7 +42,7 @@ class UnknownLabelsWarning(UserWarning):
 class UnknownLabels:
     """Counts the nodes whose label a model does not know, over all graphs added so far."""
 
-    card: ModelCard
+    card: ModelCard = field(repr=False)
     allowed: bool = False
     """Never refuse."""
     nodes: int = 0

@@ -193,6 +193,14 @@ def best_of(path: Path) -> Path:
     raise InputError(f"{path} holds no checkpoint ({BEST}). {remedy}")
 
 
+def is_model(path: Path) -> bool:
+    """Whether a path looks like a model: a .onnx or .pt file, or a folder with a checkpoint."""
+    try:
+        return path.suffix.lower() in (".onnx", ".pt") or best_of(path) != path
+    except (OSError, InputError):  # such as a name that is too long, or another folder
+        return False
+
+
 def read_metrics(folder: Path) -> "list[Epoch]":
     """The epochs recorded in a run's folder.
 

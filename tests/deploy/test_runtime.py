@@ -107,9 +107,9 @@ def test_mistakes_are_refused(mutag_model, tmp_path: Path) -> None:
         load(mutag_model.checkpoint, providers=["CPUExecutionProvider"])
     with pytest.raises(InputError, match="does not exist"):
         load(tmp_path / "none.onnx")
-    with pytest.raises(InputError, match=r"is a folder without ckpt\.pt\. Give a run folder"):
+    with pytest.raises(InputError, match=r"holds no checkpoint \(ckpt\.pt\)\. Give a run folder"):
         load(tmp_path)
-    with pytest.raises(InputError, match="batch size must be at least 1, not 0"):
+    with pytest.raises(InputError, match="batch_size must be at least 1, not 0"):
         load(mutag_model.exported).stream([NITROBENZENE], 0)
     with pytest.raises(InputError, match="No device 'abacus'"):
         load(mutag_model.exported, "abacus")

@@ -150,7 +150,7 @@ def test_the_files_of_a_run_are_not_overwritten(ihgnn, checkpoint: Path) -> None
 
 def test_mistakes_are_refused(ihgnn, checkpoint: Path, tmp_path) -> None:
     assert_refused(ihgnn("evaluate", "nowhere.pt"), 2, "nowhere.pt does not exist")
-    assert_refused(ihgnn("evaluate", tmp_path), 2, "is a folder")
+    assert_refused(ihgnn("evaluate", tmp_path), 2, "holds no checkpoint")
     if Path("/dev/zero").exists():  # not on Windows
         assert_refused(ihgnn("evaluate", "/dev/zero"), 2, "is not a file")
     assert_refused(ihgnn("evaluate", checkpoint.parent / "config.toml"), 2, "not an ihgnn")

@@ -32,10 +32,11 @@ def test_without_options_it_trains_on_mutag_and_says_what_comes_next(ihgnn, tmp_
     assert result.stdout.startswith("Test accuracy ")
     assert "One run on 19 test graphs" in result.stdout
     checkpoint = Path("runs") / "MUTAG-1" / "ckpt.pt"
-    assert f"ihgnn evaluate {checkpoint}" in result.stdout
+    for command in ("evaluate", "export", "predict"):
+        assert f" ihgnn {command} {checkpoint.parent}" in result.stdout
     assert (tmp_path / checkpoint).is_file()
     assert (tmp_path / "runs/MUTAG-1/curves.png").read_bytes().startswith(b"\x89PNG")
-    lines = [line for line in result.stderr.splitlines() if line.startswith("epoch ")]
+    lines = [line for line in result.stderr.splitlines() if " of 3 epochs: " in line]
     assert len(lines) == 3
     assert "\x1b" not in result.stdout + result.stderr
 
@@ -193,7 +194,7 @@ def test_a_terminal_gets_a_live_bar(in_terminal) -> None:
     text = in_terminal("train", *SMALL, "--epochs", "60")
     assert "val loss" in text
     assert re.search(r"\d+/60", text)
-    assert "epoch  1/60" not in text
+    assert "1 of 60 epochs: " not in text
 
 
 def test_a_synthetic_data_set_is_made_again_from_its_name(ihgnn, tmp_path: Path) -> None:
