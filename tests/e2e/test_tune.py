@@ -176,7 +176,7 @@ def test_other_samplers_with_inner_folds_and_a_file(ihgnn, tmp_path, sampler: st
 @pytest.mark.parametrize(
     ("args", "words"),
     [
-        (("--lr", "fast"), ("--lr is a range", "not 'fast'")),
+        (("--lr", "fast"), ("--lr must be a range", "not 'fast'")),
         (("--lr", "0.01:0.001"), ("--lr", "from a smaller to a larger")),
         (("--layers", "3,3"), ("--layers names 3 twice",)),
         (("--layers", "-1,3"), ("layers must be at least 0",)),
@@ -184,7 +184,7 @@ def test_other_samplers_with_inner_folds_and_a_file(ihgnn, tmp_path, sampler: st
         (("--variant", "best"), ("--variant", "best")),
         (("--trials", "0"), ("--trials must be from 1",)),
         (("--timeout", "soon"), ("--timeout must be a time", "1h30m")),
-        (("--inner-folds", "0"), ("inner fold",)),
+        (("--inner-folds", "0"), ("--inner-folds must be at least 1",)),
         (("--inner-folds", "999"), ("169 graphs", "inner folds")),
         (("--report-every", "0"), ("--report-every",)),
         (("--storage", "redis://x"), ("--storage is postgresql",)),
