@@ -32,6 +32,7 @@ from ihgnn_cli.errors import IhgnnError
 
 DEBUG_VARIABLE = "IHGNN_DEBUG"
 INTERRUPTED = 130
+_SIGNALS = 128  # exit codes of signals are above
 _PROBLEMS = {
     "int_parsing": "'{given}' is not a whole number.",
     "float_parsing": "'{given}' is not a number.",
@@ -127,8 +128,10 @@ def _run() -> int:
         return _failed(str(error), error.exit_code)
     except typer.TyperException as error:
         return _usage(error)
-    except (KeyboardInterrupt, typer.Abort, SystemExit) as stop:  # SIGTERM exits with its own code
-        return _failed("Interrupted.", getattr(stop, "code", INTERRUPTED))
+    except (KeyboardInterrupt, typer.Abort, SystemExit) as stop:
+        code: int = getattr(stop, "code", INTERRUPTED)
+        # SIGTERM and SIGHUP have exit codes; typer makes 1 of a reader (head) that has left.
+        return _failed("Interrupted.", code) if code > _SIGNALS else code
     except OSError as error:
         # What is still to be written has nowhere to go: the disk is full, or the reader (head,
         # less) has left, which is not reported.

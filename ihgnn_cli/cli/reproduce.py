@@ -22,7 +22,7 @@ from ihgnn_cli.cli.options import (
 from ihgnn_cli.studies.subjects import Subject
 
 if TYPE_CHECKING:
-    from ihgnn_cli.studies.budgets import BudgetName
+    pass
 
 _RUNS = Path("runs")
 _QUICK = "quick"
@@ -111,11 +111,12 @@ def reproduce(
     """
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.reproduce_request import Request, chosen_datasets, chosen_models
-    from ihgnn_cli.studies.budgets import BUDGETS
+    from ihgnn_cli.settings import checked
+    from ihgnn_cli.studies.budgets import BUDGETS, BudgetName
     from ihgnn_cli.training.config import configure
     from ihgnn_cli.training.devices import check_device_name
 
-    chosen = BUDGETS[_budget(budget)]
+    chosen = BUDGETS[checked("budget", budget, BudgetName)]
     processes = count_or_auto("--workers", workers)
     folder = out or _RUNS / f"reproduce-{chosen.name}"
     names = None if datasets is None else _listed("--datasets", datasets)
@@ -149,16 +150,6 @@ def reproduce(
         reproduce_work.show(made)
     if made.failures:
         raise typer.Exit(1)
-
-
-def _budget(text: str) -> "BudgetName":
-    from ihgnn_cli.errors import InputError
-    from ihgnn_cli.studies.budgets import BudgetName
-
-    try:
-        return BudgetName(text)
-    except ValueError:
-        raise InputError(f"--budget must be {' or '.join(BudgetName)}, not '{text}'.") from None
 
 
 def _listed(option: str, text: str) -> tuple[str, ...]:

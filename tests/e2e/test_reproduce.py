@@ -62,7 +62,7 @@ def test_a_killed_table_goes_on_and_is_written_in_every_form(command, ihgnn, tmp
 
 def test_mistakes_are_refused_and_leave_nothing(ihgnn, tmp_path) -> None:
     wrong = ihgnn("reproduce", "table1", "--budget", "nonsense")
-    assert_refused(wrong, 2, "--budget must be quick or paper, not 'nonsense'.")
+    assert_refused(wrong, 2, "--budget must be one of quick, paper, race, not 'nonsense'.")
     # Told before the first data set is trained on.
     other = ihgnn("reproduce", "table1", "--models", "ihgnn", "-d", "MUTAG,MUTAGG")
     assert_refused(other, 2, "Did you mean MUTAG")

@@ -58,6 +58,7 @@ def no_secret(*texts: str) -> None:
         assert QUOTED not in text
 
 
+@pytest.mark.long
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
 def test_two_machines_share_a_search_and_survive_the_death_of_one(
     command, ihgnn, tmp_path, server

@@ -17,7 +17,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lo
 
 
 @needs_proc
-@pytest.mark.parametrize("name", ["SIGKILL", "SIGINT"])
+@pytest.mark.parametrize("name", ["SIGKILL", pytest.param("SIGINT", marks=pytest.mark.long)])
 def test_a_killed_search_continues_and_loses_and_repeats_nothing(
     command, ihgnn, tmp_path, name
 ) -> None:
@@ -44,6 +44,7 @@ def test_a_killed_search_continues_and_loses_and_repeats_nothing(
 
 
 @needs_proc
+@pytest.mark.long
 def test_a_search_that_is_terminated_repeatedly_says_so_once_and_leaves_no_failed_trials(
     command, ihgnn, tmp_path
 ) -> None:
@@ -71,6 +72,7 @@ def test_a_search_that_is_terminated_repeatedly_says_so_once_and_leaves_no_faile
 
 
 @needs_proc
+@pytest.mark.long
 def test_a_killed_worker_is_replaced(command, tmp_path) -> None:
     folder = tmp_path / "search"
     args = ("tune", *SLOW, "--workers", "2", "--trials", "6", "--stack", "2", "--json", "-q")
@@ -105,6 +107,7 @@ def test_the_live_table_fits_a_terminal(in_terminal) -> None:
     assert "Best trials by validation accuracy" in shown
 
 
+@pytest.mark.long
 def test_the_dashboard_shows_the_study(command, ihgnn, tmp_path) -> None:
     pytest.importorskip("optuna_dashboard", reason="an optional extra")
     args = ("tune", *TINY, "--trials", "1", "--out", str(tmp_path / "search"))

@@ -120,7 +120,7 @@ def test_other_data_has_no_parts(part: Part) -> None:
         evaluate(Sure(card_of()), other, part)
     assert str(caught.value) == (
         "OTHER is not the data set the model was trained on (PATHS, or its content has "
-        f"changed), so it has no {part} part. Use --split all."
+        f"changed), so it has no {part} part. Evaluate all its graphs."
     )
 
 

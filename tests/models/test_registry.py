@@ -194,7 +194,7 @@ def test_the_example_learns_which_label_is_the_most_frequent(example):
     assert accuracy_after_training("sage", dataset_of(graphs, classes), steps=60) >= 0.95
 
 
-@pytest.mark.parametrize("name", ALL)
+@pytest.mark.parametrize("name", model_names())
 def test_an_entry_states_the_number_of_parameters_for_mutag(name):
     spec = find_model(name)
     _, parameters = shapes(spec, spec.settings(), Inputs(7, 0, 2, 28))

@@ -13,7 +13,7 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies import folder as crossvals
 from ihgnn_cli.studies import runs
 from ihgnn_cli.studies.runs import Kind, Order, State, find_runs
-from ihgnn_cli.studies.tuning import folder as tunings
+from ihgnn_cli.studies.tuning import tune_folder as tunings
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training.config import RunConfig, configure, write_config
 
