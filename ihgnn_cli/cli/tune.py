@@ -334,7 +334,7 @@ def tune(
     )
     if trials is not None and trials > job.total:
         points = f"{job.total:,}"
-        console.note(f"The grid has {points} points: {points} trials are all there is.")
+        console.note(f"The grid has {points} points; running {points} trials.")
     if dashboard:
         serve(find_study(job.where, job.study), job.where, port)
         return
