@@ -60,7 +60,8 @@ class Protocol:
             for place, rung in enumerate(self.rungs)
         )
         return (
-            f"Race: in each fold {steps}, the best third by validation each time. This is a "
+            f"Race: in each fold {steps}, keeping the best third by validation, "
+            "rounded up, each time. This is a "
             "different selection procedure from training all configurations to the end."
         )
 
