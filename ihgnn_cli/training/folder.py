@@ -34,6 +34,8 @@ CONFIG, SPLITS, METRICS = "config.toml", "splits.json", "metrics.jsonl"
 BEST, LAST, RESULT, CURVES = "ckpt.pt", "last.pt", "result.json", "curves.png"
 BEST_CONFIG = "best.toml"
 """The settings that a cross-validation or search found, in its folder."""
+TUNE = "tune.json"
+"""The file that marks the folder of a search."""
 
 
 def make(config: RunConfig, split: "Split", folder: Path) -> None:
