@@ -115,7 +115,7 @@ def test_patience_of_a_file_is_left_out_and_given_patience_refused() -> None:
     with pytest.raises(InputError, match="Leave out --split"):
         asks_for_final({"split": "fold:1"}, final=True)
     with pytest.raises(InputError, match="patience must be 0 if all graphs train"):
-        configure(overrides={"split": "all", "patience": 5})
+        run.prepare(configure(overrides={"split": "all", "patience": 5}))
 
 
 def test_the_split_all_asks_for_a_final_training() -> None:
