@@ -135,6 +135,7 @@ def predict(
 def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
     """The file to write, if any."""
     from ihgnn_cli.errors import InputError
+    from ihgnn_cli.training.folder import refuse_own
 
     if csv == STANDARD and as_json:
         raise InputError(
@@ -143,8 +144,7 @@ def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
     if csv in (None, STANDARD):
         return None
     target = Path(str(csv))
-    if target.resolve() in (model.resolve(), model.with_suffix(".json").resolve()):
-        raise InputError(f"{target} belongs to the model. Write to another file.")
+    refuse_own([target], model)
     return target
 
 

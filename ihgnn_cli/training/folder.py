@@ -11,7 +11,7 @@ import math
 import secrets
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -193,6 +193,20 @@ def best_of(path: Path) -> Path:
         config = shlex.quote(str(path / BEST_CONFIG))
         remedy = f"Train the settings that it found: ihgnn train --final --config {config}"
     raise InputError(f"{path} holds no checkpoint ({BEST}). {remedy}")
+
+
+def refuse_own(outputs: Iterable[Path], model: Path) -> None:
+    """Make sure that no file to write is the model, or another file of its run.
+
+    Raises:
+        InputError: a file belongs to the model, or the model's folder holds no checkpoint.
+    """
+    model = best_of(model)
+    run = {CONFIG, SPLITS, METRICS, BEST, LAST, RESULT, CURVES}
+    own = {model.name, model.with_suffix(".json").name, *run}
+    for path in outputs:
+        if path.name in own and path.resolve().parent == model.resolve().parent:
+            raise InputError(f"{path} belongs to the model. Write to another file.")
 
 
 def is_model(path: Path) -> bool:
