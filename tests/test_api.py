@@ -237,8 +237,9 @@ def test_a_model_that_knows_none_of_the_labels_does_not_answer(tmp_path: Path) -
     with pytest.warns(ihgnn.UnknownLabelsWarning):
         assert len(list(stream([PROPANE] * 3, 1, allow_unknown=True))) == 3
     for evaluate in (done.evaluate, partial(ihgnn.evaluate, done.folder)):
-        with pytest.raises(InputError, match="6 of 6 nodes in 2 graphs"):
+        with pytest.raises(InputError, match="6 of 6 nodes in 2 graphs") as caught:
             evaluate(other, device="cpu")
+        assert str(caught.value).endswith("or insist with allow_unknown=True.")
         with pytest.warns(ihgnn.UnknownLabelsWarning):
             assert evaluate(other, device="cpu", allow_unknown=True).unknown_nodes == 6
 
