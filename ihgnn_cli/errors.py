@@ -72,14 +72,14 @@ class Problem:
 
     @property
     def where(self) -> str:
-        """`FILE`, `FILE, line N`, or `FILE, lines N, M and 7 more`."""
+        """`FILE`, `FILE, line N`, or `FILE, line N (likewise M and 7 more)`."""
         if self.line is None:
             return self.file
         if not self.also:
             return f"{self.file}, line {self.line}"
-        lines = ", ".join(map(str, (self.line, *self.also)))
         rest = self.count - 1 - len(self.also)
-        return f"{self.file}, lines {lines}" + (f" and {rest:,} more" if rest else "")
+        others = ", ".join(map(str, self.also)) + (f" and {rest:,} more" if rest else "")
+        return f"{self.file}, line {self.line} (likewise {others})"
 
     @property
     def kind(self) -> str:

@@ -39,6 +39,7 @@ def docs(
     """Show a page of the documentation, or list the pages."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.errors import InputError
+    from ihgnn_cli.training.config import hint
 
     pages = _pages()
     if topic is None:
@@ -53,7 +54,7 @@ def docs(
         return
     found = pages.get(topic.removesuffix(".md").lower())
     if found is None:
-        raise InputError(f"No page '{topic}'. There are {', '.join(pages)}.")
+        raise InputError(f"No page '{topic}'. {hint(topic, list(pages))}")
     text = _COMMENT.sub("", found.read_text(encoding="utf-8"))
     if as_json:
         console.show_json({"topic": topic, "markdown": text})

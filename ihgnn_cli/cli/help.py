@@ -1,5 +1,6 @@
 """How `--help` looks: panels, defaults, metavars and examples, the same in all commands."""
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
@@ -25,6 +26,7 @@ ADVANCED_PANEL = "Advanced"
 # Note of an interruption after the user was told what is kept.
 KEPT = "kept"
 _TRAINING = ("train", "tune", "crossval", "reproduce")
+_BOUNDS = re.compile(r" \[.*\]")
 _NUMBERS = {"<int>": "N", "<int range>": "N", "<float>": "X", "<float range>": "X"}
 
 
@@ -71,6 +73,8 @@ class _Argument(TyperArgument):
 
 def _prepare(command: "ClickCommand", context: "Context") -> None:
     """Change what Typer would print; a command that shows its help does nothing else."""
+    paragraphs = (command.help or "").split("\n\n")  # whose lines end where the source's do
+    command.help = "\n\n".join(" ".join(each.split()) for each in paragraphs)
     for option in command.get_params(context):
         if isinstance(option, TyperArgument):
             option.__class__ = _Argument
@@ -79,6 +83,7 @@ def _prepare(command: "ClickCommand", context: "Context") -> None:
         if option.name == "help" and context.parent is not None:
             option.rich_help_panel = OUTPUT_PANEL
         shown = option.display_type_rich(context) or ""
+        shown = _BOUNDS.sub("", shown)  # the message for a wrong value has them
         option.metavar = "" if option.is_flag else _NUMBERS.get(shown, shown)
         if isinstance(option.show_default, str):  # Typer would put it in parentheses
             option.help = f"{option.help} [dim]\\[default: {option.show_default}][/dim]"

@@ -328,7 +328,8 @@ def _complete(
     if not quiet:
         others = f"{len(split.validation):,} for validation, {len(split.test):,} for testing"
         if settings.data.final:
-            others = f"none for validation or testing; {settings.training.epochs} epochs"
+            epochs = counted(settings.training.epochs, "epoch")
+            others = f"none for validation or testing; {epochs}"
         console.note(
             f"{_of_model(settings)}{prepared.dataset.name}: "
             f"{counted(len(split.train), 'training graph')}, {others} "
@@ -392,7 +393,7 @@ def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     own = config["data"]["dataset"]  # empty for graphs of a Python program
     exported = find_model(config["model"].get("name", DEFAULT_MODEL)).exportable
     console.next_steps(
-        ("evaluate", folder),
+        *([] if result["test"] is None else [("evaluate", folder)]),
         *([("export", folder)] if exported else []),
         *([("predict", folder, own)] if own else []),
     )

@@ -165,6 +165,8 @@ def tune(
         typer.Option(
             "--trials",
             "-n",
+            min=1,
+            max=10**6,
             help="Total number of trials, including those of earlier commands and other machines.",
             show_default="50; with --sampler grid all points",
             rich_help_panel=SEARCH_PANEL,
@@ -197,6 +199,7 @@ def tune(
     inner_folds: Annotated[
         int,
         typer.Option(
+            min=1,
             help="Validate each trial on this many folds; 1: the split's own validation graphs.",
             show_default="1",
             rich_help_panel=SEARCH_PANEL,
@@ -249,6 +252,7 @@ def tune(
         int | None,
         typer.Option(
             metavar="EPOCHS",
+            min=1,
             help="Epochs between reports to the pruner.",
             show_default="1/50 of --epochs",
             rich_help_panel=ADVANCED_PANEL,
@@ -334,7 +338,7 @@ def tune(
     )
     if trials is not None and trials > job.total:
         points = f"{job.total:,}"
-        console.note(f"The grid has {points} points: {points} trials are all there is.")
+        console.note(f"The grid has {points} points; running {points} trials.")
     if dashboard:
         serve(find_study(job.where, job.study), job.where, port)
         return

@@ -75,8 +75,8 @@ def _warn(now: "TuneProgress") -> None:
     if now.killed:
         console.warn("A worker was killed from outside. Its trials are trained again.")
     if now.retried:
-        console.note(f"{counted(now.retried, 'trial')} of a dead process: trained again.")
-    if now.halved:
+        console.note(f"Retrying {counted(now.retried, 'trial')} whose process died.")
+    if now.halved > 1:
         console.warn(
             f"Not enough memory for {counted(now.halved, 'trial')} together: smaller stacks."
         )

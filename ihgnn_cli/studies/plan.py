@@ -51,7 +51,7 @@ class Protocol:
     @property
     def race_in_words(self) -> str | None:
         """What a race trains in each fold; `None` without a race."""
-        if not self.race:
+        if len(self.rungs) == 1:
             return None
         whole = self.config.training.epochs
         steps = ", ".join(
@@ -60,8 +60,9 @@ class Protocol:
             for place, rung in enumerate(self.rungs)
         )
         return (
-            f"Race: in each fold {steps}, the best third by validation each time. This is another "
-            "selection procedure than training all configurations to the end."
+            f"Race: in each fold {steps}, keeping the best third by validation, "
+            "rounded up, each time. This is a "
+            "different selection procedure from training all configurations to the end."
         )
 
     def on(self, config: RunConfig) -> "Protocol":
@@ -78,7 +79,7 @@ class Protocol:
             del config["data"][key]
         del config["training"]["device"]
         plain = {**config, "grid": [each.as_plain() for each in self.grid], "runs": self.runs}
-        if self.race:
+        if len(self.rungs) > 1:
             plain["race"] = [list(astuple(rung)) for rung in self.rungs]
         return plain
 

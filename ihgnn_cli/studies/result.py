@@ -85,7 +85,7 @@ def make_result(
         **{name: value for name, value in asdict(summary).items() if name != "folds"},
         "paper": None if printed is None else asdict(printed),
         "folds": [with_plain(asdict(fold)) for fold in summary.folds],
-        "chosen_by": f"{CHOSEN_BY}, in a race" if protocol.race else CHOSEN_BY,
+        "chosen_by": f"{CHOSEN_BY}, in a race" if protocol.race_in_words else CHOSEN_BY,
         "race": protocol.race_in_words,
         "best": {
             "configuration": best.as_plain(),

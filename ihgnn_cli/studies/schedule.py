@@ -119,7 +119,10 @@ class Schedule:
             else:
                 count = self._rungs[rung].configurations
                 found = self.units.validated(_units(self._stages[-1:]))
-                self._left = leading(found, self._left, count)
+                kept = leading(found, self._left, count)
+                self._left = {  # in the order of the grid, which decides ties
+                    fold: [each for each in self._left[fold] if each in kept[fold]] for fold in kept
+                }
                 units = selection_units(self.job.protocol, self.job.folds, rung, self._left)
             self._stages.append(bundles(units, self.final_stack))
 

@@ -73,7 +73,10 @@ def test_what_does_not_fit_goes_into_further_tables_with_the_first_column(
     ]
 
 
-def test_a_file_gets_whole_lines(capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_gets_whole_lines(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(console, "out", console._console(stderr=False))
     shown = console.table(None, "Fold", *(f"column {number}" for number in range(20)))
     shown.add_row("1", *["12.345"] * 20)
     console.show(shown)

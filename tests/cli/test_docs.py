@@ -52,7 +52,7 @@ def test_pages_are_listed_and_shown(capsys: pytest.CaptureFixture[str]) -> None:
     shown = capsys.readouterr().out
     assert shown.startswith("# ")
     assert "<!--" not in shown
-    with pytest.raises(InputError, match=r"No page 'dat'. There are cluster, crossval, data"):
+    with pytest.raises(InputError, match=r"No page 'dat'. Did you mean data\?"):
         app(["docs", "dat"], standalone_mode=False)
 
 

@@ -196,7 +196,7 @@ def test_a_file_with_label_for_class_is_refused_for_training_with_the_right_name
 ) -> None:
     data = write(tmp_path / "d.jsonl", *[{**NUMBERS, "label": 1}] * 3)
     message = refused("train", "--dataset", data)
-    assert message == "d.jsonl, lines 1, 2, 3: no class. Rename 'label' to class."
+    assert message == "d.jsonl, line 1 (likewise 2, 3): no class. Rename 'label' to class."
 
 
 def test_check_accepts_a_file_without_classes_for_prediction(tmp_path: Path, said: Said) -> None:
@@ -222,7 +222,8 @@ def test_check_lists_a_mistake_once_with_its_lines(
     assert app(["datasets", "check", str(folder)], standalone_mode=False) == 2
     out, err = capsys.readouterr()
     assert out.splitlines() == [
-        "TINY_node_labels.txt, lines 1, 2: 'C' is not a whole number of at most 18 digits.",
+        "TINY_node_labels.txt, line 1 (likewise 2): 'C' is not a whole number of at most 18 "
+        "digits.",
         "    TU labels are integers; JSON lines take words ('ihgnn docs data').",
     ]
     assert "2 problems" in err

@@ -137,7 +137,7 @@ def test_a_final_model_says_that_nothing_can_be_measured(
     made = tmp_path / "final"
     call("train", "--final", "--config", folder / "config.toml", "--out", made)
     shown = capsys.readouterr()
-    assert "188 training graphs, none for validation or testing; 1 epochs (all" in shown.err
+    assert "188 training graphs, none for validation or testing; 1 epoch (all" in shown.err
     assert "Trained on all 188 graphs\n1 epoch in " in shown.out
     assert "No accuracy can be measured: no graphs are left to test." in shown.out
     assert not re.search("best|Test accuracy", shown.out)

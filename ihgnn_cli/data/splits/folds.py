@@ -171,12 +171,11 @@ def _check_counts(graphs: int, folds: int, inner: int) -> None:
     rest = max(2, inner)  # graphs a fold needs outside its test part
     least = max(folds, -(-rest * folds // (folds - 1)))  # rounded up, like the largest test part
     if graphs < least:
-        within, remedy = "", "another split"
-        if inner > 1:
-            within, remedy = f" with {inner} inner splits each", "make fewer folds or inner splits"
+        within = f" with {inner} inner splits each" if inner > 1 else ""
+        fewer = "folds or inner splits" if inner > 1 else "folds"
         raise InputError(
             f"{counted(graphs, 'graph')} cannot be split into {folds} folds{within}. "
-            f"Give at least {least} graphs, or {remedy}."
+            f"Give at least {least} graphs, or make fewer {fewer}."
         )
 
 

@@ -8,7 +8,7 @@ heartbeat: a counter in the attributes of each running trial replaces it there.
 
 import copy
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import AbstractContextManager, nullcontext, suppress
 from dataclasses import asdict
 from functools import wraps
@@ -106,6 +106,8 @@ class TrialQueue:
         interval = getattr(study._storage, "get_heartbeat_interval", lambda: None)()
         self._has_heartbeat = interval is not None
         self._taken: dict[int, Trial] = {}
+        self._asked: Trial | None = None
+        """A trial that is being taken."""
         self._retries: set[int] = set()
         self._epochs: dict[int, int] = {}
         """The last reported epoch of each trial."""
@@ -147,6 +149,9 @@ class TrialQueue:
         return None
 
     def _take(self, fixed: Mapping[str, Any]) -> Trial | None:
+        if self._asked is not None:  # the database failed while it was being taken
+            self._give_back(self._asked)
+            self._asked = None
         trials = self.trials()
         waiting = any(each.last.state is TrialState.WAITING for each in trials)
         if not waiting and len(trials) >= self.total:
@@ -154,16 +159,20 @@ class TrialQueue:
         sampler = self.study.sampler
         if isinstance(sampler, TrialSampler):
             sampler.fixed = {} if waiting else fixed
-        trial = self.study.ask(self._distributions)
-        trial.set_user_attr(WORKER, self._owner)
+        if waiting:
+            self._refresh_waiting()
+        trial = self._asked = self.study.ask(self._distributions)
         self._record_heartbeat(trial)
+        trial.set_user_attr(WORKER, self._owner)
         found = next((each for each in self.trials() if each.last.number == trial.number), None)
         if found is None:
             # Another process took the last one at the same time, or it was queued twice.
             trial.set_user_attr(SUPERFLUOUS, True)
             self._tell(trial, TrialState.FAIL)
+            self._asked = None
             return None
         self._taken[trial.number] = trial
+        self._asked = None
         if found.deaths:
             self._retries.add(trial.number)
         # A trial that was interrupted has reports already.
@@ -207,20 +216,35 @@ class TrialQueue:
         self._end(number, {FAILURE: reason}, TrialState.FAIL)
 
     @_patient
-    def requeue(self) -> None:
-        """Put the unfinished trials of this process back in the queue."""
+    def requeue(self, numbers: Collection[int] | None = None) -> None:
+        """Put unfinished trials of this process back in the queue; by default all of them."""
         for number, trial in list(self._taken.items()):
-            with suppress(*_GONE):
-                trial.set_user_attr(WORKER, None)  # before another process takes it
-                trial.storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
-            del self._taken[number]  # only now: a failed write is repeated
+            if numbers is None or number in numbers:
+                self._give_back(trial)
+                del self._taken[number]  # only now: a failed write is repeated
+
+    def _give_back(self, trial: Trial) -> None:
+        with suppress(*_GONE):
+            trial.set_user_attr(WORKER, None)  # before another process takes it
+            trial.storage.set_trial_state_values(trial._trial_id, TrialState.WAITING)
+
+    def _refresh_waiting(self) -> None:
+        """Renew the heartbeat of interrupted trials, or others could take one for dead at once."""
+        if self._has_heartbeat:
+            for each in self.study.get_trials(deepcopy=False, states=(TrialState.WAITING,)):
+                if WORKER in each.user_attrs:
+                    storage = cast("BaseHeartbeat", self.study._storage)
+                    storage.record_heartbeat(each._trial_id)
 
     @_patient
     def retry_dead(self) -> int:
         """Queue trials of dead processes again; returns their number."""
         with self._exclusive():
             fail_stale_trials(self.study)
-            for each in self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,)):
+            running = self.study.get_trials(deepcopy=False, states=(TrialState.RUNNING,))
+            numbers = {each.number for each in running}
+            self._seen = {key: seen for key, seen in self._seen.items() if key in numbers}
+            for each in running:
                 if each.number not in self._taken and self._is_dead(each):
                     self._tell(each.number, TrialState.FAIL)
             return self._retry_failed()

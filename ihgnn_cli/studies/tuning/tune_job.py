@@ -103,13 +103,16 @@ class TuneJob:
             IhgnnError: the storage or a worker failed.
         """
         search = self.search.without_test_classes()
-        plan = WorkerPlan(search, self.where, self.study, self.total, self.stack, timeout)
+        devices = self.places.devices[: self.total]
+        plan = WorkerPlan(
+            search, self.where, self.study, self.total, self.stack, timeout, len(devices)
+        )
         began = time.monotonic()
         with database_calls(self.where):
             watcher = _Watcher(plan, callback)
             if not watcher.queue.finished():
                 watcher.look()
-                run_workers(self.places.devices, partial(work, plan), watcher.hear, watcher.tick)
+                run_workers(devices, partial(work, plan), watcher.hear, watcher.tick)
                 watcher.look()
             trials = tuple(watcher.queue.trials())
         return TrialsRun(trials, self.total, watcher.model_epochs, time.monotonic() - began)

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
+from optuna.trial import TrialState
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import exclusive
@@ -51,6 +52,8 @@ class WorkerPlan:
     """Maximum number of trials to train together."""
     timeout: float | None
     """Seconds after which no new training starts."""
+    workers: int = 1
+    """Number of workers of this command."""
 
     def queue(self) -> TrialQueue:
         """Open the study in this process."""
@@ -79,6 +82,7 @@ class Worker:
         self.queue = queue
         self._search = plan.search
         self._stack = plan.stack
+        self._workers = plan.workers
         self._timeout = math.inf if plan.timeout is None else plan.timeout
         self._callback = callback
         self._trainer = TrialTrainer(plan.search, device, queue, callback, self._be_smaller)
@@ -108,7 +112,12 @@ class Worker:
             if len(group) < self._limits.get(shape, self._stack):
                 group.append(number)
         largest = max(groups.values(), key=len, default=[])
-        return {number: self._in_hand.pop(number) for number in largest} or None
+        stack = {number: self._in_hand.pop(number) for number in largest}
+        if self._workers > 1 and len(self.queue.trials()) >= self.queue.total:
+            # There are no new trials for the other workers: they may have the rest of these.
+            self.queue.requeue(self._in_hand)
+            self._in_hand.clear()
+        return stack or None
 
     def _take(self) -> None:
         match self._search.sampler:
@@ -124,9 +133,7 @@ class Worker:
                 self._take_one_shape()
 
     def _take_freely(self, enough: int) -> None:
-        # At most half of the rest, so that other workers have something to do.
-        left = self.queue.total - len(self.queue.trials())
-        enough = max(self._stack, min(enough, len(self._in_hand) + math.ceil(left / 2)))
+        enough = min(enough, self._share())
         while len(self._in_hand) < enough and self._take_one({}):
             pass
 
@@ -135,8 +142,16 @@ class Worker:
         if first is None:
             return
         shape = dict(self._search.space.shape(first))
-        while len(self._in_hand) < self._stack and self._take_one(shape):
+        enough = min(self._stack, self._share())
+        while len(self._in_hand) < enough and self._take_one(shape):
             pass
+
+    def _share(self) -> int:
+        """This worker's share of the trials that nobody has taken: others need some, too."""
+        trials = self.queue.trials()
+        waiting = sum(each.state is TrialState.WAITING for each in trials)
+        left = self.queue.total - len(trials) + waiting + len(self._in_hand)
+        return max(1, math.ceil(left / self._workers))
 
     def _take_one(self, fixed: Mapping[str, Value]) -> Params | None:
         space = self._search.space

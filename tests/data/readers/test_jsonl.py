@@ -387,7 +387,7 @@ def test_the_same_mistake_on_many_lines_is_one_problem_with_its_lines(read: Read
     [problem, other] = problems(read, graph(), *wrong, "{")
     assert (problem.line, problem.also, problem.count) == (2, tuple(range(3, 12)), 30)
     assert problem.message == "edge [0, 3] in a graph of 3 nodes."
-    assert problem.where == "set.jsonl, lines 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 20 more"
+    assert problem.where == "set.jsonl, line 2 (likewise 3, 4, 5, 6, 7, 8, 9, 10, 11 and 20 more)"
     assert (other.line, other.count) == (32, 1)
 
 

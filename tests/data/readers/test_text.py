@@ -271,7 +271,7 @@ def test_the_same_mistake_is_told_once_with_its_first_lines_and_a_count() -> Non
     _, problems = integers(b"1\n" + b"x\ny\n" * 500)
     assert [(each.line, each.count, len(each.also)) for each in problems] == [(2, 1000, MAX_LINES)]
     assert problems[0].message.startswith("'x' is not")
-    assert problems[0].where == "T.txt, lines 2, 3, 4, 5, 6, 7, 8, 9, 10, 11 and 990 more"
+    assert problems[0].where == "T.txt, line 2 (likewise 3, 4, 5, 6, 7, 8, 9, 10, 11 and 990 more)"
 
 
 def test_kinds_of_mistakes_beyond_the_cap_are_counted() -> None:

@@ -156,7 +156,7 @@ def test_too_few_graphs_for_the_folds_are_refused(graphs: int, folds: int, least
         draw_folds(np.zeros(graphs, dtype=np.int32), 0, folds)
     assert str(caught.value) == (
         f"{graphs} graphs cannot be split into {folds} folds. "
-        f"Give at least {least} graphs, or another split."
+        f"Give at least {least} graphs, or make fewer folds."
     )
 
 

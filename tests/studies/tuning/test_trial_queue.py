@@ -444,16 +444,32 @@ def test_no_trial_is_lost_while_a_database_is_unavailable(
 
 
 @pytest.mark.parametrize("error", AWAY)
-def test_a_trial_without_an_owner_is_retried(house: House, shaky: Shaky, error: Exception) -> None:
+def test_a_trial_that_the_database_loses_while_it_is_taken_is_taken_again(
+    house: House, shaky: Shaky, error: Exception
+) -> None:
     queue = house.comes(1)
     shaky.fails("set_trial_user_attr", error, times=1)
+    assert taken(queue) == 0
+    assert states(queue) == [RUNNING]
+
+
+def test_a_trial_whose_process_died_before_it_was_its_owner_is_retried(house: House) -> None:
+    queue = house.comes(1)
+    queue.study.ask()
     assert queue.take() is None
-    assert not queue.finished()
     assert queue.retry_dead() == 0
     house.now += STALE_SECONDS
     assert queue.retry_dead() == 1
     done(queue)
     assert queue.finished()
+
+
+def test_trials_that_another_worker_can_have_go_back_one_by_one(house: House) -> None:
+    queue = house.comes(3)
+    numbers = [taken(queue) for _ in range(3)]
+    queue.requeue(numbers[1:])
+    assert states(queue) == [RUNNING, WAITING, WAITING]
+    assert taken(house.comes(3)) in numbers[1:]
 
 
 @pytest.mark.parametrize("error", AWAY)

@@ -22,7 +22,7 @@ from ihgnn_cli.studies.tuning.storage import address
 from ihgnn_cli.studies.tuning.study import open_study
 from ihgnn_cli.studies.tuning.trials import RequestedTrial
 from ihgnn_cli.studies.tuning.tune_job import TuneJob, TuneProgress
-from ihgnn_cli.studies.tuning.worker import WorkerPlan, work
+from ihgnn_cli.studies.tuning.worker import Worker, WorkerPlan, work
 from ihgnn_cli.training import cohort
 from ihgnn_cli.training.config import configure
 
@@ -122,6 +122,30 @@ def test_when_memory_is_full_stacks_of_that_shape_become_smaller(
     assert max(trial.outcome.members for trial in trials if shape(trial)[1] == 128) == 2
     assert max(trial.outcome.members for trial in trials if shape(trial)[1] == 64) == 4
     assert 1 <= len(told) <= 4  # once or twice a shape, and then it is known
+
+
+@pytest.mark.parametrize("sampler", [SamplerName.RANDOM, SamplerName.TPE, SamplerName.GP])
+def test_the_first_worker_leaves_trials_for_the_others(sampler: SamplerName) -> None:
+    asked = search(sampler)
+    where = address("sqlite:///study.db", Path())
+    open_study(asked, where, Path(), "one")
+    plan = WorkerPlan(asked, where, "one", 20, 5, None, workers=8)
+    with plan.queue() as one, plan.queue() as other:
+        for queue in (one, other):
+            worker = Worker(queue, plan, CPU, lambda _: None)
+            assert worker._next_stack()
+            assert len(queue._taken) <= 3  # 20 trials for 8 workers
+
+
+def test_trials_in_hand_go_to_other_workers_when_there_are_no_new_ones() -> None:
+    asked = search(SamplerName.RANDOM)
+    where = address("sqlite:///study.db", Path())
+    open_study(asked, where, Path(), "one")
+    plan = WorkerPlan(asked, where, "one", 2, 5, None, workers=2)
+    with plan.queue() as one, plan.queue() as other:
+        assert len(Worker(one, plan, CPU, lambda _: None)._next_stack() or ()) == 1
+        assert len(Worker(other, plan, CPU, lambda _: None)._next_stack() or ()) == 1
+        assert one.take() is None
 
 
 def test_no_trial_starts_after_the_timeout_and_none_is_left_running() -> None:
