@@ -16,12 +16,13 @@ from torch_geometric.data import Data
 
 import ihgnn_cli as ihgnn
 from ihgnn_cli import deploy
+from ihgnn_cli.api.crossval import begin
 from ihgnn_cli.api.settings import searchable
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.pyg import to_pyg
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.tuning.space import kinds_of
-from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.config import RunConfig, configure, write_config
 
 SMALL: dict[str, Any] = {"epochs": 3, "width": 8, "hidden": 16, "device": "cpu"}
 PROPANE = {"node_labels": [0, 0, 0], "edges": [[0, 1], [1, 2]]}
@@ -236,8 +237,9 @@ def test_a_model_that_knows_none_of_the_labels_does_not_answer(tmp_path: Path) -
     with pytest.warns(ihgnn.UnknownLabelsWarning):
         assert len(list(stream([PROPANE] * 3, 1, allow_unknown=True))) == 3
     for evaluate in (done.evaluate, partial(ihgnn.evaluate, done.folder)):
-        with pytest.raises(InputError, match="6 of 6 nodes in 2 graphs"):
+        with pytest.raises(InputError, match="6 of 6 nodes in 2 graphs") as caught:
             evaluate(other, device="cpu")
+        assert str(caught.value).endswith("or insist with allow_unknown=True.")
         with pytest.warns(ihgnn.UnknownLabelsWarning):
             assert evaluate(other, device="cpu", allow_unknown=True).unknown_nodes == 6
 
@@ -336,6 +338,16 @@ def test_crossval_lets_lists_compete_and_continues_the_same_call(
     assert (again.folder, again.result) == (done.folder, done.result)
     with pytest.raises(InputError, match="epochs is a setting of training and takes one value"):
         ihgnn.crossval(mutag, epochs=[1, 2])
+
+
+def test_crossval_takes_the_configuration_of_a_final_training(
+    mutag: GraphDataset, tmp_path: Path
+) -> None:
+    write_config(configure(overrides={"split": "all"}), tmp_path / "config.toml")
+    chosen = configure(file=tmp_path / "config.toml", overrides={"patience": 5, "device": "cpu"})
+    begun = begin(chosen, {}, out=tmp_path / "job", workers=1, stack=1, dataset=mutag)
+    config = begun.job.protocol.config  # its best.toml has the same split
+    assert (config.data.split, config.training.patience) == ("holdout", 5)
 
 
 def test_tune_searches_lists_and_gives_the_best_settings(

@@ -1,13 +1,14 @@
 """Nested cross-validation in a folder, from the configuration to the result."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, configured, dataset_of, divided
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.kinds import HOLDOUT
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import SettingError
 from ihgnn_cli.jobs.cluster import cluster_executor
@@ -198,6 +199,7 @@ def begin(
         )
     if stack is not None and stack < 1:
         raise SettingError("stack", f"must be at least 1, not {stack}.")
+    config = replace(config, data=replace(config.data, split=HOLDOUT, split_from=""))  # not used
     protocol = Protocol(config, own_grid(config, lists), runs, race)
     executor = _executor(cluster, config.training.device, workers)
     config, data = load_data(

@@ -9,7 +9,7 @@ from ihgnn_cli.errors import IhgnnError
 
 # An option in a message, unless it is part of a command line.
 _COMMAND = r"'(?:ihgnn|ray) [^']*'|: ihgnn .*|ray start [^)]*"
-_OPTION = re.compile(rf"{_COMMAND}|(?<![\w-])--([a-z][a-z-]*)")
+_OPTION = re.compile(rf"{_COMMAND}|(?<![\w-])--([a-z][a-z-]*)(?: \((\w+=\w+) in Python\))?")
 _NEGATED = {"no_verify": "verify=False"}
 _Given = ParamSpec("_Given")
 _Made = TypeVar("_Made")
@@ -20,7 +20,7 @@ def in_python(call: Callable[_Given, _Made]) -> Callable[_Given, _Made]:
 
     def argument(match: re.Match[str]) -> str:
         name = (match[1] or "").replace("-", "_")
-        return _NEGATED.get(name, name) or match[0]
+        return match[2] or _NEGATED.get(name, name) or match[0]
 
     @wraps(call)
     def called(*args: _Given.args, **kwargs: _Given.kwargs) -> _Made:

@@ -19,6 +19,8 @@ EXAMPLES = examples(
     ("ihgnn demo -o /tmp/demo", "In another folder"),
 )
 _FOLDER = Path("ihgnn-demo")
+_EPOCHS = 100
+_RUN = "run"
 # Two molecules with the labels of MUTAG: 0 is carbon, 1 nitrogen, 2 oxygen.
 _RING = [[0, 1], [1, 2], [2, 3], [3, 4], [4, 5], [5, 0]]
 _GRAPHS = (
@@ -43,11 +45,16 @@ class _Step:
 
 def demo(
     epochs: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--epochs", "-e", min=1, help="Number of epochs.", rich_help_panel=TRAINING_PANEL
+            "--epochs",
+            "-e",
+            min=1,
+            help="Number of epochs.",
+            show_default=str(_EPOCHS),
+            rich_help_panel=TRAINING_PANEL,
         ),
-    ] = 100,
+    ] = None,
     out: Annotated[
         Path,
         typer.Option(
@@ -72,9 +79,11 @@ def demo(
     _refuse_other(out, graphs)
     with written_whole(graphs) as temporary:
         temporary.write_text("".join(f"{json.dumps(each)}\n" for each in _GRAPHS))
+    if epochs is not None and (out / _RUN).exists():
+        console.note(f"--epochs is ignored: {out / _RUN} exists. Remove {out} to start again.")
     done = []
     try:
-        for number, step in enumerate(steps := _steps(out, graphs, epochs), 1):
+        for number, step in enumerate(steps := _steps(out, graphs, epochs or _EPOCHS), 1):
             arguments = [*step.arguments, *(["--json"] if as_json else [])]
             line = shlex.join(["ihgnn", *arguments])
             skipped = step.product is not None and step.product.exists()
@@ -97,7 +106,7 @@ def demo(
 
 
 def _steps(out: Path, graphs: Path, epochs: int) -> list[_Step]:
-    run, figure, model = out / "run", out / "accuracy-by-homophily.png", out / "model.onnx"
+    run, figure, model = out / _RUN, out / "accuracy-by-homophily.png", out / "model.onnx"
     train: tuple[str, ...] = (
         "train",
         "--dataset",
@@ -109,6 +118,7 @@ def _steps(out: Path, graphs: Path, epochs: int) -> list[_Step]:
     )
     if run.exists():
         train = ("train", "--resume", str(run))
+    half = model.with_suffix(".json").exists() and not model.exists()  # an export was killed
     return [
         _Step("Train IHGNN and choose the epoch on validation graphs", train, run / "result.json"),
         _Step(
@@ -118,8 +128,8 @@ def _steps(out: Path, graphs: Path, epochs: int) -> list[_Step]:
         ),
         _Step(
             "Export to ONNX, and compare the file with the checkpoint",
-            ("export", str(run), str(model)),
-            model.with_suffix(".json"),
+            ("export", str(run), str(model), *(["--force"] if half else [])),
+            model,
         ),
         _Step(
             "Classify two new graphs with onnxruntime",

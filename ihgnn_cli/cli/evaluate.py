@@ -191,11 +191,7 @@ def _checked_outputs(plot: Path | None, predictions: Path | None, model: Path) -
         if predictions is not None and plot.absolute() == predictions.absolute():
             raise InputError(f"--plot and --predictions both name {plot}. Give different files.")
     outputs = [each for each in (plot, predictions) if each is not None]
-    run = {folders.CONFIG, folders.SPLITS, folders.METRICS, folders.RESULT, folders.CURVES}
-    own = {model.name, folders.BEST, folders.LAST, *run}
-    for path in outputs:
-        if path.name in own and path.resolve().parent == model.resolve().parent:
-            raise InputError(f"{path} belongs to the model. Write to another file.")
+    folders.refuse_own(outputs, model)
     return outputs
 
 

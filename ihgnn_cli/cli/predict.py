@@ -135,6 +135,7 @@ def predict(
 def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
     """The file to write, if any."""
     from ihgnn_cli.errors import InputError
+    from ihgnn_cli.training.folder import refuse_own
 
     if csv == STANDARD and as_json:
         raise InputError(
@@ -143,8 +144,7 @@ def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
     if csv in (None, STANDARD):
         return None
     target = Path(str(csv))
-    if target.resolve() in (model.resolve(), model.with_suffix(".json").resolve()):
-        raise InputError(f"{target} belongs to the model. Write to another file.")
+    refuse_own([target], model)
     return target
 
 
@@ -164,7 +164,7 @@ def _batches(
     from ihgnn_cli.inference.prediction import batches_of
     from ihgnn_cli.progress import Advance, silent
 
-    card, check = labels.card, labels.check
+    card = labels.card
     size = BATCH_SIZE if batch_size is None else batch_size
     progress = console.ProgressDisplay()
     made = source is not None and source.origin == Origin.SYNTHETIC
@@ -172,7 +172,7 @@ def _batches(
     suffix = "" if source is None else source.path.suffix.lower()
     whole = made or (not is_stream and suffix not in (jsonl.SUFFIX, smiles.SUFFIX))
     if source is not None and whole:
-        yield batches_of(card, read(source, progress, classes=False), size, check)
+        yield batches_of(card, read(source, progress, classes=False), size, labels.check)
         return
     name = _STANDARD_INPUT if source is None else source.path.name
     with ExitStack() as stack:
@@ -181,11 +181,11 @@ def _batches(
             total = source.path.stat().st_size if source is not None else None
             advance = stack.enter_context(progress.task(f"Reading {name}", total))
         if source is not None and suffix == smiles.SUFFIX:
-            yield collected(of_molecules(source.path, advance), card, size, report, check)
+            yield collected(of_molecules(source.path, advance), card, size, report, labels)
             return
         stream = stack.enter_context(_opened(source))
         lines = lines_as_they_come(stream, name, advance)
-        yield collected(of_lines(lines, name), card, size, report, check)
+        yield collected(of_lines(lines, name), card, size, report, labels)
 
 
 @contextmanager

@@ -3,7 +3,7 @@
 import shlex
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
@@ -20,9 +20,6 @@ from ihgnn_cli.cli.options import (
     output_folder,
 )
 from ihgnn_cli.studies.subjects import Subject
-
-if TYPE_CHECKING:
-    pass
 
 _RUNS = Path("runs")
 _QUICK = "quick"
@@ -87,7 +84,7 @@ def reproduce(
         typer.Option(
             metavar="NAME",
             help="quick: 5 folds, 30 epochs, 2 learning rates. paper: 10 folds, 350 epochs, full "
-            "grids, 3 runs; days. race: the same in a race.",
+            "grids; takes days. race: paper with successive halving.",
             show_default=_QUICK,
             rich_help_panel=PROTOCOL_PANEL,
         ),

@@ -3,6 +3,7 @@
 Exported models need only NumPy and onnxruntime.
 """
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
@@ -15,7 +16,7 @@ from ihgnn_cli.data.sources.catalogue import catalogue
 from ihgnn_cli.deploy.onnx_model import SUFFIX, load_onnx
 from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_objects
 from ihgnn_cli.errors import InputError, SettingError
-from ihgnn_cli.inference.prediction import Check, Classifier, Prediction, predictions
+from ihgnn_cli.inference.prediction import Classifier, Prediction, predictions
 from ihgnn_cli.inference.vocabulary import UnknownLabels
 from ihgnn_cli.models.archive import check_archive
 from ihgnn_cli.models.card import ModelCard
@@ -61,9 +62,8 @@ class Predictor:
             DataError: a graph is malformed, or the model cannot read it.
             InputError: the labels of more than 9 in 10 nodes are unknown.
         """
-        labels = UnknownLabels(self.card, allow_unknown)
-        found = list(self._answers(graphs, BATCH_SIZE, labels.add))
-        labels.refuse()
+        labels = UnknownLabels(self.card, allow_unknown, enough=math.inf)
+        found = list(self._answers(graphs, BATCH_SIZE, labels))
         labels.warn()
         return found
 
@@ -76,8 +76,8 @@ class Predictor:
     ) -> Iterator[Prediction]:
         """Predict graphs one by one, with at most one batch of graphs in memory.
 
-        Unknown labels are counted over all graphs so far, and checked before each batch is
-        predicted; the warning comes at the end.
+        Unknown labels are counted over all graphs so far, and checked before each batch once there
+        were 256 graphs, and before the last one; the warning comes at the end.
 
         Raises:
             InputError: the batch size is below 1, or the labels of more than 9 in 10 nodes so far
@@ -91,13 +91,13 @@ class Predictor:
     def _watched(
         self, graphs: Iterable[Any], batch_size: int, labels: UnknownLabels
     ) -> Iterator[Prediction]:
-        yield from self._answers(graphs, batch_size, labels.check)
+        yield from self._answers(graphs, batch_size, labels)
         labels.warn()
 
     def _answers(
-        self, graphs: Iterable[Any], batch_size: int, check: Check
+        self, graphs: Iterable[Any], batch_size: int, labels: UnknownLabels
     ) -> Iterator[Prediction]:
-        batches = collected(of_objects(graphs), self.card, batch_size, None, check)
+        batches = collected(of_objects(graphs), self.card, batch_size, None, labels)
         return chain.from_iterable(predictions(self.classifier, batches, report=None))
 
 

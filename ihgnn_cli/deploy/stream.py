@@ -17,8 +17,8 @@ from ihgnn_cli.data.readers.lines import MAX_LINE
 from ihgnn_cli.data.readers.smiles import MoleculeRow, molecules
 from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.errors import DataError, InputError, Problem
-from ihgnn_cli.inference.prediction import Check, GraphBatch, Origin, Report
-from ihgnn_cli.inference.vocabulary import check_fits, encode_graphs
+from ihgnn_cli.inference.prediction import GraphBatch, Origin, Report
+from ihgnn_cli.inference.vocabulary import UnknownLabels, check_fits, encode_graphs
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.objects import entry_for
 from ihgnn_cli.progress import Advance, silent
@@ -80,7 +80,7 @@ def collected(
     card: ModelCard,
     batch_size: int,
     report: Report | None,
-    check: Check | None = None,
+    labels: UnknownLabels | None = None,
 ) -> Iterator[GraphBatch]:
     """Batches of the valid graphs, in order.
 
@@ -92,12 +92,14 @@ def collected(
         card: the model's inputs and classes.
         batch_size: maximum number of graphs per batch.
         report: called for each malformed graph, in order.
-        check: called with the graphs of each batch before the batch is yielded.
+        labels: counts the nodes of each batch before the batch is yielded.
 
     Raises:
+        InputError: the labels of nearly all nodes are unknown. How graphs arrive in time makes no
+            difference: this is decided once enough graphs were seen, and at the end.
         DataError: a graph is malformed and `report` is `None`; those before it were yielded.
     """
-    pending = _Pending(card, check)
+    pending = _Pending(card, labels)
     for arrival in arrivals:
         problem = None if arrival is None else pending.add(*arrival)
         if problem is not None and report is not None:
@@ -107,15 +109,15 @@ def collected(
             yield from pending.batch()
         if problem is not None:
             raise DataError([problem])
-    yield from pending.batch()
+    yield from pending.batch(last=True)
 
 
 class _Pending:
     """The graphs of the next batch."""
 
-    def __init__(self, card: ModelCard, check: Check | None) -> None:
+    def __init__(self, card: ModelCard, labels: UnknownLabels | None) -> None:
         self.card = card
-        self.check = check
+        self.labels = labels
         self.told = False
         self.graphs: list[JsonGraph] = []
         self.origins: list[Origin] = []
@@ -139,14 +141,19 @@ class _Pending:
     def is_enough(self, batch_size: int) -> bool:
         return len(self.graphs) >= batch_size or self.taken >= _ENOUGH
 
-    def batch(self) -> Iterator[GraphBatch]:
+    def batch(self, *, last: bool = False) -> Iterator[GraphBatch]:
         """Yield the batch, if it has any graphs, and start the next one."""
+        made = None
         if self.graphs:
-            encoded, origins = encode_graphs(self.card, self.graphs), tuple(self.origins)
+            encoded = encode_graphs(self.card, self.graphs)
+            made = GraphBatch(encoded.dataset, tuple(self.origins))
             self.graphs, self.origins, self.taken = [], [], 0
-            if self.check is not None:
-                self.check(encoded)
-            yield GraphBatch(encoded.dataset, origins)
+            if self.labels is not None:
+                self.labels.check_so_far(encoded)
+        if last and self.labels is not None:
+            self.labels.refuse()
+        if made is not None:
+            yield made
 
 
 def _checked(content: Any, card: ModelCard) -> JsonGraph:

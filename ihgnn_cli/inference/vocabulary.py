@@ -32,6 +32,8 @@ MANY_UNKNOWN = 0.1
 """Above this share of unknown nodes, predictions come with a warning."""
 NEARLY_ALL_UNKNOWN = 0.9
 """Above this share, there are no predictions unless the caller insists."""
+ENOUGH_GRAPHS = 256
+"""A stream is refused before its end only after this many graphs."""
 
 
 class UnknownLabelsWarning(UserWarning):
@@ -45,6 +47,10 @@ class UnknownLabels:
     card: ModelCard = field(repr=False)
     allowed: bool = False
     """Never refuse."""
+    enough: float = ENOUGH_GRAPHS
+    """The number of graphs after which a stream may be refused before its end."""
+    seen: int = 0
+    """All graphs."""
     nodes: int = 0
     unknown: int = 0
     graphs: int = 0
@@ -57,12 +63,19 @@ class UnknownLabels:
         self.add(encoded)
         self.refuse()
 
+    def check_so_far(self, encoded: Recoded) -> None:
+        """Count the nodes of some graphs of a stream, and refuse once enough graphs were seen."""
+        self.add(encoded)
+        if self.seen >= self.enough:
+            self.refuse()
+
     def add(self, encoded: Recoded, graphs: NDArray[np.int64] | None = None) -> None:
         """Count the nodes of encoded graphs, or of some of them."""
         chosen = slice(None) if graphs is None else graphs
         unknown = unknown_nodes(self.card, encoded.dataset)[chosen]
         self.nodes += int(np.diff(encoded.dataset.node_ptr)[chosen].sum())
         self.unknown += int(unknown.sum())
+        self.seen += len(unknown)
         self.graphs += int(np.count_nonzero(unknown))
         self.values = self.values or encoded.unknown_labels
 

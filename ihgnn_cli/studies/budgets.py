@@ -60,7 +60,7 @@ class Budget:
             )
             compete = f"{lists} compete, with each method's other settings at their defaults"
         if self.race:
-            compete += " in a race (successive halving, another procedure than the paper's)"
+            compete += " in a race (successive halving, a different procedure from the paper's)"
         return (
             f"The same for every method: {folds or self.folds} outer folds, "
             f"one inner hold-out (90/10) by which {compete}, {self.epochs} epochs per training, "

@@ -8,6 +8,7 @@ import os
 import tomllib
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -16,13 +17,12 @@ from typing import Any
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import DEFAULT_MODEL
+from ihgnn_cli.training.folder import BEST, CONFIG, METRICS, RESULT, SPLITS, TUNE
 
-CROSSVAL, TUNE = "crossval.json", "tune.json"
-"""The files that mark the folder of a cross-validation and of a search."""
+CROSSVAL = "crossval.json"
+"""The file that marks the folder of a cross-validation."""
 CELLS = "cells"
 """The folder that the cross-validations of a reproduction are in, by data set and model."""
-_CONFIG, _SPLITS, _METRICS = "config.toml", "splits.json", "metrics.jsonl"
-_BEST, _RESULT = "ckpt.pt", "result.json"
 # Not settings that one compares.
 _OTHER = ("name", "dataset", "device", "split_from", "revision")
 
@@ -100,8 +100,8 @@ def _found(parent: Path) -> Iterator[RunFolder]:
         for kind, marks, read in (
             (Kind.CROSSVAL, {CROSSVAL}, _crossval),
             (Kind.TUNE, {TUNE}, _tune),
-            (Kind.TRAIN, {_CONFIG, _SPLITS}, _train),
-            (Kind.TRAIN, {_CONFIG, _BEST}, _train),  # the splits are missing
+            (Kind.TRAIN, {CONFIG, SPLITS}, _train),
+            (Kind.TRAIN, {CONFIG, BEST}, _train),  # the splits are missing
         ):
             if marks <= set(files):
                 folders.clear()  # a run has no other runs inside, except its own
@@ -115,10 +115,9 @@ def _read(
 ) -> RunFolder:
     if kind == Kind.CROSSVAL and folder.absolute().parent.parent.name == CELLS:
         kind = Kind.REPRODUCE
-    changed = max((each.stat().st_mtime for each in folder.iterdir()), default=0.0)
-    date = datetime.fromtimestamp(changed, UTC)
+    date = datetime.fromtimestamp(_changed(folder), UTC)
     try:
-        path = folder / _RESULT
+        path = folder / RESULT
         result = _json(path) if path.is_file() else None
         known = read(folder, result)
         if result is not None:
@@ -132,23 +131,35 @@ def _read(
     return RunFolder(folder, kind, state, date, **known)
 
 
+def _changed(folder: Path) -> float:
+    """When a file in a folder was last changed; files may vanish while a run writes."""
+    found = 0.0
+    with suppress(OSError):
+        for each in folder.iterdir():
+            with suppress(OSError):
+                found = max(found, each.stat().st_mtime)
+    return found
+
+
 class _DamageError(Exception):
     """A file is missing or cannot be read."""
 
 
 def _train(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
     try:
-        config = tomllib.loads((folder / _CONFIG).read_text(encoding="utf-8"))
+        config = tomllib.loads((folder / CONFIG).read_text(encoding="utf-8"))
     except (OSError, ValueError) as error:
-        raise _DamageError(f"{_CONFIG} cannot be read") from error
-    for name in (_SPLITS, *(() if result is None else (_BEST,))):
+        raise _DamageError(f"{CONFIG} cannot be read") from error
+    for name in (SPLITS, *(() if result is None else (BEST,))):
         if not (folder / name).is_file():
             raise _DamageError(f"{name} is missing")
     known = {"model": config["model"].get("name", DEFAULT_MODEL), "settings": _settings(config)}
     if result is None:
-        metrics = folder / _METRICS
+        metrics = folder / METRICS
         epochs = len(metrics.read_bytes().splitlines()) if metrics.is_file() else 0
-        dataset = Path(config["data"]["dataset"]).stem
+        dataset = Path(config["data"]["dataset"]).name
+        for suffix in (".zip", ".jsonl", ".csv"):
+            dataset = dataset.removesuffix(suffix)
         return {**known, "dataset": dataset, "epoch": epochs or None}
     test = result["test"]  # None if all graphs were trained on
     return {

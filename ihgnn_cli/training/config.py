@@ -113,8 +113,7 @@ class RunConfig:
     """Everything that determines a training.
 
     Raises:
-        InputError: there is no such model, the settings belong to another model, or the settings
-            contradict each other.
+        InputError: there is no such model, or the settings belong to another model.
     """
 
     data: DataSettings = field(default_factory=DataSettings)
@@ -133,10 +132,6 @@ class RunConfig:
             raise InputError(
                 f"The model {self.model_name} has settings of type {expected.__name__}, not "
                 f"{type(self.model).__name__}. Give model and model_name that belong together."
-            )
-        if self.data.final and self.training.patience:
-            raise SettingError(
-                "patience", "must be 0 if all graphs train: none are left for validation."
             )
 
     @property

@@ -12,7 +12,7 @@ from typing import Any
 from ihgnn_cli.data.kinds import ALL
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.training.config import RunConfig, read_sections
-from ihgnn_cli.training.folder import BEST_CONFIG, CONFIG, RESULT, SPLITS
+from ihgnn_cli.training.folder import BEST_CONFIG, CONFIG, RESULT, SPLITS, TUNE
 
 
 def asks_for_final(settings: dict[str, Any], *, final: bool) -> bool:
@@ -41,7 +41,7 @@ def final_config(
         file: the configuration file that the settings come from.
 
     Raises:
-        InputError: neither says how many epochs to train.
+        InputError: neither says how many epochs to train, or the file belongs to unfinished work.
     """
     known = epochs or (None if file is None else _recorded(file))
     if known is None:
@@ -60,16 +60,39 @@ def final_config(
 def _recorded(file: Path) -> int | None:
     """The best epoch of the run or search that wrote a file, or else the epochs in the file.
 
-    A run that is not finished has no best epoch yet, and its file has the largest number only.
+    Raises:
+        InputError: the run or search is not finished, so its file has the largest number only.
     """
-    training: Any = read_sections(file).get("training", {})
-    found = training.get("epochs")
-    if file.name in (CONFIG, BEST_CONFIG):
-        if file.name == CONFIG and (file.parent / SPLITS).is_file():
-            found = None
-        try:
-            result = json.loads((file.parent / RESULT).read_text(encoding="utf-8"))
-            found = result.get("final", result).get("best_epoch", found)
-        except (OSError, ValueError, AttributeError):
-            pass  # not a finished run or search
-    return found if isinstance(found, int) else None
+    sections: dict[str, Any] = read_sections(file)
+    found = sections.get("training", {}).get("epochs")
+    if file.name == CONFIG and (file.parent / SPLITS).is_file():
+        found = _result(file).get("best_epoch")
+    elif file.name == BEST_CONFIG and (file.parent / TUNE).is_file():
+        values = {key: value for part in sections.values() for key, value in part.items()}
+        result = _result(file)
+        best = (result.get("best") or {}).get("params")
+        # A search that was given more trials may have written new settings beside its old result.
+        same = best is not None and best.items() <= values.items()
+        found = (result.get("final") or {}).get("best_epoch") if same else None
+    else:
+        return found if isinstance(found, int) else None
+    if not isinstance(found, int):
+        raise InputError(
+            f"{file} belongs to a run or tune that is not finished, so its best epoch is not "
+            "known. Finish it, or give the number of epochs with --epochs."
+        )
+    return found
+
+
+def _result(file: Path) -> dict[str, Any]:
+    """The result beside a file; empty if there is none."""
+    path = file.parent / RESULT
+    try:
+        result: Any = json.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        return {}
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} cannot be read. Give the number of epochs with --epochs."
+        ) from error
+    return result if isinstance(result, dict) else {}

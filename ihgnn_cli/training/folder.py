@@ -11,7 +11,7 @@ import math
 import secrets
 import shlex
 import shutil
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -34,6 +34,8 @@ CONFIG, SPLITS, METRICS = "config.toml", "splits.json", "metrics.jsonl"
 BEST, LAST, RESULT, CURVES = "ckpt.pt", "last.pt", "result.json", "curves.png"
 BEST_CONFIG = "best.toml"
 """The settings that a cross-validation or search found, in its folder."""
+TUNE = "tune.json"
+"""The file that marks the folder of a search."""
 
 
 def make(config: RunConfig, split: "Split", folder: Path) -> None:
@@ -191,6 +193,20 @@ def best_of(path: Path) -> Path:
         config = shlex.quote(str(path / BEST_CONFIG))
         remedy = f"Train the settings that it found: ihgnn train --final --config {config}"
     raise InputError(f"{path} holds no checkpoint ({BEST}). {remedy}")
+
+
+def refuse_own(outputs: Iterable[Path], model: Path) -> None:
+    """Make sure that no file to write is the model, or another file of its run.
+
+    Raises:
+        InputError: a file belongs to the model, or the model's folder holds no checkpoint.
+    """
+    model = best_of(model)
+    run = {CONFIG, SPLITS, METRICS, BEST, LAST, RESULT, CURVES}
+    own = {model.name, model.with_suffix(".json").name, *run}
+    for path in outputs:
+        if path.name in own and path.resolve().parent == model.resolve().parent:
+            raise InputError(f"{path} belongs to the model. Write to another file.")
 
 
 def is_model(path: Path) -> bool:

@@ -15,7 +15,7 @@ import torch
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Split, is_drawn, load_split
-from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.errors import IhgnnError, InputError, SettingError
 from ihgnn_cli.files import locked, remove_parts
 from ihgnn_cli.inference.metrics import Metrics, mean_probabilities, measure
 from ihgnn_cli.models.card import ModelCard, Snapshot, describe
@@ -89,9 +89,14 @@ def prepare(
     argument replaces the one that the configuration names.
 
     Raises:
-        InputError: data, split, features or device are not available.
+        InputError: data, split, features or device are not available, or patience is given and
+            all graphs train.
         NoRoomError: the model does not fit in memory.
     """
+    if config.data.final and config.training.patience:
+        raise SettingError(
+            "patience", "must be 0 if all graphs train: none are left for validation."
+        )
     device = resolve_device(config.training.device)
     config, dataset = load_data(
         config, dataset=dataset, data_root=data_root, offline=offline, progress=progress

@@ -35,10 +35,11 @@ def test_the_whole_path_is_shown_with_its_commands_and_continued(
     assert recorded == commands[0]
     before = (made / "run" / "ckpt.pt").read_bytes()
     # What is done is not done again, and the commands are those a user can copy.
-    (made / "model.json").unlink()
     (made / "model.onnx").unlink()
-    app(["demo", "--json"], standalone_mode=False)
-    steps = json.loads(capsys.readouterr().out)["steps"]
+    app(["demo", "--json", "--epochs", "2"], standalone_mode=False)
+    shown = capsys.readouterr()
+    assert "--epochs is ignored: ihgnn-demo/run exists. Remove ihgnn-demo" in shown.err
+    steps = json.loads(shown.out)["steps"]
     assert [each["skipped"] for each in steps] == [True, True, False, False]
     assert [each["id"] for each in steps[3]["json"]] == ["benzene", "nitrobenzene"]
     assert (made / "run" / "ckpt.pt").read_bytes() == before

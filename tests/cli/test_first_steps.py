@@ -75,6 +75,13 @@ def test_predict_refuses_a_file_whose_labels_are_all_unknown(
     assert [each.name for each in tmp_path.iterdir()] == ["new.jsonl"]
 
 
+def test_predict_does_not_replace_the_model_in_its_folder(words: Path, tmp_path: Path) -> None:
+    new, before = write(tmp_path / "new.jsonl", RINGS), (words / "ckpt.pt").read_bytes()
+    message = refused("predict", str(words), new, "--csv", str(words / "ckpt.pt"))
+    assert message.endswith("ckpt.pt belongs to the model. Write to another file.")
+    assert (words / "ckpt.pt").read_bytes() == before
+
+
 def test_predict_answers_for_unknown_labels_on_request_with_a_warning(
     words: Path, tmp_path: Path, said: Said
 ) -> None:

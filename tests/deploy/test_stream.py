@@ -119,13 +119,32 @@ def test_other_keys_are_told_once(card: ModelCard, caplog: pytest.LogCaptureFixt
     ]
 
 
-def test_each_batch_is_checked_before_it_is_given(card: ModelCard) -> None:
-    strange = b'{"node_labels": ["x", "x"], "edges": [[0, 1]]}'
-    labels = UnknownLabels(card)
-    batches = collected(of_lines([GOOD, *[strange] * 99], "x"), card, 5, None, labels.check)
-    assert len([next(batches), next(batches)]) == 2
-    with pytest.raises(InputError, match="28 of 30 nodes in 14 graphs"):
-        next(batches)
+ODD = b'{"node_labels": ["x", "x"], "edges": [[0, 1]]}'
+
+
+def test_a_few_odd_graphs_do_not_end_a_stream_however_slowly_it_comes(card: ModelCard) -> None:
+    for lines in ([ODD, None, GOOD], [ODD, GOOD], [*[ODD, None] * 255, *[GOOD] * 255]):
+        found = collected(of_lines(lines, "x"), card, 100, None, UnknownLabels(card))
+        assert sum(len(each.origins) for each in found) == sum(each is not None for each in lines)
+
+
+@pytest.mark.parametrize(
+    ("lines", "given", "refused"),
+    [
+        ([ODD, None] * 1000, 255, "512 of 512 nodes in 256 graphs"),  # after 256 graphs
+        ([ODD] * 1000, 200, "600 of 600 nodes in 300 graphs"),  # in batches of 100
+        ([ODD] * 99, 0, "198 of 198 nodes in 99 graphs"),  # at the end, before the last batch
+        ([ODD] * 100, 100, "200 of 200 nodes in 100 graphs"),  # at the end, after it
+    ],
+)
+def test_a_stream_of_unknown_labels_is_refused_after_enough_graphs_or_at_its_end(
+    card: ModelCard, lines: list[bytes | None], given: int, refused: str
+) -> None:
+    answered: list[Origin] = []
+    batches = collected(of_lines(lines, "x"), card, 100, None, UnknownLabels(card))
+    with pytest.raises(InputError, match=refused):
+        answered.extend(origin for each in batches for origin in each.origins)
+    assert len(answered) == given
 
 
 def test_arrays_and_tuples_do_as_well_as_lists(card: ModelCard) -> None:

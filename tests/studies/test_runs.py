@@ -48,13 +48,6 @@ def crossval(folder: Path) -> None:
 
 def test_the_names_of_files_are_those_of_the_packages_that_write_them() -> None:
     assert (runs.CROSSVAL, runs.TUNE) == (crossvals.JOB, tunings.JOB)
-    assert (folders.CONFIG, folders.SPLITS, folders.METRICS, folders.BEST, folders.RESULT) == (
-        runs._CONFIG,
-        runs._SPLITS,
-        runs._METRICS,
-        runs._BEST,
-        runs._RESULT,
-    )
     assert folders.BEST_CONFIG == crossvals.BEST == tunings.BEST
 
 
@@ -109,6 +102,23 @@ def test_a_run_without_a_result_is_resumable(tmp_path: Path) -> None:
     (found,) = find_runs(folder)
     assert (found.state, found.epoch, found.dataset) == (State.RESUMABLE, 2, "my graphs")
     assert found.date.year == 2096
+
+
+def test_an_unfinished_run_has_the_name_of_its_data_without_the_ending(tmp_path: Path) -> None:
+    for name, expected in (
+        ("synthetic:homophily=0.3", "synthetic:homophily=0.3"),
+        ("/data/NCI1.zip", "NCI1"),
+        ("v1.2.csv", "v1.2"),
+    ):
+        folder = train(tmp_path / expected, 1, configure(overrides={"dataset": name}))
+        (folder / "result.json").unlink()
+        assert [each.dataset for each in find_runs(folder)] == [expected]
+
+
+def test_a_file_that_vanishes_does_not_end_the_list(tmp_path: Path) -> None:
+    folder = train(tmp_path / "run", 1)
+    (folder / "temporary").symlink_to(folder / "gone")  # listed, but has no date
+    assert [each.state for each in find_runs(tmp_path)] == [State.FINISHED]
 
 
 @pytest.mark.parametrize(

@@ -63,7 +63,6 @@ def test_its_training_graphs_are_evaluated_unless_a_part_is_named(tmp_path: Path
     ("name", "result", "expected"),
     [
         ("config.toml", {"best_epoch": 7}, 7),
-        ("best.toml", {"final": {"best_epoch": 9}}, 9),  # of a search
         ("best.toml", {"test_mean": 0.5}, 350),  # of a cross-validation: the file says it
         ("mine.toml", {"best_epoch": 7}, 350),
         ("mine.toml", None, 350),
@@ -78,11 +77,34 @@ def test_the_number_of_epochs_is_that_of_the_run_or_search_that_wrote_the_file(
     if result is not None:
         (tmp_path / "result.json").write_text(json.dumps(result))
     if expected is None:
-        with pytest.raises(InputError, match="Give its number with --epochs"):
+        with pytest.raises(InputError, match=r"not finished.*Finish it, or give .*--epochs"):
             final_config(RunConfig(), file=tmp_path / name)
         return
     assert final_config(RunConfig(), file=tmp_path / name).training.epochs == expected
     assert final_config(RunConfig(), epochs=3, file=tmp_path / name).training.epochs == 3
+
+
+def test_the_best_toml_of_a_tune_needs_the_result_of_its_settings(tmp_path: Path) -> None:
+    file = tmp_path / "best.toml"
+    write_config(configure(overrides={"lr": 0.1, "layers": 4}), file)
+    (tmp_path / "tune.json").touch()
+    params = {"lr": 0.1, "layers": 4}
+    for result in (None, {"best": None}, {"best": {"params": {**params, "lr": 0.2}}}):
+        if result is not None:  # the last one is from before more trials
+            (tmp_path / "result.json").write_text(
+                json.dumps({**result, "final": {"best_epoch": 9}})
+            )
+        with pytest.raises(
+            InputError, match=r"best\.toml belongs to a run or tune that is not fin"
+        ):
+            final_config(RunConfig(), file=file)
+        assert final_config(RunConfig(), epochs=3, file=file).training.epochs == 3
+    done = {"best": {"params": params}, "final": {"best_epoch": 9}}
+    (tmp_path / "result.json").write_text(json.dumps(done))
+    assert final_config(RunConfig(), file=file).training.epochs == 9
+    (tmp_path / "result.json").write_text("{")
+    with pytest.raises(InputError, match=r"result\.json cannot be read"):
+        final_config(RunConfig(), file=file)
 
 
 def test_patience_of_a_file_is_left_out_and_given_patience_refused() -> None:
@@ -93,7 +115,7 @@ def test_patience_of_a_file_is_left_out_and_given_patience_refused() -> None:
     with pytest.raises(InputError, match="Leave out --split"):
         asks_for_final({"split": "fold:1"}, final=True)
     with pytest.raises(InputError, match="patience must be 0 if all graphs train"):
-        configure(overrides={"split": "all", "patience": 5})
+        run.prepare(configure(overrides={"split": "all", "patience": 5}))
 
 
 def test_the_split_all_asks_for_a_final_training() -> None:

@@ -69,3 +69,16 @@ def test_a_place_that_cannot_hold_a_run_is_a_failure(tmp_path: Path) -> None:
     split = holdout(load_dataset("MUTAG").graph_class, 0)
     with pytest.raises(IhgnnError, match="Cannot write"):
         folders.make(RunConfig(), split, tmp_path / "file" / "run")
+
+
+@pytest.mark.parametrize("name", ["ckpt.pt", "last.pt", "config.toml", "../run/result.json"])
+def test_no_output_replaces_a_file_of_the_model(tmp_path: Path, name: str) -> None:
+    run = tmp_path / "run"
+    run.mkdir()
+    (run / "ckpt.pt").touch()
+    for model in (run, run / "ckpt.pt"):
+        with pytest.raises(InputError, match="belongs to the model"):
+            folders.refuse_own([run / name], model)
+    folders.refuse_own([run / "answers.csv", tmp_path / "ckpt.pt"], run)
+    with pytest.raises(InputError, match="belongs to the model"):
+        folders.refuse_own([tmp_path / "model.json"], tmp_path / "model.onnx")
