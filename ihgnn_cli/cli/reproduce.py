@@ -84,7 +84,7 @@ def reproduce(
         typer.Option(
             metavar="NAME",
             help="quick: 5 folds, 30 epochs, 2 learning rates. paper: 10 folds, 350 epochs, full "
-            "grids; takes days. race: paper with successive halving.",
+            "grids; days. race: paper with successive halving.",
             show_default=_QUICK,
             rich_help_panel=PROTOCOL_PANEL,
         ),
