@@ -152,6 +152,8 @@ class Conversation:
     """A command that is spoken to line by line."""
 
     def __init__(self, command: str, folder: Path, *args: str | Path) -> None:
+        # A shell starts background jobs with SIGINT ignored, and the tests may be one of them.
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)
         self.process = subprocess.Popen(
             [command, *map(str, args)],
             cwd=folder,
@@ -160,6 +162,7 @@ class Conversation:
             stderr=subprocess.PIPE,
             text=True,
         )
+        signal.signal(signal.SIGINT, before)
 
     def ask(self, graph: str) -> dict:
         assert self.process.stdin is not None
