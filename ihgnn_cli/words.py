@@ -1,5 +1,8 @@
 """Helpers for messages."""
 
+import difflib
+from collections.abc import Sequence
+
 
 def counted(number: int, noun: str) -> str:
     """`1 line`, `2,000 lines`."""
@@ -11,3 +14,9 @@ def file_size(count: float) -> str:
     if count >= 1e9:
         return f"{count / 1e9:,.1f} GB"
     return f"{count / 1e6:.1f} MB" if count >= 1e6 else f"{count / 1e3:.0f} kB"
+
+
+def hint(name: str, known: Sequence[str]) -> str:
+    """Suggest a known name for an unknown one."""
+    close = difflib.get_close_matches(name, known, 1)
+    return f"Did you mean {close[0]}?" if close else f"There are {', '.join(known)}."

@@ -39,7 +39,7 @@ def docs(
     """Show a page of the documentation, or list the pages."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.errors import InputError
-    from ihgnn_cli.training.config import hint
+    from ihgnn_cli.words import hint
 
     pages = _pages()
     if topic is None:

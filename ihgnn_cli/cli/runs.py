@@ -13,7 +13,6 @@ if TYPE_CHECKING:
 
     from ihgnn_cli.studies.runs import RunFolder
 
-_RUNS = Path("runs")
 _SETTINGS_WIDTH = 16
 
 EXAMPLES = examples(
@@ -50,9 +49,10 @@ def runs(
     from ihgnn_cli.cli import console
     from ihgnn_cli.settings import checked
     from ihgnn_cli.studies.runs import Kind, Order, State, find_runs
+    from ihgnn_cli.training.folder import RUNS
 
     order = checked("sort", sort, Order)
-    parent = folder or _RUNS
+    parent = folder or RUNS
     found = find_runs(parent, order) if folder is not None or parent.is_dir() else []
     if as_json:
         shown = [

@@ -4,7 +4,6 @@ Another package registers a model with an entry point in the group `ihgnn.models
 has the model's name and refers to a `ModelSpec`.
 """
 
-import difflib
 from collections.abc import Iterator
 from dataclasses import fields, replace
 from functools import cache
@@ -13,6 +12,7 @@ from importlib.metadata import EntryPoint, entry_points
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.spec import ModelSpec
+from ihgnn_cli.words import hint
 
 GROUP = "ihgnn.models"
 IHGNN = "ihgnn"
@@ -62,10 +62,7 @@ def find_model(name: str) -> ModelSpec:
         return spec
     found = _others().get(name)
     if found is None:
-        known = model_names()
-        close = difflib.get_close_matches(name.lower(), known, 1)
-        hint = f"Did you mean {close[0]}?" if close else f"There are {', '.join(known)}."
-        raise InputError(f"No model '{name}'. {hint}")
+        raise InputError(f"No model '{name}'. {hint(name.lower(), model_names())}")
     return _loaded(name, found)
 
 

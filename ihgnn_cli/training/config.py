@@ -5,7 +5,6 @@ command line. Each layer overrides the settings it names. The written file is co
 repeats the training.
 """
 
-import difflib
 import json
 import math
 import tomllib
@@ -25,6 +24,7 @@ from ihgnn_cli.models.spec import ModelSpec
 from ihgnn_cli.settings import Settings, described, field_types
 from ihgnn_cli.training.devices import AUTO
 from ihgnn_cli.training.kinds import ClassWeights, Recipe
+from ihgnn_cli.words import hint
 
 MAX_SEED = 2**63 - 1
 SECTIONS = ("data", "model", "training")
@@ -405,12 +405,6 @@ def no_setting(config: RunConfig, name: str, known: list[str], meant: str = "") 
     own = ", ".join(each.name for each in fields(config.model))
     whose = f"is a setting of {' and '.join(others)}, not of {model}"
     return SettingError(name, f"{whose}, whose settings are {own}.")
-
-
-def hint(name: str, known: list[str]) -> str:
-    """Suggest a known name for an unknown one."""
-    close = difflib.get_close_matches(name, known, 1)
-    return f"Did you mean {close[0]}?" if close else f"There are {', '.join(known)}."
 
 
 def _with_values(section: Any, values: Mapping[str, object], origin: str) -> Any:
