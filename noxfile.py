@@ -100,7 +100,62 @@ def openvino(session: nox.Session) -> None:
     """Run exported files in OpenVINO, whose sort is not stable."""
     install(session, "test")
     session.install("openvino>=2025.0")
-    session.run("pytest", "tests/deploy/test_openvino.py", *session.posargs)
+    files = ("tests/deploy/test_openvino.py", "tests/deploy/test_checking.py")
+    session.run("pytest", *files, *session.posargs)
+
+
+@nox.session
+def typescript(session: nox.Session) -> None:
+    """Check real exports against the TypeScript types; needs npm."""
+    install(session, "test")
+    folder = session.create_tmp()
+    session.run("npm", "install", "--prefix", folder, "typescript@5", external=True)
+    tsc = f"{folder}/node_modules/.bin/tsc"
+    session.run("pytest", "tests/deploy/test_schemas.py", *session.posargs, env={"IHGNN_TSC": tsc})
+
+
+@nox.session
+def serve(session: nox.Session) -> None:
+    """Run the service with Triton's client, OpenAPI fuzzing and signals; MLflow and Triton."""
+    install(session, "test")
+    session.install(
+        "tritonclient[http,grpc]", "schemathesis>=4", "mlflow-skinny>=3", "pandas>=2", "httptools"
+    )
+    session.run("pytest", "tests/deploy/serving", "tests/deploy/test_bundles.py", *session.posargs)
+
+
+def npm(session: nox.Session, *packages: str) -> dict[str, str]:
+    """Install packages of npm, and return the environment that tells the tests where."""
+    folder = session.create_tmp()
+    skip = {"ONNXRUNTIME_NODE_INSTALL": "skip"}  # no download of CUDA libraries
+    options = ("--prefix", folder, "--no-audit", "--no-fund", "--no-package-lock")
+    session.run("npm", "install", *options, *packages, env=skip, external=True)
+    return {"IHGNN_NPM": folder}
+
+
+@nox.session
+def node(session: nox.Session) -> None:
+    """Run exported files in onnxruntime-node (needs Node.js 20 or newer)."""
+    install(session, "test")
+    found = npm(session, "onnxruntime-node@^1.20", "typescript@>=5")
+    files = ("tests/examples/test_encoder.py", "tests/examples/test_node.py")
+    session.run("pytest", *files, *session.posargs, env=found)
+
+
+@nox.session
+def web(session: nox.Session) -> None:
+    """Use the page in examples/web (needs Node.js and Chromium)."""
+    install(session, "test")
+    found = npm(session, "onnxruntime-web@^1.20", "playwright-core", "axe-core")
+    session.run("pytest", "tests/examples/test_web.py", *session.posargs, env=found)
+
+
+@nox.session
+def cpp(session: nox.Session) -> None:
+    """Build and run the C++ example (needs CMake and a compiler)."""
+    install(session, "test")
+    session.install("openvino>=2025.0")
+    session.run("pytest", "tests/examples/test_cpp.py", *session.posargs)
 
 
 @nox.session
@@ -113,10 +168,12 @@ def bench(session: nox.Session) -> None:
         "homophily",
         "training",
         "gradients",
+        "versions",
         "crossval",
         "tune",
         "export",
         "predict",
+        "serve",
     )
     for script in scripts:
         session.run("python", f"benchmarks/{script}.py", *session.posargs)

@@ -100,7 +100,7 @@ def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[
     from ihgnn_cli.deploy.export import export_onnx
     from ihgnn_cli.deploy.form import Form, Layout
     from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
-    from ihgnn_cli.deploy.onnx_model import OUTPUTS, load_onnx
+    from ihgnn_cli.deploy.onnx_model import load_onnx
     from ihgnn_cli.deploy.padded import PaddedIHGNN
     from ihgnn_cli.models.card import describe
     from ihgnn_cli.models.stacked.names import readable_weights
@@ -137,8 +137,8 @@ def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[
         return {
             TORCH: lambda: eager(plain),
             FOLDED: lambda: eager(folded),
-            PADDED: lambda: exported[Layout.PADDED].run(OUTPUTS, padded),
-            SPARSE: lambda: exported[Layout.SPARSE].run(OUTPUTS, sparse),
+            PADDED: lambda: exported[Layout.PADDED].run(None, padded),
+            SPARSE: lambda: exported[Layout.SPARSE].run(None, sparse),
         }
 
     return sides

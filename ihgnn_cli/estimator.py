@@ -52,6 +52,13 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: maximum number of epochs.
         patience: stop after this many epochs without improvement; 0 never stops early.
         validation_fraction: share of the graphs held out to choose the epoch.
+        label_smoothing: share of each graph's target that the training loss spreads over all
+            classes.
+        equal_batches: batches of equal size, without a small last one.
+        ensemble: number of models, with different seeds, whose predictions are averaged.
+        snapshots: average this many epochs, evenly spaced, instead of keeping one.
+        inputs: node inputs to compute from the graph: `"degree"`, `"homophily"`, `"triangles"`,
+            `"random-walk"`, or several separated by commas.
         features: node features that the model reads: `"labels"`, `"attributes"`, `"both"` or
             `"auto"` (labels if there are any, otherwise attributes).
         device: auto, cpu, cuda or cuda:N.
@@ -80,6 +87,11 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         epochs: int = 350,
         patience: int = 0,
         validation_fraction: float = 0.0,
+        label_smoothing: float = 0.0,
+        equal_batches: bool = False,
+        ensemble: int = 1,
+        snapshots: int = 0,
+        inputs: str = "",
         features: str = AUTO,
         device: str = AUTO,
         random_state: int | np.random.RandomState | None = 0,
@@ -95,6 +107,11 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.epochs = epochs
         self.patience = patience
         self.validation_fraction = validation_fraction
+        self.label_smoothing = label_smoothing
+        self.equal_batches = equal_batches
+        self.ensemble = ensemble
+        self.snapshots = snapshots
+        self.inputs = inputs
         self.features = features
         self.device = device
         self.random_state = random_state

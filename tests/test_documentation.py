@@ -18,13 +18,14 @@ import typer
 from ihgnn_cli.cli.app import app
 
 ROOT = Path(__file__).parent.parent
-PATTERNS = ("*.md", "docs/*.md", "results/**/README.md", "benchmarks/*.md", "examples/**/*.md")
+PATTERNS = ("*.md", "docs/*.md", "results/**/README.md", "benchmarks/*.md", "examples/*/*.md")
 PAGES = sorted(
     path.relative_to(ROOT).as_posix() for pattern in PATTERNS for path in ROOT.glob(pattern)
 )
 GUIDES = [page for page in PAGES if page == "README.md" or page.startswith("docs/")]
 SHELL = {"", "sh", "bash", "console"}
 LANGUAGES = SHELL | {"python", "json", "toml", "text"}
+OTHER_LANGUAGES = {"js", "cpp", "rust", "go", "java", "csharp"}
 OTHER_PROGRAMS = {"--help", "--install-completion"}  # options that typer adds
 NOT_RUN = re.compile(r"<!-- not run(?:: (?P<reason>.+?))? -->")
 
@@ -120,7 +121,12 @@ PYTHON = [block for block in ALL if block.language == "python"]
 def test_the_pages_have_commands_and_python() -> None:
     assert len(COMMANDS) > 20
     assert len(PYTHON) > 5
-    assert {block.language for block in ALL} <= LANGUAGES
+    assert {block.language for block in ALL} <= LANGUAGES | OTHER_LANGUAGES
+
+
+def test_blocks_in_other_languages_say_why_they_are_not_run() -> None:
+    others = [block for block in ALL if block.language in OTHER_LANGUAGES]
+    assert [str(block) for block in others if not block.not_run] == []
 
 
 @pytest.mark.parametrize("block", COMMANDS, ids=str)

@@ -1,6 +1,7 @@
 """The results that are shipped follow from the trainings that are shipped with them."""
 
 import json
+import shutil
 from dataclasses import asdict
 from pathlib import Path
 
@@ -11,6 +12,7 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.splits import read_fold_file
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.models.settings import Variant
+from ihgnn_cli.studies.beside import beside
 from ihgnn_cli.studies.choice import choose, scores
 from ihgnn_cli.studies.grid import (
     PAPER_BATCH_SIZE,
@@ -20,12 +22,14 @@ from ihgnn_cli.studies.grid import (
     with_plain,
 )
 from ihgnn_cli.studies.paper import paper_accuracy
+from ihgnn_cli.studies.references import stored_references
 from ihgnn_cli.studies.rules import rules
 from ihgnn_cli.studies.summary import summarize
 from ihgnn_cli.studies.units import Record, Stage, parsed
 
 RESULTS = Path(__file__).parent.parent / "results"
 NAMES = ("MUTAG", "KKI", "BZR_MD", "DHFR_MD")
+RACED = sorted(path.name for path in (RESULTS / "race").iterdir())
 
 
 def records(name: str) -> list[Record]:
@@ -35,6 +39,18 @@ def records(name: str) -> list[Record]:
 
 def result(name: str) -> dict:
     return json.loads((RESULTS / name / "result.json").read_text(encoding="utf-8"))
+
+
+def page_row(name: str, heading: str) -> str:
+    """The row of a data set in the table below a heading of the page."""
+    page = (RESULTS / "README.md").read_text(encoding="utf-8")
+    section = page.split(f"# {heading}\n")[1].split("\n## ")[0]
+    (row,) = (line for line in section.splitlines() if line.startswith(f"| {name} |"))
+    return row
+
+
+def percent(mean: float, std: float) -> str:
+    return f"{100 * mean:.1f} ± {100 * std:.1f}"
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -106,14 +122,61 @@ def test_the_papers_number_is_that_of_the_full_model(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_page_shows_these_numbers(name: str) -> None:
     told = result(name)
-    page = (RESULTS / "README.md").read_text(encoding="utf-8")
-    (row,) = (line for line in page.splitlines() if line.startswith(f"| {name} |"))
-    shown = [f"{100 * told['test_mean']:.1f} ± {100 * told['test_std']:.1f}"]
-    shown += [f"{100 * rule['mean']:.1f} ± {100 * rule['std']:.1f}" for rule in told["rules"]]
+    row = page_row(name, "Results")
+    shown = [percent(told["test_mean"], told["test_std"])]
+    shown += [percent(rule["mean"], rule["std"]) for rule in told["rules"]]
     shown += [f"{100 * told['majority_share']:.1f}", f"{100 * told['runs_std']:.1f}"]
-    shown += [f"{100 * told['paper']['mean']:.1f} ± {100 * told['paper']['std']:.1f}"]
+    shown += [percent(told["paper"]["mean"], told["paper"]["std"])]
     for each in shown:
         assert each in row, each
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_shows_the_references_on_the_same_folds(name: str) -> None:
+    content = json.loads((RESULTS / name / "references.json").read_text(encoding="utf-8"))
+    assert content["data_sha256"] == result(name)["job"]["data_sha256"]
+    scores = [each["scores"] for each in content["references"]]
+    row = page_row(name, "Comparison with classifiers without a network")
+    shown = [percent(each["accuracy"], each["accuracy_std"]) for each in scores]
+    for each, box in zip(shown, row.replace("*", "").split(" | ")[1:], strict=False):
+        assert each == box
+
+
+def test_the_page_shows_the_difference_from_the_best_reference(tmp_path: Path) -> None:
+    data = load_dataset("MUTAG")
+    folds = read_fold_file(RESULTS / "MUTAG" / "splits.json", len(data))
+    copied = tmp_path / "references.json"
+    shutil.copy(RESULTS / "MUTAG" / "references.json", copied)
+    before = copied.read_bytes()
+    found = stored_references(copied, data, folds, 0)
+    assert copied.read_bytes() == before  # they belong to these folds and were not computed again
+    final = [each for each in records("MUTAG") if each.validated.unit.stage is Stage.FINAL]
+    told = beside(found, final, folds, data.graph_class)
+    gap = f"{100 * told['difference']:.1f} ± {100 * told['error']:.1f}"
+    row = page_row("MUTAG", "Comparison with classifiers without a network")
+    assert row.endswith(f"| {gap} |")
+
+
+@pytest.mark.parametrize("name", RACED)
+def test_the_page_shows_the_race_as_its_final_runs_give_it(name: str) -> None:
+    told = result(f"race/{name}")
+    final = [each for each in records(f"race/{name}") if each.validated.unit.stage is Stage.FINAL]
+    runs = sorted((each.validated.unit.fold, each.validated.unit.run) for each in final)
+    assert runs == [(fold, run) for fold in range(10) for run in range(3)]
+    by_fold = [
+        np.mean([each.tested.accuracy for each in final if each.validated.unit.fold == fold])
+        for fold in range(10)
+    ]
+    assert told["test_mean"] == pytest.approx(np.mean(by_fold))
+    row = page_row(name, "By a race")
+    references = told["references"]
+    shown = [f"**{percent(np.mean(by_fold), np.std(by_fold))}**"]
+    shown += [f"{100 * told['balanced_accuracy']:.1f}", f"{told['roc_auc']:.3f}"]
+    shown += [percent(references["difference"], references["error"])]
+    (best,) = (each for each in references["methods"] if each["key"] == references["best"])
+    shown += [percent(best["accuracy"], best["accuracy_std"])]
+    for each in shown:
+        assert f"| {each} |" in row, each
 
 
 def test_the_page_tells_which_rule_closes_how_much_of_the_gap() -> None:
@@ -142,3 +205,20 @@ def test_the_page_tells_which_rule_closes_how_much_of_the_gap() -> None:
         points = "points " if name == "MUTAG" else ""
         assert f"{better:.1f} of {gap:.1f} {points}on {name}" in page
     assert f"({by_rule['common-test-epoch'][3] - headline[3]:.1f} of 7.7)" in page
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_result_of_a_race_follows_from_its_final_runs(name: str) -> None:
+    folder = RESULTS / "race" / name
+    lines = (folder / "units.jsonl").read_text(encoding="utf-8").splitlines()
+    found = json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    final = [each for each in map(parsed, lines) if each.validated.unit.stage == Stage.FINAL]
+    tests = [
+        [each.tested.accuracy for each in final if each.validated.unit.fold == fold]
+        for fold in range(10)
+    ]
+    assert [len(each) for each in tests] == [3] * 10
+    assert np.mean(tests) == pytest.approx(found["test_mean"])
+    assert np.std(np.mean(tests, axis=1)) == pytest.approx(found["test_std"])
+    trained = sum(parsed(line).validated.epochs for line in lines)
+    assert trained == found["model_epochs"] == 24_530

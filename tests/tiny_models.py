@@ -19,7 +19,8 @@ from ihgnn_cli.deploy.onnx_model import Answers
 from ihgnn_cli.deploy.padded import PaddedIHGNN
 from ihgnn_cli.deploy.sparse import SparseIHGNN
 from ihgnn_cli.models.card import describe
-from ihgnn_cli.models.settings import IHGNNSettings, SortKey, SortOrder
+from ihgnn_cli.models.registry import IHGNN
+from ihgnn_cli.models.settings import IHGNNSettings, ModelSettings, SortKey, SortOrder
 from ihgnn_cli.training import checkpoint as checkpoints
 from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.config import RunConfig
@@ -81,13 +82,15 @@ def dataset(*graphs: Graph, labelled: bool = True) -> GraphDataset:
 
 def untrained(
     data: GraphDataset,
-    settings: IHGNNSettings = SMALL,
+    settings: ModelSettings = SMALL,
     features: Features = Features.LABELS,
     members: int = 1,
+    *,
     max_nodes: int = M,
+    name: str = IHGNN,
 ) -> Checkpoint:
     """A checkpoint with weights and running statistics as good as any."""
-    config = RunConfig(model=settings)
+    config = RunConfig(model=settings, model_name=name)
     card = describe("tiny", data, features, Split([0], [1], [2]))
     card = replace(card, max_nodes=max_nodes)
     model = checkpoints.build(config, card.inputs, list(range(members)))
@@ -121,4 +124,5 @@ class Eager:
         inputs = self.inputs(self.card, data, graphs)
         with torch.no_grad():
             found = self.model(**{name: torch.tensor(each) for name, each in inputs.items()})
-        return Answers(*(each.numpy() for each in found))
+        names = Answers.__dataclass_fields__
+        return Answers(**{name: found[name].numpy() for name in names if name in found})

@@ -9,7 +9,7 @@ from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, configured, dataset_of, divided
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.kinds import HOLDOUT
-from ihgnn_cli.display import Display
+from ihgnn_cli.display import Display, Update
 from ihgnn_cli.errors import SettingError
 from ihgnn_cli.jobs.cluster import cluster_executor
 from ihgnn_cli.jobs.executor import Executor
@@ -17,9 +17,10 @@ from ihgnn_cli.jobs.queue import Step
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.studies import crossval as jobs
 from ihgnn_cli.studies.folds import make_folds
-from ihgnn_cli.studies.grid import COMMON, Setting, own_grid
+from ihgnn_cli.studies.grid import COMMON, PAPER_RUNS, Setting, check_choices, own_grid
 from ihgnn_cli.studies.places import local_executor
-from ihgnn_cli.studies.plan import PAPER_RUNS, Protocol
+from ihgnn_cli.studies.plan import Protocol
+from ihgnn_cli.studies.references import FILE, Reference, stored_references
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training.config import RunConfig, recipe_grid
@@ -49,10 +50,12 @@ def crossval(
     *,
     folds: int | None = None,
     inner_folds: int | None = None,
-    runs: int = PAPER_RUNS,
+    runs: int | None = None,
     split_file: Path | str | None = None,
     race: bool = False,
     rules: bool = False,
+    references: bool = True,
+    group_twins: bool = False,
     out: Path | str | None = None,
     workers: int | None = None,
     stack: int | None = None,
@@ -73,16 +76,19 @@ def crossval(
         dataset: as in `load_dataset`.
         folds: number of folds; 10 by default.
         inner_folds: number of inner folds that choose the configuration, instead of one hold-out.
-        runs: final runs of the chosen configuration per fold.
+        runs: final runs of the chosen configuration per fold, 3 by default; with snapshots, the
+            seeds whose predictions are averaged.
         split_file: JSON file with the folds, in the published format.
         race: choose the configuration by successive halving, with about a quarter of the epochs.
         rules: also compute the result under the other selection rules in the literature.
+        references: also test classifiers without a network on the same folds.
+        group_twins: draw folds that keep graphs with the same 1-WL colouring together.
         out: the folder; by default `runs/NAME-crossval-...`, the same for the same call.
         workers: number of processes; by default one per core, or one per GPU.
         stack: number of models that a process trains together.
         cluster: address of a Ray cluster.
         model: `"ihgnn"` (the default) or another model listed by `ihgnn models`.
-        recipe: `"paper"` (the defaults) or `"authors"`.
+        recipe: `"paper"` (the defaults), `"authors"` or `"robust"`.
         config: a TOML file or the `config` of a run, for settings not given here.
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
         offline: never download.
@@ -108,19 +114,24 @@ def crossval(
         split_file=None if split_file is None else Path(split_file),
         race=race,
         rules=rules,
+        group_twins=group_twins,
         out=None if out is None else Path(out),
         workers=workers,
         stack=stack,
         cluster=cluster,
         dataset=dataset_of(dataset, data_root, offline, display.reading),
     )
+    beside: tuple[Reference, ...] = ()
+    if references:
+        with display.work("fits") as update:
+            beside = begun.references(update)
     with display.work("model-epochs") as update:
 
         def watch(now: jobs.Progress, _step: Step) -> None:
             line = f"{now.models:,} of {now.of_models:,} models finished"
             update(now.epochs, now.of_epochs, line)
 
-        result = begun.finish(watch).result
+        result = begun.finish(watch, beside).result
     mean, std = result["test_mean"], result["test_std"]
     return CrossValidation(begun.folder, mean, std, jobs.best_config(begun.job, result), result)
 
@@ -142,23 +153,55 @@ class Begun:
     """Text naming the versions that changed since the folder was made."""
     command: str
 
-    def finish(self, watch: Callable[[jobs.Progress, Step], None]) -> jobs.Finished:
+    def references(self, tell: Update) -> tuple[Reference, ...]:
+        """Classifiers without a network on the same folds; the folder keeps them."""
+        job = self.job
+        seed = job.protocol.config.training.seed
+        return stored_references(self.folder / FILE, job.dataset, job.folds, seed, tell)
+
+    def finish(
+        self,
+        watch: Callable[[jobs.Progress, Step], None],
+        references: Sequence[Reference] = (),
+    ) -> jobs.Finished:
         """Do the rest of the job; see `studies.crossval.finish`."""
         return jobs.finish(
-            self.job, self.folder, self.executor, self.stack, watch, command=self.command
+            *(self.job, self.folder, self.executor, self.stack, watch),
+            references=references,
+            command=self.command,
         )
+
+
+def planned(
+    config: RunConfig,
+    lists: Mapping[str, Sequence[Setting]],
+    *,
+    runs: int | None = None,
+    race: bool = False,
+) -> Protocol:
+    """The protocol of a call; an ensemble is trained as runs of a fold.
+
+    Raises:
+        InputError: a value is not valid.
+    """
+    training, made = config.training, own_grid(config, lists)
+    if not training.snapshots:
+        return Protocol(config, made, PAPER_RUNS if runs is None else runs, race)
+    single = replace(config, training=replace(training, ensemble=1))
+    return Protocol(single, made, training.ensemble if runs is None else runs, race)
 
 
 def begin(
     config: RunConfig,
     lists: Mapping[str, Sequence[Setting]],
     *,
-    runs: int = PAPER_RUNS,
+    runs: int | None = None,
     folds: int | None = None,
     inner_folds: int | None = None,
     split_file: Path | None = None,
     race: bool = False,
     rules: bool = False,
+    group_twins: bool = False,
     out: Path | None = None,
     workers: int | None = None,
     stack: int | None = None,
@@ -180,6 +223,7 @@ def begin(
         split_file: JSON file with the folds.
         race: choose by successive halving.
         rules: also compute the other selection rules.
+        group_twins: keep graphs with the same 1-WL colouring in one part.
         out: the folder.
         workers: number of processes.
         stack: number of models that a process trains together.
@@ -200,12 +244,22 @@ def begin(
     if stack is not None and stack < 1:
         raise SettingError("stack", f"must be at least 1, not {stack}.")
     config = replace(config, data=replace(config.data, split=HOLDOUT, split_from=""))  # not used
-    protocol = Protocol(config, own_grid(config, lists), runs, race)
+    protocol = planned(config, lists, runs=runs, race=race)
+    check_choices(config, protocol.grid, race=race, rules=rules, inner_folds=inner_folds)
     executor = _executor(cluster, config.training.device, workers)
     config, data = load_data(
         config, dataset=dataset, data_root=data_root, offline=offline, progress=progress
     )
-    made = make_folds(data, config.training.seed, file=split_file, folds=folds, inner=inner_folds)
+    made = make_folds(
+        data,
+        config.training.seed,
+        file=split_file,
+        folds=folds,
+        inner=inner_folds,
+        group_twins=group_twins,
+    )
+    graphs = max(len(data) - len(fold.test) for fold in made)
+    config = replace(config, training=protocol.config.training).with_epochs(graphs)
     job = Job(protocol.on(config), data, made, curves=rules)
     name = folders.run_name(data.name, config)
     folder = out or jobs.default_folder(folders.RUNS, job, name)

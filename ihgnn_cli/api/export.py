@@ -1,10 +1,12 @@
 """Exports a checkpoint to ONNX and compares both on graphs of the data set."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.data.sources import locate, read, refuse_overwriting
+from ihgnn_cli.deploy.bundles import planned_bundles, write_bundles
 from ihgnn_cli.deploy.form import OPSET, Form, Layout
 from ihgnn_cli.deploy.onnx_model import SUFFIX, check_target
 from ihgnn_cli.display import Display
@@ -29,27 +31,35 @@ def export(
     *,
     layout: Layout | str = Layout.PADDED,
     max_nodes: int | None = None,
+    batch: int | None = None,
     opset: int = OPSET,
     small: bool = False,
+    members: int | None = None,
     verify: bool = True,
     dataset: "Graphs | None" = None,
     force: bool = False,
+    triton: Path | str | None = None,
+    mlflow: Path | str | None = None,
     data_root: Path | str | None = None,
     offline: bool = False,
     progress: bool | None = None,
 ) -> "Export":
-    """Write a checkpoint as ONNX, with a .json file beside it that describes the inputs.
+    """Write a checkpoint as ONNX; beside it its metadata, golden vectors and a model card (.md).
 
     Args:
         checkpoint: the folder of a run or a search, or a checkpoint (ckpt.pt).
         path: the .onnx file; by default `model.onnx` beside the checkpoint.
         layout: `"padded"` (matrices of one size) or `"sparse"` (lists of nodes and edges).
         max_nodes: a fixed size for the padded layout.
+        batch: a fixed number of graphs per batch, beside `max_nodes`.
         opset: the ONNX operator set.
         small: store the classifier's first matrix in half precision.
-        verify: compare the file with the checkpoint.
+        members: export this many members of an ensemble, evenly chosen; by default all.
+        verify: compare the file with the checkpoint, and write golden vectors.
         dataset: what to compare on, as in `load_dataset`; by default the model's own data.
         force: replace files that exist.
+        triton: a model repository for Triton, which gets a folder of the file's name.
+        mlflow: a folder for an MLflow model (needs MLflow).
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
         offline: never download.
         progress: show a bar while data is read; by default in terminals and notebooks only.
@@ -59,7 +69,7 @@ def export(
         IhgnnError: the file's predictions differ from the checkpoint's; the file is removed.
     """
     # Report invalid arguments before loading torch.
-    form = Form(layout, max_nodes, opset, small)  # type: ignore[arg-type]
+    form = Form(layout, max_nodes, opset, small, batch)  # type: ignore[arg-type]
     if path is not None and Path(checkpoint).suffix.lower() == SUFFIX != Path(path).suffix.lower():
         raise InputError(
             f"{path} does not end in {SUFFIX}, but {checkpoint} does: the checkpoint comes first, "
@@ -71,14 +81,18 @@ def export(
     if dataset is not None and not verify:
         raise InputError("--dataset is for the comparison, which --no-verify skips. Drop one.")
     check_archive(source)
+    bundles = planned_bundles(target, _path(triton), _path(mlflow), force=force)
 
     from ihgnn_cli.deploy.cases import cases_of
     from ihgnn_cli.deploy.export import check_exportable, export_onnx
+    from ihgnn_cli.deploy.golden_vectors import candidates
     from ihgnn_cli.training.checkpoint import load_checkpoint
 
     loaded = load_checkpoint(source)
-    check_exportable(loaded)
-    cases = []
+    check_exportable(loaded, form)
+    if members is not None:
+        loaded = loaded.with_members(members)
+    cases, golden = [], []
     if verify:
         graphs = _graphs(
             loaded.card,
@@ -89,7 +103,14 @@ def export(
             progress=Display(progress).reading,
         )
         cases = cases_of(loaded, graphs, form.nodes)
-    return export_onnx(loaded, target, form, cases)
+        golden = candidates(loaded, graphs, form)
+    done = export_onnx(loaded, target, form, cases, golden)
+    write_bundles(bundles, target, source)
+    return replace(done, also=bundles.paths)
+
+
+def _path(given: Path | str | None) -> Path | None:
+    return None if given is None else Path(given)
 
 
 def _graphs(

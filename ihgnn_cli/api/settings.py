@@ -91,7 +91,7 @@ def configured(
     Args:
         settings: values by name, such as `lr` and `layers`.
         model: name in the registry; by default the configuration's model, or else IHGNN.
-        recipe: `"paper"` or `"authors"`.
+        recipe: `"paper"`, `"authors"` or `"robust"`.
         config: a TOML file or the `config` of a run, for all other settings.
         call: the function whose arguments may have been misspelled.
 
@@ -115,7 +115,10 @@ def configured(
         if name not in known:
             named = [each for each in arguments if each != "settings"]
             raise no_setting(base, name, [*known, *named], _ELSEWHERE.get(name, name))
-    return base.with_values({key: value for key, value in settings.items() if value is not None})
+    given = {key: value for key, value in settings.items() if value is not None}
+    if "epochs" in given:
+        given = {"steps": 0, **given}  # those of a recipe or file
+    return base.with_values(given)
 
 
 def searchable(config: RunConfig) -> tuple[str, ...]:

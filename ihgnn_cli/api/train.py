@@ -119,7 +119,7 @@ def train(
         out: the run folder, which must be new or empty. By default `runs/NAME-1`, `-2`, ... in
             the working directory, as with `ihgnn train`.
         model: `"ihgnn"` (the default) or another model listed by `ihgnn models`.
-        recipe: `"paper"` (the defaults) or `"authors"`.
+        recipe: `"paper"` (the defaults), `"authors"` or `"robust"` (an ensemble).
         config: a TOML file or the `config` of another run, for settings not given here.
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
         offline: never download.
@@ -143,7 +143,7 @@ def train(
         None if out is None else Path(out),
         dataset=dataset_of(dataset, data_root, offline, display.reading),
     )
-    epochs = chosen.training.epochs
+    epochs = begun.config.training.epochs
     with display.work("epochs") as update:
         outcome = complete(begun, lambda now, best: update(now.epoch, epochs, told(now, best)))
     return Run(
@@ -220,16 +220,15 @@ def draw(folder: Path, result: Mapping[str, Any]) -> None:
     """Draw the curves of a finished run."""
     title = f"{result['dataset']}, seed {result['seeds'][0]}"
     history = folders.read_metrics(folder)
-    best = None if result["test"] is None else result["best_epoch"]
+    averaged = result["test"] is None or result.get("snapshots")  # no epoch was chosen
+    best = None if averaged else result["best_epoch"]
     draw_curves(history, title, best, folder / folders.CURVES)
 
 
-def told(epoch: Epoch, best: Epoch) -> str:
+def told(epoch: Epoch, best: Epoch | None) -> str:
     """One line about an epoch and the best epoch so far, if there are validation graphs."""
     line = f"train loss {epoch.train_loss:.4f} acc {epoch.train_accuracy:.3f}"
     if math.isnan(epoch.validation_loss):
         return line
-    return (
-        f"{line}  val loss {epoch.validation_loss:.4f} acc {epoch.validation_accuracy:.3f}  "
-        f"best {best.epoch} ({best.validation_accuracy:.3f})"
-    )
+    line += f"  val loss {epoch.validation_loss:.4f} acc {epoch.validation_accuracy:.3f}"
+    return line if best is None else f"{line}  best {best.epoch} ({best.validation_accuracy:.3f})"

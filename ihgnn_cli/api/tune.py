@@ -100,7 +100,7 @@ def tune(
         workers: number of processes; by default one per core, or one per GPU.
         stack: number of trials that a process trains together.
         model: `"ihgnn"` (the default) or another model listed by `ihgnn models`.
-        recipe: `"paper"` (the defaults) or `"authors"`.
+        recipe: `"paper"` (the defaults), `"authors"` or `"robust"`.
         config: a TOML file or the `config` of a run, for settings that are not searched.
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
         offline: never download.
@@ -134,7 +134,7 @@ def tune(
         dataset=dataset_of(dataset, data_root, offline, display.reading),
     )
     job.open()
-    epochs = chosen.training.epochs
+    epochs = job.search.config.training.epochs
     with display.work("trial-epochs") as update:
 
         def show(now: TuneProgress) -> None:

@@ -12,6 +12,7 @@ import typer
 from ihgnn_cli import __version__, signals
 from ihgnn_cli.cli import (
     bench_export,
+    check_export,
     crossval,
     datasets,
     demo,
@@ -22,8 +23,11 @@ from ihgnn_cli.cli import (
     homophily,
     models,
     predict,
+    recipes,
     reproduce,
     runs,
+    serve,
+    signal,
     train,
     tune,
 )
@@ -63,6 +67,7 @@ def _add(panel: str, name: str, command: Callable[..., None], epilog: str) -> No
 
 _add("Data", "homophily", homophily.homophily, homophily.EXAMPLES)
 app.add_typer(datasets.app, name="datasets", rich_help_panel="Data")
+_add("Data", "signal", signal.signal, signal.EXAMPLES)
 _add("Models", "train", train.train, train.EXAMPLES)
 _add("Models", "evaluate", evaluate.evaluate, evaluate.EXAMPLES)
 _add("Models", "tune", tune.tune, tune.EXAMPLES)
@@ -70,8 +75,11 @@ _add("Models", "crossval", crossval.crossval, crossval.EXAMPLES)
 _add("Models", "reproduce", reproduce.reproduce, reproduce.EXAMPLES)
 _add("Models", "runs", runs.runs, runs.EXAMPLES)
 _add("Models", "models", models.models, models.EXAMPLES)
+_add("Models", "recipes", recipes.recipes, recipes.EXAMPLES)
 _add("Deployment", "export", export.export, export.EXAMPLES)
+_add("Deployment", "check-export", check_export.check_export, check_export.EXAMPLES)
 _add("Deployment", "predict", predict.predict, predict.EXAMPLES)
+_add("Deployment", "serve", serve.serve, serve.EXAMPLES)
 _add("Deployment", "bench-export", bench_export.bench_export, bench_export.EXAMPLES)
 _add("Other", "demo", demo.demo, demo.EXAMPLES)
 _add("Other", "docs", docs.docs, docs.EXAMPLES)

@@ -20,6 +20,7 @@ from ihgnn_cli.cli.options import (
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.dataset import GraphDataset
+    from ihgnn_cli.deploy.onnx_model import OnnxClassifier
     from ihgnn_cli.deploy.speed import Speed
     from ihgnn_cli.models.card import ModelCard
 
@@ -70,6 +71,23 @@ def bench_export(
     ] = None,
     device: Device = None,
     provider: Provider = None,
+    io_binding: Annotated[
+        bool,
+        typer.Option(
+            "--io-binding",
+            help="Keep inputs and outputs on the device; copying inputs counts as building them.",
+            rich_help_panel=COMPUTE_PANEL,
+        ),
+    ] = False,
+    cuda_graph: Annotated[
+        bool,
+        typer.Option(
+            "--cuda-graph",
+            help="Replay a recorded CUDA graph, with --io-binding. Needs a GPU and a model with "
+            "fixed shapes (export --max-nodes N --batch N).",
+            rich_help_panel=COMPUTE_PANEL,
+        ),
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
     """Measure throughput and latency of an exported model on graphs of its data set."""
@@ -81,16 +99,20 @@ def bench_export(
     from ihgnn_cli.training.devices import AUTO
 
     providers = chosen_providers(device, provider)
-    classifier = load_onnx(model, device or AUTO, providers, threads)
+    chosen = device or ("cuda" if cuda_graph else AUTO)
+    classifier = load_onnx(model, chosen, providers, threads, cuda_graph=cuda_graph)
+    if chosen == AUTO and providers is None:
+        _warn_of_fallback(classifier)
     graphs = _graphs(model, classifier.card, dataset, data_root, offline)
-    found = []
-    sizes = dict.fromkeys(batch_size or _BATCH_SIZES)
+    found, bound = [], io_binding or cuda_graph
+    fixed = classifier.described.batch
+    sizes = dict.fromkeys(batch_size or (_BATCH_SIZES if fixed is None else (fixed,)))
     console.note(
         f"Measuring batches of {', '.join(map(str, sizes))} graphs, {seconds:g} s each ..."
     )
     for size in sizes:
         try:
-            found.append(measure(classifier, graphs, size, seconds))
+            found.append(measure(classifier, graphs, size, seconds, io_binding=bound))
         except InputError as error:
             if not found:
                 raise
@@ -101,6 +123,8 @@ def bench_export(
                 "model": model,
                 "runs_on": classifier.runs_on,
                 "threads": threads,
+                "io_binding": bound,
+                "cuda_graph": cuda_graph,
                 "dataset": graphs.name,
                 "graphs": len(graphs),
                 "mean_nodes": graphs.num_nodes / len(graphs),
@@ -116,6 +140,18 @@ def bench_export(
     )
     _show(found)
     console.next_steps(("predict", model, dataset or classifier.card.dataset))
+
+
+def _warn_of_fallback(classifier: "OnnxClassifier") -> None:
+    """Warn if the machine has a GPU that onnxruntime could not start: it says nothing itself."""
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.deploy.providers import unused_gpu
+
+    if unused_gpu(classifier.runs_on):
+        console.warn(
+            f"this machine has an NVIDIA GPU, but onnxruntime could not start it: the model runs "
+            f"on {classifier.runs_on}. 'ihgnn env' shows the providers that load."
+        )
 
 
 def _graphs(

@@ -34,7 +34,7 @@ _LONGEST_WORD = 24
 _SHORT_WORDS = 16
 _ANY_WIDTH = 1000
 # Headers of columns that hold words.
-_WORDS = ("", "Name", "Where", "Label", "Cost per graph", "From", "Reference", "Grid")
+_WORDS = ("", "Name", "Case", "Where", "Label", "Cost per graph", "From", "Reference", "Grid")
 # The header of a column of bars: left-aligned, never wrapped, left out where it does not fit.
 BARS = " "
 

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -23,7 +24,10 @@ from ihgnn_cli.cli.options import (
     DataRoot,
     Device,
     Epochs,
+    EqualBatches,
     FeatureKind,
+    GroupTwins,
+    Inputs,
     LabelSmoothing,
     ModelName,
     Offline,
@@ -32,6 +36,7 @@ from ihgnn_cli.cli.options import (
     Quiet,
     RecipeName,
     Seed,
+    Snapshots,
     Stack,
     VariantName,
     Workers,
@@ -46,6 +51,7 @@ if TYPE_CHECKING:
     from ihgnn_cli.api.crossval import Begun
     from ihgnn_cli.jobs.queue import Step
     from ihgnn_cli.studies.crossval import Finished, Progress
+    from ihgnn_cli.studies.references import Reference
 
 _MOST_WORKERS = 1024  # on one machine; a larger number is a typing error
 _Number = TypeVar("_Number", int, float)
@@ -68,6 +74,7 @@ def crossval(
     data: DataArgument = None,
     dataset: OwnData = None,
     features: FeatureKind = None,
+    inputs: Inputs = None,
     split_file: Annotated[
         Path | None,
         typer.Option(
@@ -124,6 +131,8 @@ def crossval(
     ] = None,
     label_smoothing: LabelSmoothing = None,
     class_weights: ClassWeighting = None,
+    equal_batches: EqualBatches = None,
+    snapshots: Snapshots = None,
     epochs: Epochs = None,
     patience: Patience = None,
     seed: Seed = None,
@@ -150,8 +159,9 @@ def crossval(
         int | None,
         typer.Option(
             min=1,
-            help="Final runs per fold with the chosen configuration.",
-            show_default="3",
+            help="Final runs per fold with the chosen configuration; with --snapshots, seeds to "
+            "average.",
+            show_default="3; robust: 5",
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = None,
@@ -170,6 +180,15 @@ def crossval(
             "--rules",
             help="Also show the accuracy under other selection rules from the literature, "
             "including those that choose on test.",
+            rich_help_panel=PROTOCOL_PANEL,
+        ),
+    ] = False,
+    group_twins: GroupTwins = False,
+    no_references: Annotated[
+        bool,
+        typer.Option(
+            "--no-references",
+            help="Do not test classifiers without a network on the same folds.",
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = False,
@@ -209,7 +228,7 @@ def crossval(
     refuse_missing(dataset)
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.figures import check_figure_path
-    from ihgnn_cli.studies.grid import listed_settings, own_grid
+    from ihgnn_cli.studies.grid import check_choices, listed_settings, own_grid
     from ihgnn_cli.training.config import configure, recipe_grid
 
     if plot is not None:
@@ -218,9 +237,12 @@ def crossval(
     given = {
         "dataset": dataset,
         "features": features,
+        "inputs": inputs,
         "variant": variant,
         "label_smoothing": label_smoothing,
         "class_weights": class_weights,
+        "equal_batches": equal_batches,
+        "snapshots": snapshots,
         "epochs": epochs,
         "patience": patience,
         "seed": seed,
@@ -235,26 +257,34 @@ def crossval(
     }
     given_lists = recipe_grid(recipe)
     given_lists.update({name: values for name, values in lists.items() if values is not None})
-    own_grid(chosen, given_lists)  # lists and folds are refused before torch starts
+    made = own_grid(chosen, given_lists)  # lists and folds are refused before torch starts
+    check_choices(chosen, made, race=race, rules=rules, inner_folds=inner_folds)
     from ihgnn_cli.cli.starting import read_data
     from ihgnn_cli.studies.folds import make_folds
 
     graphs = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
-    make_folds(graphs, chosen.training.seed, file=split_file, folds=folds, inner=inner_folds)
+    make_folds(
+        graphs,
+        chosen.training.seed,
+        file=split_file,
+        folds=folds,
+        inner=inner_folds,
+        group_twins=group_twins,
+    )
 
     from ihgnn_cli.api.crossval import begin
     from ihgnn_cli.cli import crossval_display
-    from ihgnn_cli.studies.plan import PAPER_RUNS
 
     begun = begin(
         chosen,
         given_lists,
-        runs=PAPER_RUNS if runs is None else runs,
+        runs=runs,
         folds=folds,
         inner_folds=inner_folds,
         split_file=split_file,
         race=race,
         rules=rules,
+        group_twins=group_twins,
         out=out,
         workers=processes,
         stack=stacked,
@@ -269,7 +299,8 @@ def crossval(
         console.warn(
             f"{folder} was started with {begun.changed}: the remaining results may differ slightly."
         )
-    done = _finish(begun, quiet=quiet)
+    beside = () if no_references else _references(begun, quiet=quiet)
+    done = _finish(begun, beside, quiet=quiet)
     if as_json:
         console.show_json({**done.result, "folder": folder})
     else:
@@ -312,7 +343,22 @@ def _listed(
         ) from error
 
 
-def _finish(begun: "Begun", *, quiet: bool) -> "Finished":
+def _references(begun: "Begun", *, quiet: bool) -> "tuple[Reference, ...]":
+    """Test the references, and show the best one before the long work starts."""
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.studies.references import best_reference
+
+    with console.work("fits of references", quiet=quiet) as update:
+        found = begun.references(update)
+    if not quiet:
+        best = best_reference(found)
+        console.note(
+            f"Best reference on these folds: {best.title}, {100 * best.scores.accuracy:.1f} %"
+        )
+    return found
+
+
+def _finish(begun: "Begun", beside: "Sequence[Reference]", *, quiet: bool) -> "Finished":
     from ihgnn_cli.cli import console, crossval_display
     from ihgnn_cli.words import counted
 
@@ -322,9 +368,14 @@ def _finish(begun: "Begun", *, quiet: bool) -> "Finished":
     if not quiet:
         inner = len(folds[0].splits)
         inner_text = "" if inner == 1 else f" × {inner} inner folds"
+        what = (
+            f"{counted(len(protocol.grid), 'configuration')} × {len(folds)} folds{inner_text}, "
+            f"then {counted(protocol.runs, 'run')} per fold"
+        )
+        if not protocol.selects:
+            what = f"{len(folds)} folds × {counted(protocol.runs, 'seed')}, without a selection"
         console.note(
-            f"{title}{job.dataset.name}: {counted(len(protocol.grid), 'configuration')} × "
-            f"{len(folds)} folds{inner_text}, then {counted(protocol.runs, 'run')} per fold, "
+            f"{title}{job.dataset.name}: {what}, "
             f"{protocol.config.training.epochs} epochs {'at most' if protocol.race else 'each'}; "
             f"{counted(executor.workers, 'worker')} on {executor.device.type}, stacks of up to "
             f"{begun.stack}; in {begun.folder}"
@@ -346,4 +397,4 @@ def _finish(begun: "Begun", *, quiet: bool) -> "Finished":
             seen[:] = [progress]
             show(progress, step)
 
-        return begun.finish(watch)
+        return begun.finish(watch, beside)

@@ -42,6 +42,28 @@ def progress(quiet: bool) -> "Iterator[Callable[[Progress, Step], None]]":
         yield show
 
 
+def _statement(result: dict[str, Any]) -> str:
+    """How the accuracy was averaged, and what was chosen by what."""
+    runs, snapshots = len(result["runs"]), result.get("snapshots")  # missing in older results
+    text = "mean ± standard deviation over folds"
+    if snapshots:
+        each = ", ".join(f"{100 * mean:.1f}" for mean in result["runs"])
+        text += (
+            f", each of the mean prediction of {counted(runs, 'seed')} at "
+            f"{counted(snapshots, 'epoch')}; single seeds {each}"
+        )
+    elif runs > 1:
+        text += f", each the mean of {runs} runs at their best validation epoch"
+        each = ", ".join(f"{100 * mean:.1f}" for mean in result["runs"])
+        text += f"; over runs ± {100 * result['runs_std']:.1f} ({each})"
+    else:
+        text += ", each from one run at its best validation epoch"
+    chosen = f"Configuration and epoch chosen by {result['chosen_by']}; never on test."
+    if snapshots:
+        chosen = "Nothing was chosen: neither a configuration nor an epoch."
+    return f"{text}. {chosen}"
+
+
 def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | None) -> None:
     """The result as tables and sentences.
 
@@ -51,11 +73,12 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
         rules: whether to show the other selection rules.
         trained: model-epochs trained by this command; `None` if nothing was left to do.
     """
-    runs = len(result["runs"])
+    snapshots = result.get("snapshots")  # missing in older results
+    validation = [] if snapshots else ["Validation"]
     others = [key for key in result["folds"][0]["configuration"] if key not in COMMON]
     shown = console.table(
         f"{_of_model(result)}{result['dataset']}: accuracy per fold in %",
-        *("Fold", "lr", "Batch", "K", *others, "Validation", "Test", "Runs"),
+        *("Fold", "lr", "Batch", "K", *others, *validation, "Test", "Runs"),
     )
     for fold in result["folds"]:
         chosen = fold["configuration"]
@@ -65,7 +88,7 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
             str(chosen["batch_size"]),
             str(chosen["layers"]),
             *(value_shown(chosen[key]) for key in others),
-            f"{100 * fold['validation_accuracy']:.1f}",
+            *(f"{100 * fold['validation_accuracy']:.1f}" for _ in validation),
             f"{100 * fold['test_mean']:.1f}",
             "  ".join(f"{100 * run['test_accuracy']:5.1f}" for run in fold["runs"]),
         )
@@ -73,18 +96,14 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
     console.show(
         f"Test accuracy {_percent(result['test_mean'], result['test_std'])} %", style="bold"
     )
-    text = "mean ± standard deviation over folds"
-    if runs > 1:
-        text += f", each the mean of {runs} runs at their best validation epoch"
-        each = ", ".join(f"{100 * mean:.1f}" for mean in result["runs"])
-        text += f"; over runs ± {100 * result['runs_std']:.1f} ({each})"
-    else:
-        text += ", each from one run at its best validation epoch"
-    console.show(f"{text}. Configuration and epoch chosen by {result['chosen_by']}; never on test.")
+    console.show(_statement(result))
     for name in ("race", "partial"):  # missing in older results
         if result.get(name):
             console.show(result[name], style="bold")
-    console.show(f"Majority class: {100 * result['majority_share']:.1f} %")
+    if result.get("references"):
+        _show_references(result)
+    else:
+        console.show(f"Majority class: {100 * result['majority_share']:.1f} %")
     if result["paper"] is not None:
         paper = result["paper"]
         console.show(
@@ -97,12 +116,42 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
     console.show(f"Results     {folder}")
     if "best" in result:  # missing in older results
         best = result["best"]
+        which = (
+            f"the configuration that most folds chose ({best['folds']} of {len(result['folds'])}), "
+            f"with the median of its best epochs ({best['epochs']})"
+        )
+        if snapshots:
+            which = f"the configuration, with {best['epochs']} epochs"
         console.show(
-            f"Best        {folder / BEST}\n            the configuration that most folds chose "
-            f"({best['folds']} of {len(result['folds'])}), with the median of its best epochs "
-            f"({best['epochs']}). To train it on all graphs:"
+            f"Best        {folder / BEST}\n            {which}. To train it on all graphs:"
         )
         console.next_steps(("train", "--final", "--config", folder / BEST))
+
+
+def _show_references(result: dict[str, Any]) -> None:
+    shown = console.table(
+        "\nReferences: classifiers without a network, on the same folds",
+        *("", "Accuracy", "Balanced", "ROC-AUC"),
+    )
+    own = {
+        "title": model_title(result.get("model", DEFAULT_MODEL)),
+        "accuracy": result["test_mean"],
+        "accuracy_std": result["test_std"],
+        "balanced_accuracy": result.get("balanced_accuracy"),
+        "roc_auc": result.get("roc_auc"),
+    }
+    for each in (own, *result["references"]["methods"]):
+        balanced, auc = each["balanced_accuracy"], each["roc_auc"]
+        shown.add_row(
+            each["title"],
+            _percent(each["accuracy"], each["accuracy_std"]),
+            "-" if balanced is None else f"{100 * balanced:.1f}",
+            "-" if auc is None else f"{auc:.3f}",
+        )
+        if each is own:
+            shown.add_section()
+    console.show(shown)
+    console.show(result["references"]["sentence"], style="bold")
 
 
 def _of_model(result: dict[str, Any]) -> str:

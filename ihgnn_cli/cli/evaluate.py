@@ -80,7 +80,9 @@ def evaluate(
             rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
-    plot: Annotated[Path | None, figure("accuracy by graph homophily")] = None,
+    plot: Annotated[
+        Path | None, figure("accuracy by graph homophily and against confidence")
+    ] = None,
     predictions: Annotated[
         Path | None,
         typer.Option(
@@ -114,7 +116,7 @@ def evaluate(
     from ihgnn_cli.errors import InputError
     from ihgnn_cli.inference import evaluation
     from ihgnn_cli.models.registry import find_model
-    from ihgnn_cli.report.evaluation import draw_accuracy_by_homophily, write_predictions
+    from ihgnn_cli.report.evaluation import draw_evaluation, write_predictions
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.devices import AUTO
 
@@ -144,10 +146,17 @@ def evaluate(
     found = evaluation.evaluate(classifier, graphs, split, allow_unknown=allow_unknown)
     explained = None if graph is None else _explain(classifier, graphs, found, graph)
     if predictions is not None:
-        write_predictions(predictions, found.dataset, found.graphs, found.probabilities, found.beta)
+        write_predictions(
+            predictions,
+            found.dataset,
+            found.graphs,
+            found.probabilities,
+            found.beta,
+            uncertainty=found.uncertainty,
+        )
     if plot is not None:
         title = f"{graphs.name}, {_part_words(found.part)}"
-        draw_accuracy_by_homophily(found.bins, title, found.metrics.accuracy, plot)
+        draw_evaluation(found, title, plot)
     _warn(found, graphs, classifier.card)
     theta = _theta(classifier) if explain else None
     if as_json:
@@ -204,9 +213,11 @@ def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard") -> Non
     from ihgnn_cli.cli import console
     from ihgnn_cli.words import counted
 
-    if card.snapshot is not None and not card.snapshot.chosen and len(card.split.validation):
+    snapshot = card.snapshot
+    last = snapshot is not None and not (snapshot.chosen or snapshot.snapshots)
+    if snapshot is not None and last and len(card.split.validation):
         console.warn(
-            f"this is the model of the last epoch ({card.snapshot.epoch}), not the one chosen on "
+            f"this is the model of the last epoch ({snapshot.epoch}), not the one chosen on "
             "validation, which is ckpt.pt in the same folder."
         )
     seen = []
@@ -243,6 +254,7 @@ def _show_metrics(found: "Evaluation", classifier: "Classifier") -> None:
         ("ROC-AUC", _number(metrics.roc_auc), ""),
         ("Log-loss", f"{metrics.log_loss:.3f}", ""),
         ("Calibration error", f"{metrics.calibration_error:.3f}", "expected, 15 bins"),
+        *_confidence_rows(found),
     ):
         overall.add_row(name, value, remark)
     overall.columns[1].justify = "right"
@@ -254,6 +266,27 @@ def _show_metrics(found: "Evaluation", classifier: "Classifier") -> None:
     for name, row in zip(names, metrics.confusion, strict=True):
         confusion.add_row(name, *(f"{count:,}" for count in row))
     console.show(confusion)
+
+
+def _confidence_rows(found: "Evaluation") -> list[tuple[str, str, str]]:
+    """Calibration with a temperature, and the spread between members, where there are any."""
+    from ihgnn_cli.words import counted
+
+    rows = []
+    scaled, temperature = found.calibration.scaled, found.calibration.temperature
+    if scaled is not None:
+        graphs = counted(found.calibration.fitted_on, "validation graph")
+        rows.append(
+            (
+                "  with temperature",
+                f"{scaled.calibration_error:.3f}",
+                f"T = {temperature:.2f}, fitted on {graphs}; log-loss {scaled.log_loss:.3f}",
+            )
+        )
+    if found.uncertainty is not None:
+        spread = f"mean deviation of the predicted probability over {found.members} members"
+        rows.append(("Uncertainty", f"{found.uncertainty.mean():.3f}", spread))
+    return rows
 
 
 def _show_homophily(found: "Evaluation") -> None:
@@ -287,19 +320,25 @@ def _bin_cells(each: Any) -> list[str]:
 
 
 def _model_name(classifier: "Classifier") -> str:
-    """The model's name in the registry; exported files hold the default model."""
+    """The model's name in the registry."""
+    from ihgnn_cli.deploy.onnx_model import OnnxClassifier
     from ihgnn_cli.models.registry import DEFAULT_MODEL
 
+    if isinstance(classifier, OnnxClassifier):
+        return classifier.described.model_name
     checkpoint = getattr(classifier, "checkpoint", None)
     return DEFAULT_MODEL if checkpoint is None else str(checkpoint.config.model_name)
 
 
 def _model_title(classifier: "Classifier") -> str:
     """The title of a model other than the default."""
-    from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model
+    from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model, model_names
 
     name = _model_name(classifier)
-    return "" if name == DEFAULT_MODEL else f"{find_model(name).title}; "
+    if name == DEFAULT_MODEL:
+        return ""
+    # An exported file runs without the package that provides its model.
+    return f"{find_model(name).title if name in model_names() else name}; "
 
 
 def _theta(classifier: "Classifier") -> "list[float] | None":
@@ -385,6 +424,9 @@ def _entry(
         "snapshot": None if snapshot is None else asdict(snapshot),
         "classes": classifier.card.class_values,
         **asdict(found.metrics),
+        "calibration": asdict(found.calibration),
+        "members": found.members,
+        "mean_uncertainty": None if found.uncertainty is None else found.uncertainty.mean(),
         "by_homophily": [asdict(each) for each in found.bins],
         "heterophilic": asdict(found.sides.heterophilic),
         "homophilic": asdict(found.sides.homophilic),

@@ -14,7 +14,7 @@ from ihgnn_cli.cli.options import (
     OtherData,
     refuse_missing,
 )
-from ihgnn_cli.deploy.form import OPSET, Layout, is_absurd, padded_bytes
+from ihgnn_cli.deploy.form import OPSET, TENSORRT_NODES, Layout, is_absurd, padded_bytes
 
 if TYPE_CHECKING:
     from ihgnn_cli.deploy.export import Export
@@ -49,7 +49,8 @@ def export(
         bool,
         typer.Option(
             "--verify/--no-verify",
-            help="Compare the file with the checkpoint on graphs of the data set.",
+            help="Compare the file with the checkpoint on graphs of the data set, and write "
+            "golden vectors.",
             show_default="verify",
             rich_help_panel=DATA_PANEL,
         ),
@@ -66,6 +67,16 @@ def export(
             rich_help_panel=OUTPUT_PANEL,
         ),
     ] = Layout.PADDED,
+    members: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            min=1,
+            help="Export N members of an ensemble, evenly chosen.",
+            show_default="all",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = None,
     small: Annotated[
         bool,
         typer.Option(
@@ -80,6 +91,22 @@ def export(
             "--force", "-f", help="Overwrite existing files.", rich_help_panel=OUTPUT_PANEL
         ),
     ] = False,
+    triton: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Also write a Triton model repository: DIR/NAME, named after MODEL.",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = None,
+    mlflow: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help="Also write an MLflow model to this folder (extra mlflow).",
+            rich_help_panel=OUTPUT_PANEL,
+        ),
+    ] = None,
     as_json: AsJson = False,
     max_nodes: Annotated[
         int | None,
@@ -87,6 +114,15 @@ def export(
             metavar="N",
             help="Fixed padded size, for engines that need fixed shapes.",
             show_default="any size",
+            rich_help_panel=ADVANCED_PANEL,
+        ),
+    ] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(
+            metavar="N",
+            help="Fixed number of graphs per batch, beside --max-nodes: all shapes are then fixed.",
+            show_default="any number",
             rich_help_panel=ADVANCED_PANEL,
         ),
     ] = None,
@@ -101,10 +137,12 @@ def export(
 ) -> None:
     """Export a checkpoint to ONNX and verify that both give the same results.
 
-    A .json file beside the ONNX file describes its inputs.
+    A .json file beside the ONNX file describes its inputs, a .golden.json file has graphs with the
+    expected outputs, for 'ihgnn check-export' and for your own tests, and a .md file is its model
+    card.
 
-    The readout uses at most m nodes, the size of the largest graph of the model's data: of a larger
-    graph, the first m in sorted order.
+    'ihgnn models' lists the layouts of each model. The readout of IHGNN uses at most m nodes, the
+    size of the largest graph of the model's data: of a larger graph, the first m in sorted order.
     """
     refuse_missing(dataset, checkpoint)
     from inspect import unwrap
@@ -123,11 +161,15 @@ def export(
         model,
         layout=layout,
         max_nodes=max_nodes,
+        batch=batch,
         opset=opset,
         small=small,
+        members=members,
         verify=verify,
         dataset=dataset,
         force=force,
+        triton=triton,
+        mlflow=mlflow,
         data_root=data_root,
         offline=offline,
     )
@@ -135,8 +177,17 @@ def export(
     if cost is not None and is_absurd(cost):
         console.warn(
             f"padded to {done.padded_nodes:,} nodes, the adjacency matrix of each graph takes "
-            f"{cost / 1e6:,.0f} MB while the model runs. --layout sparse needs only memory for "
-            "nodes and edges."
+            f"{cost / 1e6:,.0f} MB while the model runs."
+            + (
+                " --layout sparse needs only memory for nodes and edges."
+                if Layout.SPARSE in done.layouts
+                else ""
+            )
+        )
+    if max_nodes is not None and max_nodes > TENSORRT_NODES:
+        console.warn(
+            f"TensorRT cannot run this file: it sorts up to {TENSORRT_NODES:,} nodes, not "
+            f"{max_nodes:,}. Other providers can."
         )
     if as_json:
         told = {"checkpoint": best_of(checkpoint), "adjacency_bytes_per_graph": cost}
@@ -146,7 +197,9 @@ def export(
     own = dataset or done.dataset
     if own:
         console.next_steps(
-            ("predict", done.path, own), ("bench-export", done.path, "--dataset", own)
+            ("predict", done.path, own),
+            ("check-export", done.path),
+            ("bench-export", done.path, "--dataset", own),
         )
 
 
@@ -165,10 +218,11 @@ def _show(done: "Export") -> None:
         inputs.add_row(name, what["type"], f"[{shape}]")
     console.show(inputs)
     if done.parity is None:
-        console.note("Not compared with the checkpoint.")
+        console.note("Not compared with the checkpoint; no golden vectors.")
     else:
         _show_parity(done.parity)
-    console.note(f"Wrote {done.path} and {done.metadata_path}")
+    written = [done.path, done.metadata_path, done.golden_path, *done.also]
+    console.note(f"Wrote {', '.join(str(each) for each in written if each is not None)}")
 
 
 def _show_parity(parity: "Parity") -> None:

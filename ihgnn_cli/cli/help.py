@@ -13,12 +13,14 @@ if TYPE_CHECKING:
     from typer._click.formatting import HelpFormatter
 
 # The panels of options, in the order in which commands declare them.
+SERVICE_PANEL = "Service"
 DATA_PANEL = "Data"
 MODEL_PANEL = "Model"
 TRAINING_PANEL = "Training"
 PROTOCOL_PANEL = "Protocol"
 SEARCH_PANEL = "Search"
 COMPUTE_PANEL = "Compute"
+LIMITS_PANEL = "Limits"
 OUTPUT_PANEL = "Output"
 ADVANCED_PANEL = "Advanced"
 

@@ -49,17 +49,21 @@ def models(
         return
     others = any(spec.package != ModelSpec.package for spec in specs)
     origin = ["From"] if others else []
-    shown = console.table(None, "Name", "Parameters", "Cost per graph", *origin, "Reference")
+    shown = console.table(
+        None, "Name", "Parameters", "Cost per graph", "Export", *origin, "Reference"
+    )
     for spec in specs:
         origin = [spec.package] if others else []
-        shown.add_row(
-            *(spec.name, _parameters_text(spec), spec.cost, *origin, console.plain(spec.reference))
-        )
+        export = "both" if len(spec.layouts) > 1 else "".join(spec.layouts) or "–"
+        reference = console.plain(spec.reference)
+        shown.add_row(*(spec.name, _parameters_text(spec), spec.cost, export, *origin, reference))
     console.show(shown)
     console.show(
         "Parameters: with default settings, for MUTAG. Cost: how time and memory of a training "
-        "step grow with n nodes and e edges.\n'ihgnn models NAME' describes a model; --variant "
-        "selects ablations of ihgnn. To add your own model, read 'ihgnn docs models'."
+        "step grow with n nodes and e edges. Export: to ONNX, in the padded layout "
+        "or in both.\n"
+        "'ihgnn models NAME' describes a model; --variant selects ablations of "
+        "ihgnn. To add your own model, read 'ihgnn docs models'."
     )
     for problem in broken.values():
         console.warn(problem)
@@ -80,6 +84,8 @@ def _entry(spec: "ModelSpec") -> dict[str, Any]:
         "cost": spec.cost,
         "package": spec.package,
         "stacked": spec.stacked is not None,
+        "layouts": list(spec.layouts),
+        "layouts_note": spec.layouts_note,
         "settings": asdict(spec.settings()),
         "grid": {name: list(values) for name, values in spec.grid.items()},
         "grid_source": spec.grid_source,
@@ -100,6 +106,9 @@ def _describe(spec: "ModelSpec") -> None:
     )
     if spec.note:
         console.show(spec.note)
+    layouts = " or ".join(spec.layouts)
+    export = f"--layout {layouts}" if layouts else "not possible"
+    console.show(f"Export to ONNX: {export}. {spec.layouts_note}".strip())
     settings = console.table("\nSettings (--set NAME=VALUE)", "Name", "Default", "Grid")
     own = asdict(spec.settings())
     for name in [*own, *(each for each in spec.grid if each not in own)]:

@@ -11,6 +11,7 @@ from ihgnn_cli.cli.help import (
     DATA_PANEL,
     MODEL_PANEL,
     OUTPUT_PANEL,
+    PROTOCOL_PANEL,
     TRAINING_PANEL,
 )
 from ihgnn_cli.models.settings import Variant
@@ -165,6 +166,17 @@ FeatureKind = Annotated[
         rich_help_panel=DATA_PANEL,
     ),
 ]
+Inputs = Annotated[
+    str | None,
+    typer.Option(
+        "--inputs",
+        metavar="LIST",
+        help="Extra node inputs: degree, homophily, triangles, random-walk. None alone gained "
+        "accuracy beyond noise.",
+        show_default="none",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
 Split = Annotated[
     str | None,
     typer.Option(
@@ -185,6 +197,14 @@ DataRoot = Annotated[
         show_default="$IHGNN_DATA, else the user's cache folder",
         file_okay=False,
         rich_help_panel=DATA_PANEL,
+    ),
+]
+GroupTwins = Annotated[
+    bool,
+    typer.Option(
+        "--group-twins",
+        help="Draw folds that keep graphs with the same 1-WL colouring together.",
+        rich_help_panel=PROTOCOL_PANEL,
     ),
 ]
 AllowUnknown = Annotated[
@@ -264,6 +284,23 @@ ClassWeighting = Annotated[
         rich_help_panel=TRAINING_PANEL,
     ),
 ]
+EqualBatches = Annotated[
+    bool | None,
+    typer.Option(
+        "--equal-batches",
+        help="Batches of equal size, without a small last one.",
+        rich_help_panel=TRAINING_PANEL,
+    ),
+]
+Snapshots = Annotated[
+    int | None,
+    typer.Option(
+        help="Average the predictions of N epochs, evenly spaced after the first tenth, instead of "
+        "choosing one.",
+        show_default="0",
+        rich_help_panel=TRAINING_PANEL,
+    ),
+]
 Patience = Annotated[
     int | None,
     typer.Option(
@@ -285,7 +322,8 @@ RecipeName = Annotated[
     typer.Option(
         "--recipe",
         metavar="NAME",
-        help="Preset: paper (its text) or authors (their published code).",
+        help="Preset: paper (its text), authors (their code) or robust (an ensemble); see 'ihgnn "
+        "recipes'.",
         show_default="paper",
         rich_help_panel=TRAINING_PANEL,
     ),

@@ -25,9 +25,7 @@ from ihgnn_cli.cli.options import (
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.sources import Source
-    from ihgnn_cli.deploy import Prediction
-    from ihgnn_cli.errors import Problem
-    from ihgnn_cli.inference.prediction import GraphBatch, Report
+    from ihgnn_cli.inference.prediction import Answer, Errors, GraphBatch
     from ihgnn_cli.inference.vocabulary import UnknownLabels
     from ihgnn_cli.models.card import ModelCard
     from ihgnn_cli.report.predictions import Write
@@ -94,7 +92,7 @@ def predict(
     """Predict the classes of graphs.
 
     Graphs need no classes. JSON lines are processed as a stream of any length; --json prints one
-    object per line.
+    object per graph and line, with "error" for invalid graphs. The exit code is then 1.
     """
     refuse_swapped(model, graphs, "ihgnn predict {0} {1}")
     refuse_missing(graphs, model)
@@ -102,8 +100,9 @@ def predict(
     from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.data.sources import locate, refuse_overwriting
     from ihgnn_cli.deploy import load
-    from ihgnn_cli.inference.prediction import predictions
+    from ihgnn_cli.inference.prediction import Prediction, has_members, predictions
     from ihgnn_cli.inference.vocabulary import UnknownLabels
+    from ihgnn_cli.report.predictions import json_line
     from ihgnn_cli.training.devices import AUTO
 
     source = None
@@ -118,15 +117,19 @@ def predict(
     console.note(f"{model} on {predictor.runs_on}")
     labels = UnknownLabels(predictor.card, allow_unknown)
     tally = _Tally(labels)
-    report = None if strict else tally.report
+    errors: Errors = "raise" if strict else "return"
     with ExitStack() as stack:
-        batches = stack.enter_context(_batches(source, labels, batch_size, report))
-        writers = list(_writers(stack, predictor.card, csv, target, as_json))
-        for answered in predictions(predictor.classifier, batches, report):
+        batches = stack.enter_context(_batches(source, labels, batch_size, errors))
+        several = has_members(predictor.classifier)
+        writers = list(_writers(stack, predictor.card, csv, target, as_json, several))
+        for answers in predictions(predictor.classifier, batches, errors):
+            tally.add(answers)
+            if as_json:
+                sys.stdout.writelines(f"{json_line(each)}\n" for each in answers)
+            predicted = [each for each in answers if isinstance(each, Prediction)]
             for write in writers:
-                write(answered)
+                write(predicted)
             sys.stdout.flush()
-            tally.add(answered)
     if target is not None:
         console.note(f"Wrote {target}")
     tally.finish()
@@ -153,7 +156,7 @@ def _batches(
     source: "Source | None",
     labels: "UnknownLabels",
     batch_size: int | None,
-    report: "Report | None",
+    errors: "Errors",
 ) -> "Iterator[Iterator[GraphBatch]]":
     """The graphs in batches: from a stream of lines, or a data set read as a whole."""
     from ihgnn_cli.cli import console
@@ -181,11 +184,11 @@ def _batches(
             total = source.path.stat().st_size if source is not None else None
             advance = stack.enter_context(progress.task(f"Reading {name}", total))
         if source is not None and suffix == smiles.SUFFIX:
-            yield collected(of_molecules(source.path, advance), card, size, report, labels)
+            yield collected(of_molecules(source.path, advance), card, size, labels, errors)
             return
         stream = stack.enter_context(_opened(source))
         lines = lines_as_they_come(stream, name, advance)
-        yield collected(of_lines(lines, name), card, size, report, labels)
+        yield collected(of_lines(lines, name), card, size, labels, errors)
 
 
 @contextmanager
@@ -213,21 +216,24 @@ def _opened(source: "Source | None") -> Iterator[BinaryIO]:
 
 
 def _writers(
-    stack: ExitStack, card: "ModelCard", csv: str | None, target: Path | None, as_json: bool
+    stack: ExitStack,
+    card: "ModelCard",
+    csv: str | None,
+    target: Path | None,
+    as_json: bool,
+    several: bool,
 ) -> "Iterator[Write]":
-    """Writers of the predictions: lines of JSON, rows of CSV, or a table."""
+    """Writers of the predictions besides lines of JSON: rows of CSV, or a table.
+
+    `several` says whether the model has several members.
+    """
     from ihgnn_cli.cli.predict_table import PredictionTable
-    from ihgnn_cli.report.predictions import csv_file, csv_rows, json_line
+    from ihgnn_cli.report.predictions import csv_file, csv_rows
 
-    def write_json(answered: "Sequence[Prediction]") -> None:
-        sys.stdout.writelines(f"{json_line(each)}\n" for each in answered)
-
-    if as_json:
-        yield write_json
     if target is not None:
-        yield stack.enter_context(csv_file(target, card.class_values))
+        yield stack.enter_context(csv_file(target, card.class_values, uncertainty=several))
     elif csv is not None:
-        yield csv_rows(sys.stdout, card.class_values, line_end="\n")
+        yield csv_rows(sys.stdout, card.class_values, line_end="\n", uncertainty=several)
     elif not as_json:
         yield PredictionTable(card.class_values).write
 
@@ -240,18 +246,21 @@ class _Tally:
         self.answered = self.bad = self.larger = 0
         self.kinds: set[str] = set()
 
-    def report(self, problem: "Problem") -> None:
-        """Report an invalid graph at once, but each kind of mistake only once."""
+    def add(self, answers: "Sequence[Answer]") -> None:
+        """Count answers, and report graphs without one, each kind of mistake only once."""
         from ihgnn_cli.cli import console
+        from ihgnn_cli.inference.prediction import Failure
 
-        self.bad += 1
-        if problem.kind not in self.kinds and len(self.kinds) < _MOST_KINDS:
-            self.kinds.add(problem.kind)
-            console.error(console.plain(str(problem)))
-
-    def add(self, answered: "Sequence[Prediction]") -> None:
-        self.answered += len(answered)
-        self.larger += sum(each.larger_than_m for each in answered)
+        for each in answers:
+            if not isinstance(each, Failure):
+                self.answered += 1
+                self.larger += each.larger_than_m
+                continue
+            self.bad += 1
+            kind = each.problem.kind
+            if kind not in self.kinds and len(self.kinds) < _MOST_KINDS:
+                self.kinds.add(kind)
+                console.error(console.plain(str(each)))
 
     def finish(self) -> None:
         """Print the counts on standard error.

@@ -29,6 +29,7 @@ class PredictionTable:
         self._classes = [console.plain(str(value)) for value in class_values]
         self._all = len(class_values) <= _MOST_CLASSES
         self._ids = False
+        self._several = False
         self._widths: list[int] = []
 
     def write(self, predictions: Sequence[Prediction]) -> None:
@@ -41,6 +42,7 @@ class PredictionTable:
 
     def _begin(self, first: Sequence[Prediction]) -> None:
         self._ids = any(each.id is not None for each in first)
+        self._several = first[0].uncertainty is not None
         heads = self._layout(first)
         if console.has_width() and self._width > console.out.width:
             self._all = False
@@ -52,6 +54,8 @@ class PredictionTable:
     def _layout(self, first: Sequence[Prediction]) -> list[str]:
         """Set the widths; returns the headers."""
         shown = [f"p({name})" for name in self._classes] if self._all else ["Probability"]
+        if self._several:
+            shown.append("±")
         heads = ["Graph", *(["Id"] if self._ids else []), "Class", *shown]
         widths = [
             _GRAPH_WIDTH,
@@ -82,6 +86,7 @@ class PredictionTable:
             *([console.plain(id_text(prediction.id))] if self._ids else []),
             console.plain(str(prediction.class_value)),
             *(f"{each:.3f}" for each in shown),
+            *([] if prediction.uncertainty is None else [f"{prediction.uncertainty:.3f}"]),
             ", ".join(remarks),
         ]
 

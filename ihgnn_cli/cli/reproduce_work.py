@@ -100,7 +100,7 @@ def show(made: Made) -> None:
 
 
 def _comparison(request: Request, quiet: bool) -> Made:
-    models, means = request.models, _means(request)
+    models, means = request.models, replace(_means(request), references=True)
     done = _run(reproduction.cells(request.datasets, models), means, quiet)
     cells = [
         refused_cell(each.dataset, each.plan.model, each.refused or "")

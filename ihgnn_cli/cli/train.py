@@ -24,7 +24,9 @@ from ihgnn_cli.cli.options import (
     DataRoot,
     Device,
     Epochs,
+    EqualBatches,
     FeatureKind,
+    Inputs,
     LabelSmoothing,
     ModelName,
     Offline,
@@ -33,6 +35,7 @@ from ihgnn_cli.cli.options import (
     Quiet,
     RecipeName,
     Seed,
+    Snapshots,
     Split,
     VariantName,
     one_dataset,
@@ -65,6 +68,7 @@ def train(
     data: DataArgument = None,
     dataset: OwnData = None,
     features: FeatureKind = None,
+    inputs: Inputs = None,
     split: Split = None,
     data_root: DataRoot = None,
     offline: Offline = False,
@@ -136,6 +140,16 @@ def train(
     ] = None,
     label_smoothing: LabelSmoothing = None,
     class_weights: ClassWeighting = None,
+    equal_batches: EqualBatches = None,
+    ensemble: Annotated[
+        int | None,
+        typer.Option(
+            help="Models trained together with different seeds; predictions are their mean.",
+            show_default="1",
+            rich_help_panel=TRAINING_PANEL,
+        ),
+    ] = None,
+    snapshots: Snapshots = None,
     epochs: Epochs = None,
     patience: Patience = None,
     seed: Seed = None,
@@ -228,6 +242,7 @@ def train(
     given: dict[str, object] = {
         "dataset": dataset,
         "features": features,
+        "inputs": inputs,
         "split": split,
         "layers": layers,
         "width": width,
@@ -244,6 +259,9 @@ def train(
         "weight_decay": weight_decay,
         "label_smoothing": label_smoothing,
         "class_weights": class_weights,
+        "equal_batches": equal_batches,
+        "ensemble": ensemble,
+        "snapshots": snapshots,
         "seed": seed,
     }
     refuse_missing(dataset)
@@ -330,6 +348,8 @@ def _complete(
         if settings.data.final:
             epochs = counted(settings.training.epochs, "epoch")
             others = f"none for validation or testing; {epochs}"
+        if settings.training.ensemble > 1:
+            others += f"; {settings.training.ensemble} models"
         console.note(
             f"{_of_model(settings)}{prepared.dataset.name}: "
             f"{counted(len(split.train), 'training graph')}, {others} "
@@ -341,7 +361,7 @@ def _complete(
         logged = None if log is None else log(folder)
         with _display(settings.training.epochs, quiet) as show:
 
-            def watch(epoch: "Epoch", best: "Epoch") -> None:
+            def watch(epoch: "Epoch", best: "Epoch | None") -> None:
                 show(epoch, best)
                 if logged is not None:
                     logged(epoch, best)
@@ -358,7 +378,7 @@ def _of_model(config: "RunConfig") -> str:
 
 
 @contextmanager
-def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch], None]]":
+def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch | None], None]]":
     """A live bar in a terminal, otherwise a line per tenth of the epochs, on standard error."""
     from ihgnn_cli.api.train import told
     from ihgnn_cli.cli import console
@@ -382,7 +402,7 @@ def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:
         graphs = counted(result["train"]["graphs"], "graph")
         console.show(f"Trained on all {graphs}", style="bold")
         console.show(
-            f"{counted(result['epochs'], 'epoch')} in {seconds}; the last one is kept. No accuracy "
+            f"{counted(result['epochs'], 'epoch')} in {seconds}; {_kept(result)}. No accuracy "
             "can be measured: no graphs are left to test. 'ihgnn crossval' estimates it for the "
             "same settings."
         )
@@ -399,6 +419,14 @@ def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     )
 
 
+def _kept(result: dict[str, Any]) -> str:
+    """What a final training keeps."""
+    models, epochs = len(result["seeds"]), len(result.get("snapshots") or ())
+    if epochs:
+        return f"{epochs} epochs of each of {models} models are kept"
+    return "the last one is kept" if models == 1 else f"the last one of {models} models is kept"
+
+
 def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
     from ihgnn_cli.cli import console
     from ihgnn_cli.words import counted
@@ -409,16 +437,33 @@ def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
         result["config"]["training"],
     )
     ended = f"Trained all {counted(result['epochs'], 'epoch')} in {seconds}."
+    alone = result.get("members_test")  # missing in older results
     if result["stopped"] == "patience":
         ended = (
             f"Stopped after {training['patience']} epochs without improvement, of at most "
             f"{training['epochs']}, in {seconds}."
         )
+    runs = "One run" if not alone else f"The mean prediction of {len(alone)} models"
+    epoch = f"Epoch {result['best_epoch']} of {result['epochs']}, chosen"
+    if alone:
+        epoch = "Epochs chosen"
+    chosen = (
+        f"{epoch} on {counted(validation['graphs'], 'validation graph')} "
+        f"({validation['accuracy']:.1%})."
+    )
+    if result.get("snapshots"):
+        chosen = (
+            f"{len(result['seeds'])} seeds at {counted(len(result['snapshots']), 'epoch')} from "
+            f"{result['snapshots'][0]} to {result['epochs']}; nothing was chosen."
+        )
     console.show(f"Test accuracy {test['accuracy']:.1%}", style="bold")
     console.show(
-        f"One run on {counted(test['graphs'], 'test graph')}; 95 % interval "
+        f"{runs} on {counted(test['graphs'], 'test graph')}; 95 % interval "
         f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; majority class "
-        f"{test['majority_share']:.1%}. Epoch {result['best_epoch']} of {result['epochs']}, chosen "
-        f"on {counted(validation['graphs'], 'validation graph')} ({validation['accuracy']:.1%}). "
-        f"{ended}"
+        f"{test['majority_share']:.1%}. {chosen} {ended}"
     )
+    if alone:
+        console.show(
+            f"Single models: {sum(alone) / len(alone):.1%} on average, {min(alone):.1%} to "
+            f"{max(alone):.1%}."
+        )

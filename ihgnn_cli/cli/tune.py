@@ -26,6 +26,7 @@ from ihgnn_cli.cli.options import (
     Device,
     Epochs,
     FeatureKind,
+    Inputs,
     LabelSmoothing,
     ModelName,
     Offline,
@@ -72,6 +73,7 @@ def tune(
     data: DataArgument = None,
     dataset: OwnData = None,
     features: FeatureKind = None,
+    inputs: Inputs = None,
     split: Split = None,
     data_root: DataRoot = None,
     offline: Offline = False,
@@ -285,6 +287,7 @@ def tune(
     given = {
         "dataset": dataset,
         "features": features,
+        "inputs": inputs,
         "split": split,
         "label_smoothing": label_smoothing,
         "class_weights": class_weights,

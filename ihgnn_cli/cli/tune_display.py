@@ -99,7 +99,7 @@ def _live_table(now: "TuneProgress", epochs: int) -> Table:
 @contextmanager
 def final_progress(
     job: "TuneJob", trials: "Sequence[RequestedTrial]", *, quiet: bool
-) -> "Iterator[Callable[[Epoch, Epoch], None]]":
+) -> "Iterator[Callable[[Epoch, Epoch | None], None]]":
     """A bar in a terminal, otherwise a line, for the training of the best settings."""
     best = best_trial(trials)
     text = "" if best is None else f"Training and testing the settings of trial {best.number}"
@@ -111,7 +111,7 @@ def final_progress(
             yield lambda epoch, _best: update(epoch.epoch, epochs, text)
     else:
 
-        def show_line(epoch: "Epoch", _best: "Epoch") -> None:
+        def show_line(epoch: "Epoch", _best: "Epoch | None") -> None:
             if epoch.epoch == 1:  # a finished training is not repeated
                 console.note(f"{text}.")
 
@@ -124,13 +124,20 @@ def show(result: Mapping[str, Any], trials: "Sequence[RequestedTrial]", folder: 
     final = result["final"]
     test, validation = final["test"], final["validation"]
     console.show(f"Test accuracy {test['accuracy']:.1%}", style="bold")
-    console.show(
-        f"One run of the best settings on {counted(test['graphs'], 'test graph')}; 95 % interval "
-        f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; majority class "
-        f"{test['majority_share']:.1%}. Epoch {final['best_epoch']}, chosen on "
+    runs, snapshots = "One run", final.get("snapshots")  # missing in older results
+    epoch = (
+        f"Epoch {final['best_epoch']}, chosen on "
         f"{counted(validation['graphs'], 'validation graph')} ({validation['accuracy']:.1%})."
-        f"{_why_validation_differs(result)} Trials are compared by {result['chosen_by']}; no trial "
-        "saw the test graphs."
+        f"{_why_validation_differs(result)}"
+    )
+    if snapshots:
+        runs = f"The mean prediction of {len(final['seeds'])} seeds"
+        epoch = f"{counted(len(snapshots), 'epoch')} of each averaged, none chosen."
+    console.show(
+        f"{runs} of the best settings on {counted(test['graphs'], 'test graph')}; 95 % interval "
+        f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; majority class "
+        f"{test['majority_share']:.1%}. {epoch} Trials are compared by {result['chosen_by']}; no "
+        "trial saw the test graphs."
     )
     if final["tested_before"]:
         before = ", ".join(map(str, final["tested_before"]))

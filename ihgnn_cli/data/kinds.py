@@ -11,7 +11,7 @@ HOLDOUT = "holdout"
 """The split into 80, 10 and 10 %."""
 ALL = "all"
 """Every graph trains: for a final model, of which nothing can be measured."""
-FOLD = re.compile(r"fold:([0-9]{1,9})")
+FOLD = re.compile(r"fold:([0-9]{1,9})(:twins)?")
 _SHARE = r"[-+]?(?:[0-9]+[.]?[0-9]*|[.][0-9]+)"
 _SHARES = re.compile(rf"{_SHARE}(?:/{_SHARE})+")
 _NUMBERED = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
@@ -59,3 +59,29 @@ def file_readings(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
         if match is None:
             return
         text, numbers = match[1], (int(match[2]), *numbers)
+
+
+class NodeInputs(StrEnum):
+    """Node inputs that can be computed from a graph, in addition to its labels and attributes."""
+
+    DEGREE = "degree"
+    HOMOPHILY = "homophily"
+    TRIANGLES = "triangles"
+    RANDOM_WALK = "random-walk"
+
+
+def node_inputs(text: str) -> tuple[NodeInputs, ...]:
+    """The inputs that a comma-separated list names, in the order of `NodeInputs`.
+
+    Raises:
+        InputError: a name is unknown.
+    """
+    known = [each.value for each in NodeInputs]
+    asked = [part.strip().lower() for part in text.split(",")] if text else []
+    for each in asked:
+        if each not in known:
+            raise InputError(
+                f"No node input '{each}'. Give one or more of {', '.join(known)}, separated by "
+                "commas."
+            )
+    return tuple(each for each in NodeInputs if each in asked)

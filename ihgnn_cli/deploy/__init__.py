@@ -5,11 +5,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ihgnn_cli.deploy.runtime import Predictor, load
-    from ihgnn_cli.inference.prediction import Prediction
+    from ihgnn_cli.inference.prediction import Failure, Prediction
 
-__all__ = ["Prediction", "Predictor", "load"]
+__all__ = ["Failure", "Prediction", "Predictor", "load"]
 
 _HOMES = {
+    "Failure": "ihgnn_cli.inference.prediction",
     "Prediction": "ihgnn_cli.inference.prediction",
     "Predictor": "ihgnn_cli.deploy.runtime",
     "load": "ihgnn_cli.deploy.runtime",

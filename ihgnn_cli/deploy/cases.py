@@ -10,6 +10,7 @@ from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.vocabulary import encode_dataset
+from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 _MIXED = 32
@@ -29,10 +30,10 @@ class Case:
     turned: GraphDataset | None = None
     """The same graphs with their nodes in another order, as input for the exported model."""
     others: tuple[GraphDataset, ...] = ()
-    """Alternatives for a single graph, used in turn while rounding decides the node order of all
-    graphs so far."""
+    """Alternatives, used in turn while rounding decides the node order of all graphs so far."""
     hardest: bool = False
     """Whether the graphs were chosen because rounding may decide their node order."""
+    description: str = ""
 
     @property
     def exported_input(self) -> GraphDataset:
@@ -52,6 +53,71 @@ def cases_of(checkpoint: Checkpoint, dataset: GraphDataset, nodes: int | None = 
         InputError: the model cannot read the data set, or no graph is that small.
     """
     card = checkpoint.card
+    cases = edge_cases(card, dataset, nodes)
+    order = _by_size(dataset, nodes)
+    mixed = _mixed(dataset, order)
+    encoded = encode_dataset(card, mixed).dataset
+    cases.append(Case("nodes permuted", encoded, encode_dataset(card, _permuted(mixed)).dataset))
+    encoded = encode_dataset(card, dataset).dataset
+    gaps = Reference(checkpoint).key_gaps(encoded, order)
+    closest = order[np.argsort(gaps, kind="stable")][: min(_CLOSEST, np.isfinite(gaps).sum())]
+    if len(closest):
+        cases.append(Case("closest sort keys", encoded.select(closest), hardest=True))
+    return cases
+
+
+def edge_cases(card: ModelCard, dataset: GraphDataset, nodes: int | None = None) -> list[Case]:
+    """The cases that golden vectors are made of as well: graphs of the data, and edge cases.
+
+    Arguments and errors are those of `cases_of`.
+    """
+    order = _by_size(dataset, nodes)
+    small, large = order[: 1 + _OTHERS], order[::-1][: 1 + _OTHERS]
+    bare = order[np.diff(dataset.edge_ptr)[order] == 0][: 1 + _OTHERS]
+    middle = np.roll(order, -(len(order) // 2))
+    pairs = list(zip(middle, np.roll(middle, -1), strict=True))[: 1 + _OTHERS]
+    # The first graphs of each list are the case, and the others are alternatives.
+    made = {
+        ("smallest graph", "the smallest graph of the data"): [
+            dataset.select([each]) for each in small
+        ],
+        ("largest graph", "the largest graph of the data"): [
+            dataset.select([each]) for each in large
+        ],
+        ("graph without edges", "a graph without edges"): [
+            _bare(dataset.select([each])) for each in (bare if len(bare) else small)
+        ],
+        ("mixed sizes", "graphs from small to large in one batch"): [_mixed(dataset, order)],
+        ("identical graphs", "a graph, another one, and the first again in one batch"): [
+            dataset.select([each, other, each]) for each, other in pairs
+        ],
+    }
+    if nodes is None or nodes > card.max_nodes:
+        size = card.max_nodes + 1
+        named = "graph larger than m", f"one node more than m = {card.max_nodes:,}"
+        made[named] = [_of_size(dataset, each, size) for each in (*large, *small)]
+    degrees = card.inputs.labels > 0 and card.label_source == LabelSource.DEGREE
+    if degrees:
+        size = max(int(value) for value in card.label_values) + 2
+        if nodes is None or nodes >= size:
+            stars = [_star(_of_size(dataset, each, size)) for each in (*large, *small)]
+            made["degree above all seen", "a node adjacent to all others"] = stars
+    cases = []
+    for (name, description), listed in made.items():
+        first, *others = (encode_dataset(card, graphs).dataset for graphs in listed)
+        cases.append(Case(name, first, others=tuple(others), description=description))
+    if card.inputs.labels and not degrees:
+        encoded = encode_dataset(card, _mixed(dataset, order)).dataset
+        label = encoded.node_label.copy()
+        label[::_UNKNOWN_STEP] = UNKNOWN
+        described = "the model does not know the label of every third node"
+        graphs = replace(encoded, node_label=label)
+        cases.append(Case("unknown labels", graphs, description=described))
+    return cases
+
+
+def _by_size(dataset: GraphDataset, nodes: int | None) -> NDArray[np.int64]:
+    """Positions of the graphs of at most this many nodes, the smallest first."""
     sizes = np.diff(dataset.node_ptr)
     order = np.argsort(sizes, kind="stable")
     if nodes is not None:
@@ -61,44 +127,12 @@ def cases_of(checkpoint: Checkpoint, dataset: GraphDataset, nodes: int | None = 
             f"All graphs of {dataset.name} have more than {nodes:,} nodes: none can be compared. "
             "Use a larger --max-nodes, other graphs (--dataset), or --no-verify."
         )
+    return order
+
+
+def _mixed(dataset: GraphDataset, order: NDArray[np.int64]) -> GraphDataset:
     spread = np.linspace(0, len(order) - 1, min(len(order), _MIXED)).astype(np.int64)
-    mixed = dataset.select(order[spread])
-    small, large = order[: 1 + _OTHERS], order[::-1][: 1 + _OTHERS]
-    bare = order[np.diff(dataset.edge_ptr)[order] == 0][: 1 + _OTHERS]
-    # The first graph of each list is the case, and the others are alternatives.
-    made = {
-        "smallest graph": [dataset.select([each]) for each in small],
-        "largest graph": [dataset.select([each]) for each in large],
-        "graph without edges": [
-            _bare(dataset.select([each])) for each in (bare if len(bare) else small)
-        ],
-        "mixed sizes": [mixed],
-    }
-    if nodes is None or nodes > card.max_nodes:
-        size = card.max_nodes + 1
-        made["graph larger than m"] = [_of_size(dataset, each, size) for each in large]
-    degrees = card.inputs.labels > 0 and card.label_source == LabelSource.DEGREE
-    if degrees:
-        size = max(int(value) for value in card.label_values) + 2
-        if nodes is None or nodes >= size:
-            stars = [_star(_of_size(dataset, each, size)) for each in large]
-            made["degree above all seen"] = stars
-    cases = []
-    for name, listed in made.items():
-        first, *others = (encode_dataset(card, graphs).dataset for graphs in listed)
-        cases.append(Case(name, first, others=tuple(others)))
-    encoded = encode_dataset(card, mixed).dataset
-    cases.append(Case("nodes permuted", encoded, encode_dataset(card, _permuted(mixed)).dataset))
-    if card.inputs.labels and not degrees:
-        label = encoded.node_label.copy()
-        label[::_UNKNOWN_STEP] = UNKNOWN
-        cases.append(Case("unknown labels", replace(encoded, node_label=label)))
-    encoded = encode_dataset(card, dataset).dataset
-    gaps = Reference(checkpoint).key_gaps(encoded, order)
-    closest = order[np.argsort(gaps, kind="stable")][: min(_CLOSEST, np.isfinite(gaps).sum())]
-    if len(closest):
-        cases.append(Case("closest sort keys", encoded.select(closest), hardest=True))
-    return cases
+    return dataset.select(order[spread])
 
 
 def _bare(dataset: GraphDataset) -> GraphDataset:

@@ -2,6 +2,7 @@
 
 import json
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,7 +11,9 @@ import onnx
 
 from ihgnn_cli.deploy.cases import Case
 from ihgnn_cli.deploy.form import Form, Layout
-from ihgnn_cli.deploy.metadata import KEY, metadata
+from ihgnn_cli.deploy.golden import sha256_of
+from ihgnn_cli.deploy.golden_vectors import golden_vectors
+from ihgnn_cli.deploy.metadata import KEY, Limits, for_callers, metadata
 from ihgnn_cli.deploy.network import as_onnx, check
 from ihgnn_cli.deploy.onnx_model import check_target, load_onnx
 from ihgnn_cli.deploy.verification import Parity, compare
@@ -28,39 +31,79 @@ class Export:
 
     path: Path
     metadata_path: Path
+    golden_path: Path | None
+    """`None` if there are no golden vectors."""
     size: int
     """In bytes."""
     form: Form
     inputs: dict[str, dict[str, Any]]
     padded_nodes: int | None
     """The size that the largest graph of the model's data is padded to; `None` where none is."""
+    layouts: tuple[str, ...]
+    """The layouts in which the model can be exported."""
     parity: Parity | None
     """`None` if it was not verified."""
     dataset: str
     """Name or path of the model's own data; empty for graphs of a Python program."""
+    also: tuple[Path, ...] = ()
+    """What else was written: the model card, and the folders for Triton and MLflow."""
 
 
-def check_exportable(checkpoint: Checkpoint) -> None:
-    """Check that the model of a checkpoint can be exported.
+def check_exportable(checkpoint: Checkpoint, form: Form) -> None:
+    """Check that the model of a checkpoint can be exported in a form.
 
     Raises:
-        InputError: it is not.
+        InputError: it cannot.
     """
-    name = checkpoint.config.model_name
-    if not checkpoint.config.spec.exportable:
+    spec = checkpoint.config.spec
+    reason = spec.layouts_note and f" {spec.layouts_note}"
+    if not spec.layouts:
         raise InputError(
-            f"The model {name} cannot be exported. Use its checkpoint with 'ihgnn predict' and "
-            "'ihgnn evaluate' directly."
+            f"The model {spec.name} cannot be exported.{reason} Use its checkpoint with 'ihgnn "
+            "predict' and 'ihgnn evaluate' directly."
+        )
+    if form.layout not in spec.layouts:
+        raise InputError(
+            f"The model {spec.name} has no {form.layout} layout.{reason} Use --layout "
+            f"{' or '.join(spec.layouts)}."
+        )
+    if form.small and form.layout not in spec.export_modules:
+        raise InputError(
+            f"--small is not available for the model {spec.name}, whose classifier's first matrix "
+            "is not most of the file. Export without --small."
         )
 
 
-def export_onnx(
-    checkpoint: Checkpoint, path: Path, form: Form | None = None, cases: Sequence[Case] = ()
-) -> Export:
-    """Write an ONNX file, and its metadata to a .json file beside it.
+def _limits(checkpoint: Checkpoint, proto: onnx.ModelProto) -> Limits:
+    spec, settings = checkpoint.config.spec, checkpoint.config.model
+    widths = {each.name: each.type.tensor_type.shape.dim[-1] for each in proto.graph.output}
+    embedding = widths.get("graph_embedding")
+    return Limits(
+        node_limit=spec.node_limit(settings, checkpoint.card.max_nodes),
+        numbers=spec.padded_numbers(settings),
+        embedding=None if embedding is None else embedding.dim_value,
+        order_margin="order_margin" in widths,
+        layouts=spec.layouts,
+    )
 
-    With cases, the file's results are compared with the checkpoint's. Without, the file is only
-    checked to be valid.
+
+def export_onnx(
+    checkpoint: Checkpoint,
+    path: Path,
+    form: Form | None = None,
+    cases: Sequence[Case] = (),
+    golden: Sequence[Case] = (),
+) -> Export:
+    """Write an ONNX file, and beside it .json files with its metadata and golden vectors.
+
+    Args:
+        checkpoint: the model.
+        path: the .onnx file.
+        form: options of the export.
+        cases: graphs on which the file's results are compared with the checkpoint's; without them,
+            the file is only checked to be valid.
+        golden: graphs to choose golden vectors from; without them, golden vectors of an earlier
+            file are removed.
 
     Raises:
         InputError: the path does not end in .onnx, or the model cannot be exported.
@@ -68,26 +111,45 @@ def export_onnx(
             left behind.
     """
     form = form or Form()
-    check_exportable(checkpoint)
-    model, beside = check_target(path)
+    check_exportable(checkpoint, form)
+    model, beside, vectors = check_target(path)
     if 4 * sum(each.numel() for each in checkpoint.weights.values()) >= _MOST_BYTES:
         raise IhgnnError(
             "The model is too large for one ONNX file (2 GB). Use fewer members or a smaller "
             "classifier (--hidden)."
         )
     settings = checkpoint.config.as_plain()["model"]
-    about = metadata(checkpoint.card, settings, checkpoint.members, form)
     proto = as_onnx(checkpoint, form)
+    about = metadata(
+        checkpoint.card, settings, checkpoint.members, form, _limits(checkpoint, proto)
+    )
     proto.metadata_props.add(key=KEY, value=json.dumps(about, separators=(",", ":")))
     check(proto, form)
-    with written_whole(model) as temporary, written_whole(beside) as temporary_json:
+    with ExitStack() as stack:
+        temporary = stack.enter_context(written_whole(model))
         onnx.save_model(proto, temporary)
-        temporary_json.write_text(json.dumps(about, indent=1) + "\n", encoding="utf-8")
+        told = json.dumps(for_callers(about), indent=1) + "\n"
+        stack.enter_context(written_whole(beside)).write_text(told, encoding="utf-8")
         parity = None
         if cases:
             parity = compare(checkpoint, load_onnx(temporary, "cpu"), cases, small=form.small)
+        if golden:
+            made = golden_vectors(checkpoint, golden, form, model.name, sha256_of(temporary))
+            stack.enter_context(written_whole(vectors)).write_text(made.text(), encoding="utf-8")
         size = temporary.stat().st_size
+    if not golden:
+        vectors.unlink(missing_ok=True)
     nodes = form.nodes or checkpoint.card.max_nodes
     padded = nodes if form.layout == Layout.PADDED else None
-    data = checkpoint.card.dataset
-    return Export(model, beside, size, form, about["inputs"], padded, parity, data)
+    return Export(
+        path=model,
+        metadata_path=beside,
+        golden_path=vectors if golden else None,
+        size=size,
+        form=form,
+        inputs=about["inputs"],
+        padded_nodes=padded,
+        layouts=checkpoint.config.spec.layouts,
+        parity=parity,
+        dataset=checkpoint.card.dataset,
+    )

@@ -18,6 +18,7 @@ import torch
 from torch import Tensor, nn
 
 from ihgnn_cli.data.dataset import LabelSource
+from ihgnn_cli.deploy.margin import before
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.settings import IHGNNSettings, SortKey, SortOrder, Variant
 from ihgnn_cli.models.stacked.mlp import EPS
@@ -34,22 +35,48 @@ def member_weights(checkpoint: Checkpoint) -> Iterator[Weights]:
         yield {name: value[member].double() for name, value in checkpoint.weights.items()}
 
 
-def mean(found: Sequence[tuple[Tensor, Tensor]]) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits, probabilities and hidden layer of an ensemble, from logits and hidden of each member.
+Outputs = dict[str, Tensor]
+"""By name: `logits` and whatever else the model gives, [B, ·] or [B]."""
 
-    The logits of several members are the logarithm of their mean probability.
+
+def combined(members: Sequence[Outputs]) -> Outputs:
+    """The outputs of an ensemble, in the order of the exported file, from those of its members.
+
+    The logits of several members are the logarithm of their mean probability. Their embedding is
+    the mean, and their order margin the smallest. `uncertainty` is the standard deviation over
+    members of the predicted class's probability.
     """
-    if len(found) == 1:
-        logits, hidden = found[0]
-    else:
-        several = torch.stack([each for each, _ in found])
-        logits = several.log_softmax(-1).logsumexp(0) - math.log(len(found))
-        hidden = torch.stack([each for _, each in found]).mean(0)
-    return logits, logits.softmax(-1), hidden
+    of_all = {name: torch.stack([each[name] for each in members]) for name in members[0]}
+    logits = members[0]["logits"]
+    if len(members) > 1:
+        logits = of_all["logits"].log_softmax(-1).logsumexp(0) - math.log(len(members))
+    found = {"logits": logits, "probabilities": logits.softmax(-1)}
+    if "graph_embedding" in of_all:
+        found["graph_embedding"] = of_all["graph_embedding"].mean(0)
+    if "order_margin" in of_all:
+        found["order_margin"] = of_all["order_margin"].amin(0)
+    if len(members) > 1:
+        found["uncertainty"] = _spread(of_all["logits"].softmax(-1), logits)
+    return found
 
 
-def ascending_order(key: Tensor) -> Tensor:
-    """Positions along the last axis in ascending order of the key; equal keys by position.
+def _spread(of_members: Tensor, logits: Tensor) -> Tensor:
+    """[B] the standard deviation over members of the predicted class's probability.
+
+    Sums are written out: for an empty batch, those of onnxruntime have a wrong shape.
+    """
+    predicted = logits.topk(1, -1).indices.squeeze(-1)
+    members, classes = len(of_members), logits.shape[-1]
+    winning = [
+        sum(torch.where(predicted == each, member[:, each], 0.0) for each in range(classes))
+        for member in of_members.unbind()
+    ]
+    mean = torch.as_tensor(sum(winning)) / members
+    return torch.as_tensor(sum((each - mean).square() for each in winning) / members).sqrt()
+
+
+def ascending_order(key: Tensor) -> tuple[Tensor, Tensor]:
+    """The keys along the last axis in ascending order, and their positions; equal keys by position.
 
     ONNX requires TopK to keep equal values in order, but OpenVINO and onnxruntime's CUDA kernel do
     not. So the first sort only numbers the distinct values, and the second sorts keys without
@@ -57,9 +84,8 @@ def ascending_order(key: Tensor) -> Tensor:
     positions.
     """
     values, position = key.sort()
-    before = torch.cat([values[..., :1], values[..., :-1]], -1)
-    number = (values != before).long().cumsum(-1) * key.shape[-1]
-    return (number + position).sort().values - number
+    number = (values != before(values)).long().cumsum(-1) * key.shape[-1]
+    return values, (number + position).sort().values - number
 
 
 class Vocabulary(nn.Module):

@@ -12,6 +12,8 @@ IR_VERSIONS = {18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
 """The oldest file format version of each tested opset."""
 
 _FLOAT = 4
+TENSORRT_NODES = 3840
+"""TensorRT sorts no more than this many nodes (k of its TopK)."""
 # 10 MB per graph: a batch of a hundred graphs would take a gigabyte.
 _ABSURD = 10_000_000
 
@@ -39,6 +41,8 @@ class Form(Settings):
     opset: int = OPSET
     small: bool = False
     """Whether the classifier's first matrix, by far the largest, is stored in half precision."""
+    batch: int | None = None
+    """The fixed number of graphs in a batch, if any."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -47,14 +51,19 @@ class Form(Settings):
                 f"Cannot export to opset {self.opset}. Use {min(IR_VERSIONS)} to "
                 f"{max(IR_VERSIONS)}; {OPSET}, the default, has the widest support."
             )
-        if self.nodes is None:
-            return
-        if self.layout == Layout.SPARSE:
+        for name, size in (("max_nodes", self.nodes), ("batch", self.batch)):
+            if size is not None and self.layout == Layout.SPARSE:
+                raise InputError(
+                    f"--{name.replace('_', '-')} has no effect with --layout sparse, which does "
+                    "not pad. Drop one."
+                )
+            if size is not None and size < 1:
+                raise SettingError(name, f"must be at least 1, not {size}.")
+        if self.batch is not None and self.nodes is None:
             raise InputError(
-                "--max-nodes has no effect with --layout sparse, which does not pad. Drop one."
+                "--batch fixes one of the two sizes of a padded batch. Fix the other one with "
+                "--max-nodes as well."
             )
-        if self.nodes < 1:
-            raise SettingError("max_nodes", f"must be at least 1, not {self.nodes}.")
 
     @property
     def ir_version(self) -> int:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, ranges
+from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.models.card import ModelCard
 
 PADDING = -1
@@ -19,17 +20,37 @@ FIRST_BLOCK = 32
 Arrays = dict[str, NDArray[Any]]
 
 
+def inputs_for(
+    layout: Layout,
+    card: ModelCard,
+    dataset: GraphDataset,
+    graphs: NDArray[np.int64],
+    *,
+    size: int | None = None,
+    batch: int | None = None,
+) -> Arrays:
+    """The inputs for graphs of an encoded data set; `size` and `batch` are fixed sizes, if any."""
+    if layout == Layout.SPARSE:
+        return sparse_inputs(card, dataset, graphs)
+    return padded_inputs(card, dataset, graphs, size, batch)
+
+
 def padded_inputs(
-    card: ModelCard, dataset: GraphDataset, graphs: NDArray[np.int64], size: int | None = None
+    card: ModelCard,
+    dataset: GraphDataset,
+    graphs: NDArray[np.int64],
+    size: int | None = None,
+    batch: int | None = None,
 ) -> Arrays:
     """The inputs for graphs of an encoded data set, padded to a size.
 
-    The default size is that of the largest graph.
+    The default size is that of the largest graph. A batch of a fixed number of graphs is filled up
+    with graphs without nodes.
     """
     sparse = sparse_inputs(card, dataset, graphs)
     ptr, edges = sparse["ptr"], sparse["edge_index"]
     sizes = np.diff(ptr)
-    shape = len(graphs), int(sizes.max(initial=1)) if size is None else size
+    shape = batch or len(graphs), int(sizes.max(initial=1)) if size is None else size
     graph = np.repeat(np.arange(len(graphs)), sizes)
     place = np.arange(ptr[-1]) - np.repeat(ptr[:-1], sizes)
     inputs: Arrays = {

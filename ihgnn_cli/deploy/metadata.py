@@ -1,17 +1,20 @@
 """Metadata of an exported file, stored in it and in a .json file beside it; needs no torch.
 
-`docs/export.md` describes it for callers in any language.
+`docs/export.md` describes it for callers in any language, `model.schema.json` its form.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from typing import Any
+
+import numpy as np
 
 from ihgnn_cli import __version__
 from ihgnn_cli.data.dataset import LabelSource
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.inputs import PADDING, UNKNOWN_LABEL
 from ihgnn_cli.models.card import ModelCard, card_from_plain
+from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.versions import package_versions
 
@@ -19,8 +22,34 @@ KEY = "ihgnn"
 """Key of the ONNX metadata entry that holds all of it as JSON."""
 FORMAT = 2
 """Format 1 had only the padded layout, and models of degrees took degree positions as labels."""
+CLOSE = 5e-6
+"""Below this gap between two sort keys, rounding decides their order. Relative to the largest
+number in H, rounding moved a key by up to 2.2e-6 on COLLAB, and by less than 6e-7 on four other
+data sets. Two keys can move in opposite directions."""
+LARGEST = float(np.finfo(np.float32).max)
+"""The order margin of a graph in which no order can matter. Not infinity, which JSON lacks."""
+
+# Most of the metadata: they grow with the data set.
+_FOR_EVALUATION = ("split", "seen")
 
 Plain = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a model says about its own size."""
+
+    node_limit: int | None
+    """How many nodes of a graph the readout uses, the first in sorted order; `None` for all."""
+    numbers: tuple[float, float, float]
+    """Numbers that the padded layout holds at a time: per node, per pair and per triple of
+    nodes."""
+    embedding: int | None
+    """Width of `graph_embedding`; `None` if the model has none."""
+    order_margin: bool = False
+    """Whether there is an output `order_margin`."""
+    layouts: tuple[str, ...] = tuple(Layout)
+    """The layouts in which the model can be exported."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,34 +57,45 @@ class Described:
     """What is needed to use a file."""
 
     card: ModelCard
-    variant: Variant
+    model_name: str
+    """The model's name in the registry, whose package need not be installed."""
     layout: Layout
     nodes: int | None
     """The fixed size that graphs are padded to, if any."""
-    columns: int
-    """Width of all layers of a node together."""
+    batch: int | None
+    """The fixed number of graphs in a batch, if any."""
+    members: int
+    limits: Limits
 
 
-def metadata(card: ModelCard, settings: Plain, members: int, form: Form) -> Plain:
+def metadata(card: ModelCard, settings: Plain, members: int, form: Form, limits: Limits) -> Plain:
     """The metadata as JSON values; `settings` are the model's."""
     packages = package_versions()
     made_with = {name: packages[name] for name in ("torch", "onnx", "onnxscript")}
     return {
         "format": FORMAT,
         "layout": form.layout.value,
-        "inputs": inputs_of(card, form.layout, form.nodes),
-        "outputs": _outputs(card, settings["hidden"]),
+        "inputs": inputs_of(card, form.layout, form.nodes, form.batch),
+        "outputs": _outputs(card, limits, members, form.batch),
         "padding_label": PADDING if form.layout == Layout.PADDED else None,
         "unknown_label": UNKNOWN_LABEL,
         "padded_to": form.nodes,
+        "batch": form.batch,
         "opset": form.opset,
         "ir_version": form.ir_version,
         "small": form.small,
         "members": members,
         "model": settings,
+        "limits": asdict(limits),
         "card": _portable(card).as_plain(),
         "versions": {"ihgnn": __version__, **made_with},
     }
+
+
+def for_callers(plain: Plain) -> Plain:
+    """The metadata for the .json file: without `split` and `seen`, which only `evaluate` reads."""
+    card = {name: each for name, each in plain["card"].items() if name not in _FOR_EVALUATION}
+    return {**plain, "card": card}
 
 
 def described(plain: Mapping[str, Any]) -> Described:
@@ -64,17 +104,43 @@ def described(plain: Mapping[str, Any]) -> Described:
     Raises:
         KeyError, TypeError, ValueError, AttributeError, IndexError, InputError: it is damaged.
     """
-    model, nodes = plain["model"], plain.get("padded_to")
+    nodes, batch = plain.get("padded_to"), plain.get("batch")
+    card = card_from_plain(plain["card"])
     return Described(
-        card=card_from_plain(plain["card"]),
-        variant=Variant(model["variant"]),
+        card=card,
+        model_name=str(plain["model"].get("name", IHGNN)),
         layout=Layout(plain["layout"]),
         nodes=None if nodes is None else int(nodes),
-        columns=int(model["width"]) * (int(model["layers"]) + 1),
+        batch=None if batch is None else int(batch),
+        members=int(plain.get("members", 1)),
+        limits=_limits(plain, card),
     )
 
 
-def inputs_of(card: ModelCard, layout: Layout, nodes: int | None = None) -> dict[str, Plain]:
+def _limits(plain: Mapping[str, Any], card: ModelCard) -> Limits:
+    if "limits" in plain:
+        own = plain["limits"]
+        limit, embedding = own["node_limit"], own["embedding"]
+        node, pair, triple = (float(each) for each in own["numbers"])
+        return Limits(
+            node_limit=None if limit is None else int(limit),
+            numbers=(node, pair, triple),
+            embedding=None if embedding is None else int(embedding),
+            order_margin=bool(own.get("order_margin", False)),
+            layouts=tuple(Layout(each) for each in own["layouts"]),
+        )
+    # Earlier files have an IHGNN.
+    model = plain["model"]
+    return Limits(
+        node_limit=Variant(model["variant"]).node_limit(card.max_nodes),
+        numbers=(int(model["width"]) * (int(model["layers"]) + 1), 1, 0),
+        embedding=int(model["hidden"]),
+    )
+
+
+def inputs_of(
+    card: ModelCard, layout: Layout, nodes: int | None = None, batch: int | None = None
+) -> dict[str, Plain]:
     """Type, shape and meaning of each input by name."""
     if layout == Layout.SPARSE:
         rows: list[str | int] = ["nodes"]
@@ -83,8 +149,8 @@ def inputs_of(card: ModelCard, layout: Layout, nodes: int | None = None) -> dict
             "edge_index": _value(
                 "int64",
                 [2, "edges"],
-                "source and target of each edge, once in each direction, without self-loops; "
-                "nodes are numbered across the batch",
+                "source and target of each edge, in each direction; nodes are numbered across "
+                "the batch",
             ),
             "ptr": _value(
                 "int64",
@@ -93,20 +159,32 @@ def inputs_of(card: ModelCard, layout: Layout, nodes: int | None = None) -> dict
             ),
         }
     else:
-        rows = ["batch", nodes or "nodes"]
+        rows = [batch or "batch", nodes or "nodes"]
         padding = f"; {PADDING} where there is no node"
         inputs = {
             "node_labels": _value("int64", rows, _labels(card, padding)),
             "adjacency": _value(
                 "uint8",
                 [*rows, rows[1]],
-                "1 if two nodes are adjacent, else 0; symmetric, without self-loops",
+                "1 if two nodes are adjacent, else 0",
             ),
         }
     if card.attributes:
         shape = [*rows, card.attributes]
-        inputs["attributes"] = _value("float32", shape, "the node's attributes, as in the data")
+        inputs["attributes"] = _value("float32", shape, _attributes(card))
     return inputs
+
+
+def _attributes(card: ModelCard) -> str:
+    given = "the node's attributes, as in the data"
+    if not card.columns:
+        return given
+    names = ", ".join(each.name for each in card.columns)
+    computed = (
+        f"{names}, computed from the graph and standardised with card.columns: (x - shift) / scale "
+        "(see 'ihgnn docs training')"
+    )
+    return f"{given}, then {computed}" if card.given_attributes else computed
 
 
 def _labels(card: ModelCard, padding: str) -> str:
@@ -121,17 +199,31 @@ def _labels(card: ModelCard, padding: str) -> str:
     return meaning
 
 
-def _outputs(card: ModelCard, hidden: int) -> dict[str, Plain]:
-    classes = len(card.class_values)
-    return {
-        "logits": _value("float32", ["batch", classes], "class scores before the softmax"),
+def _outputs(card: ModelCard, limits: Limits, members: int, batch: int | None) -> dict[str, Plain]:
+    graphs, classes = batch or "batch", len(card.class_values)
+    outputs = {
+        "logits": _value("float32", [graphs, classes], "class scores before the softmax"),
         "probabilities": _value(
-            "float32", ["batch", classes], "one per class, in the order of card.class_values"
-        ),
-        "graph_embedding": _value(
-            "float32", ["batch", hidden], "the hidden layer of the classifier"
+            "float32", [graphs, classes], "one per class, in the order of card.class_values"
         ),
     }
+    if limits.embedding is not None:
+        outputs["graph_embedding"] = _value(
+            "float32",
+            [graphs, limits.embedding],
+            "the hidden layer of the classifier, or whatever else its last linear map reads",
+        )
+    if limits.order_margin:
+        outputs["order_margin"] = _value(
+            "float32",
+            [graphs],
+            "smallest relative gap between the sort keys of two different nodes of the graph; "
+            f"below {CLOSE:g}, rounding decides their order",
+        )
+    if members > 1:
+        meaning = "standard deviation, over the members, of the predicted class's probability"
+        outputs["uncertainty"] = _value("float32", [graphs], meaning)
+    return outputs
 
 
 def _value(kind: str, shape: list[str | int], meaning: str) -> Plain:

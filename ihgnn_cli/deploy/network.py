@@ -5,6 +5,7 @@ import logging
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
+from importlib import import_module
 
 import numpy as np
 import onnx
@@ -13,11 +14,9 @@ from torch import Tensor, nn
 
 from ihgnn_cli import __version__
 from ihgnn_cli.deploy.form import Form, Layout
-from ihgnn_cli.deploy.onnx_model import OUTPUTS
-from ihgnn_cli.deploy.padded import PaddedIHGNN
-from ihgnn_cli.deploy.sparse import SparseIHGNN
 from ihgnn_cli.deploy.tidy import tidy
-from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.deploy.traced import PaddedModel, SparseModel
+from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 _READOUT = ".readout."
@@ -29,13 +28,12 @@ def as_onnx(checkpoint: Checkpoint, form: Form) -> onnx.ModelProto:
     Raises:
         IhgnnError: torch cannot export it, or a weight is too large for half precision.
     """
-    model: nn.Module
+    model = _module(checkpoint, form)
     if form.layout == Layout.SPARSE:
-        model = SparseIHGNN(checkpoint)
         given, sizes = _sparse_example(checkpoint.card.attributes)
     else:
-        model = PaddedIHGNN(checkpoint, form.nodes)
-        given, sizes = _padded_example(checkpoint.card.attributes, form.nodes)
+        given, sizes = _padded_example(checkpoint.card.attributes, form)
+    outputs = _tried(model, given, checkpoint.config.model_name)
     try:
         with _quiet(), torch.no_grad():
             program = torch.onnx.export(
@@ -44,7 +42,7 @@ def as_onnx(checkpoint: Checkpoint, form: Form) -> onnx.ModelProto:
                 dynamo=True,
                 opset_version=form.opset,
                 input_names=list(given),
-                output_names=list(OUTPUTS),
+                output_names=outputs,
                 dynamic_shapes=sizes,
                 external_data=False,
                 verbose=False,
@@ -61,29 +59,63 @@ def as_onnx(checkpoint: Checkpoint, form: Form) -> onnx.ModelProto:
     tidy(proto)
     if form.small:
         _halve(proto)
-    for output in proto.graph.output:
-        output.type.tensor_type.shape.dim[0].dim_param = "batch"
+    if form.batch is None:
+        for output in proto.graph.output:
+            output.type.tensor_type.shape.dim[0].dim_param = "batch"
     proto.ir_version = form.ir_version
     proto.producer_name, proto.producer_version = "ihgnn", __version__
     return proto
 
 
+def _module(checkpoint: Checkpoint, form: Form) -> nn.Module:
+    """The model on the inputs of this layout."""
+    own = checkpoint.config.spec.export_modules.get(form.layout)
+    if own is None:
+        return (SparseModel if form.layout == Layout.SPARSE else PaddedModel)(checkpoint)
+    module, name = own.split(":")
+    made: nn.Module = getattr(import_module(module), name)(
+        checkpoint, *([] if form.layout == Layout.SPARSE else [form.nodes])
+    )
+    return made
+
+
+def _tried(model: nn.Module, given: dict[str, Tensor], name: str) -> list[str]:
+    """The names of the model's outputs.
+
+    Raises:
+        InputError: it does not run on the example.
+    """
+    try:
+        with _quiet(), torch.no_grad():
+            return list(model(**given))
+    except IhgnnError:
+        raise
+    except Exception as error:  # another package's model can raise anything
+        raise InputError(
+            f"The model {name} cannot be exported: its forward does not run on traced graphs "
+            f"({type(error).__name__}: {error}). 'ihgnn docs models' lists what they have."
+        ) from error
+
+
 _Example = tuple[dict[str, Tensor], dict[str, dict[int, torch.export.Dim]]]
 
 
-def _padded_example(columns: int, fixed: int | None) -> _Example:
+def _padded_example(columns: int, form: Form) -> _Example:
     """Example inputs for the export, and their dynamic sizes."""
     # Two graphs of three nodes: torch treats sizes 0 and 1 as constants.
-    size, batch = fixed or 3, torch.export.Dim("batch")
+    graphs, size = form.batch or 2, form.nodes or 3
     given = {
-        "node_labels": torch.zeros(2, size, dtype=torch.int64),
-        "adjacency": torch.zeros(2, size, size, dtype=torch.uint8),
+        "node_labels": torch.zeros(graphs, size, dtype=torch.int64),
+        "adjacency": torch.zeros(graphs, size, size, dtype=torch.uint8),
     }
-    sizes = {name: {0: batch} for name in given}
     if columns:
-        given["attributes"] = torch.zeros(2, size, columns)
-        sizes["attributes"] = {0: batch}
-    if fixed is None:
+        given["attributes"] = torch.zeros(graphs, size, columns)
+    sizes: dict[str, dict[int, torch.export.Dim]] = {name: {} for name in given}
+    if form.batch is None:
+        batch = torch.export.Dim("batch")
+        for each in sizes.values():
+            each[0] = batch
+    if form.nodes is None:
         nodes = torch.export.Dim("nodes")
         for each in sizes.values():
             each[1] = nodes

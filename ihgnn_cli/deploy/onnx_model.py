@@ -3,18 +3,20 @@
 import json
 import os
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.deploy.form import Layout
-from ihgnn_cli.deploy.inputs import FIRST_BLOCK, Arrays, padded_inputs, sparse_inputs
+from ihgnn_cli.deploy.golden import golden_path
+from ihgnn_cli.deploy.inputs import FIRST_BLOCK, Arrays, inputs_for
 from ihgnn_cli.deploy.metadata import FORMAT, KEY, Described, described, inputs_of
+from ihgnn_cli.deploy.raw import checked
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.words import counted
@@ -23,14 +25,15 @@ if TYPE_CHECKING:
     import onnxruntime
 
 SUFFIX = ".onnx"
-OUTPUTS = ("logits", "probabilities", "graph_embedding")
+UNCERTAINTY = "uncertainty"
+"""The output that only models with several members have."""
+OUTPUTS = ("logits", "probabilities", "graph_embedding", "order_margin", UNCERTAINTY)
+"""Not every file has all of them."""
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 
 # Elements of the largest arrays of a batch: 64 MB as floats.
 _BATCH_CELLS = 2**24
-# The adjacency matrix of a padded batch exists as bytes and as floats.
-_BYTES_PER_PAIR = 5
 _MOST_BYTES = 2 << 30
 # More threads only wait for each other, and a hundred thousand fill the memory.
 _THREADS_PER_CORE = 4
@@ -45,8 +48,12 @@ class Answers:
     """[G, C]"""
     probabilities: NDArray[np.float32]
     """[G, C]"""
-    graph_embedding: NDArray[np.float32]
-    """[G, hidden]"""
+    graph_embedding: NDArray[np.float32] | None = None
+    """[G, hidden], if the model has one."""
+    order_margin: NDArray[np.float32] | None = None
+    """[G] how certain the order of the nodes is, if the file has this output."""
+    uncertainty: NDArray[np.float32] | None = None
+    """[G], of models with several members."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,8 +76,8 @@ class OnnxClassifier:
 
     @property
     def node_limit(self) -> int | None:
-        """m, or `None` for the variant that sums all nodes."""
-        return self.described.variant.node_limit(self.card.max_nodes)
+        """How many nodes of a graph the readout uses; `None` for all."""
+        return self.described.limits.node_limit
 
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
@@ -80,6 +87,26 @@ class OnnxClassifier:
         found /= found.sum(axis=1, keepdims=True)
         return found
 
+    @property
+    def members(self) -> int:
+        """The number of members, if the file has their spread; otherwise 1."""
+        return self.described.members if UNCERTAINTY in self._outputs else 1
+
+    def with_uncertainty(
+        self, dataset: GraphDataset, graphs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Probabilities, and their spread between the members."""
+        found = self.answers(dataset, graphs)
+        probabilities: NDArray[np.float64] = found.probabilities.astype(np.float64)
+        probabilities /= probabilities.sum(axis=1, keepdims=True)
+        spread = np.zeros(len(graphs)) if found.uncertainty is None else found.uncertainty
+        return probabilities, spread.astype(np.float64)
+
+    @property
+    def _outputs(self) -> dict[str, list[int]]:
+        """Sizes of the outputs of one graph; files of earlier versions have no uncertainty."""
+        return {each.name: each.shape[1:] for each in self.session.get_outputs()}
+
     def answers(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> Answers:
         """All outputs for graphs of an encoded data set, in the given order.
 
@@ -87,19 +114,30 @@ class OnnxClassifier:
             InputError: a graph is too large (`refuse_too_large`).
         """
         self.refuse_too_large(np.diff(dataset.node_ptr)[graphs])
-        shapes = {each.name: each.shape[1] for each in self.session.get_outputs()}
-        found = {name: np.empty((len(graphs), shapes[name]), np.float32) for name in OUTPUTS}
+        shapes = self._outputs
+        names = [name for name in OUTPUTS if name in shapes]
+        found = {name: np.empty((len(graphs), *shapes[name]), np.float32) for name in names}
         for chosen in self._batches(dataset, graphs):
             inputs = self.inputs(dataset, graphs[chosen])
-            for name, values in zip(OUTPUTS, self.session.run(OUTPUTS, inputs), strict=True):
-                found[name][chosen] = values
+            for name, values in zip(names, self.session.run(names, inputs), strict=True):
+                found[name][chosen] = values[: len(chosen)]
         return Answers(**found)
+
+    def run(self, given: Mapping[str, Any]) -> Answers:
+        """All outputs for input arrays that the caller has built, in the layout of the file.
+
+        Raises:
+            InputError: the arrays are wrong in a way that the runtime would not notice.
+        """
+        arrays = checked(self.described, given)
+        names = [each.name for each in self.session.get_outputs() if each.name in OUTPUTS]
+        return Answers(**dict(zip(names, self.session.run(names, arrays), strict=True)))
 
     def inputs(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> Arrays:
         """The input arrays of one batch, in the layout of the file."""
-        if self.described.layout == Layout.SPARSE:
-            return sparse_inputs(self.card, dataset, graphs)
-        return padded_inputs(self.card, dataset, graphs, self.described.nodes)
+        about = self.described
+        sizes = {"size": about.nodes, "batch": about.batch}
+        return inputs_for(about.layout, about.card, dataset, graphs, **sizes)
 
     def _batches(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
@@ -107,10 +145,12 @@ class OnnxClassifier:
         """Positions in `graphs`, sorted by size, in batches of bounded memory."""
         sizes = np.diff(dataset.node_ptr)[graphs]
         order = np.argsort(sizes, kind="stable")
-        columns, padded = self.described.columns, self.described.layout == Layout.PADDED
+        limits, padded = self.described.limits, self.described.layout == Layout.PADDED
+        columns, pairs, triples = limits.numbers
         if padded:
-            sizes = np.maximum(sizes, self.described.nodes or 0)
-            cells = np.maximum(sizes * sizes, (sizes + self.card.max_nodes) * columns)
+            sizes = np.maximum(sizes, self.described.nodes or 0).astype(np.float64)
+            rows = (sizes + (limits.node_limit or 0)) * columns
+            cells = np.maximum(sizes**2 * pairs + sizes**3 * triples, rows)
         else:
             # The readout pads a graph to less than twice its size, or to the first block.
             edges = np.diff(dataset.edge_ptr)[graphs]
@@ -120,7 +160,8 @@ class OnnxClassifier:
             rest = cells[order[start:]]
             # The padded layout pads all graphs to the last and largest of a batch.
             needed = rest * np.arange(1, len(rest) + 1) if padded else np.cumsum(rest)
-            count = max(1, int(np.searchsorted(needed, _BATCH_CELLS, side="right")))
+            most = int(np.searchsorted(needed, _BATCH_CELLS, side="right"))
+            count = self.described.batch or max(1, most)
             yield order[start : start + count]
             start += count
 
@@ -141,14 +182,21 @@ class OnnxClassifier:
                 "with --layout sparse."
             )
         padded = largest if fixed is None else fixed
-        needed = batch_size * padded**2 * _BYTES_PER_PAIR
+        batch_size = self.described.batch or batch_size
+        _, pairs, triples = self.described.limits.numbers
+        needed = batch_size * padded**2 * (1 + 4 * pairs + 4 * triples * padded)
         if needed > _MOST_BYTES:
             one = batch_size == 1
             batch = "A graph" if one else f"A batch of {batch_size:,} graphs"
-            smaller = "" if one else "Use smaller batches (--batch-size), or export"
+            advice = [] if one else ["use smaller batches (--batch-size)"]
+            if Layout.SPARSE in self.described.limits.layouts:
+                advice.append("export the model with --layout sparse")
+            elif one:
+                advice.append("use the checkpoint, which does not pad, or smaller graphs")
+            advised = ", or ".join(advice)
             raise InputError(
                 f"{batch} padded to {padded:,} nodes takes {needed / 2**30:,.1f} GiB. "
-                f"{smaller or 'Export'} the model with --layout sparse."
+                f"{advised[0].upper()}{advised[1:]}."
             )
 
 
@@ -157,6 +205,8 @@ def load_onnx(
     device: str = "auto",
     providers: Sequence[str] | None = None,
     threads: int | None = None,
+    *,
+    cuda_graph: bool = False,
 ) -> OnnxClassifier:
     """The classifier of an exported file.
 
@@ -165,64 +215,89 @@ def load_onnx(
         device: auto (a GPU where onnxruntime can use one), cpu, cuda or cuda:N.
         providers: onnxruntime providers to use instead of a device, the preferred one first.
         threads: number of CPU threads; `None` leaves it to onnxruntime.
+        cuda_graph: record the work of the GPU once and replay it. Every run must then use the same
+            `binding.Bound`.
 
     Raises:
         InputError: the file was not written by 'ihgnn export', the device or provider does not
-            start, or there are too many threads.
+            start, there are too many threads, or CUDA graphs are asked for without CUDA or for a
+            model without fixed shapes.
     """
     most = _THREADS_PER_CORE * (os.cpu_count() or 1)
     if threads is not None and not 1 <= threads <= most:
         raise InputError(f"Cannot use {threads:,} threads. Use 1 to {most:,} on this machine.")
-    session = _session(path, device, providers, threads)
+    session = open_session(path, device, providers, threads, cuda_graph=cuda_graph)
     text = session.get_modelmeta().custom_metadata_map.get(KEY)
     if text is None:
         raise InputError(f"{path} is an ONNX file, but ihgnn did not write it. {_GIVE_ANOTHER}")
     try:
         metadata = json.loads(text)
         version = int(metadata["format"])
-        if version <= FORMAT:
-            about = described(metadata)
+        about = described(metadata) if version <= FORMAT else None
+        if about is not None:
             _check_shapes(session, about)
-            return OnnxClassifier(about, session)
     except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
         raise _damaged(path, f"{type(error).__name__}: {error}") from error
     except InputError as error:
         raise _damaged(path, str(error)) from error
-    raise InputError(
-        f"{path} has format {version}, and this ihgnn reads formats up to {FORMAT}. Install a "
-        "newer ihgnn."
-    )
+    if about is None:
+        raise InputError(
+            f"{path} has format {version}, and this ihgnn reads formats up to {FORMAT}. Install a "
+            "newer ihgnn."
+        )
+    if cuda_graph and about.batch is None:
+        raise _not_fixed(path)
+    return OnnxClassifier(about, session)
 
 
 def check_target(path: Path, *, force: bool = True) -> list[Path]:
-    """The files that an export to this path writes: the model and its metadata.
+    """The files that an export to this path writes: the model, its metadata, its golden vectors.
 
     Raises:
         InputError: the path does not end in .onnx, or a file exists (unless `force`).
     """
     if path.suffix.lower() != SUFFIX:
         raise InputError(f"{path} does not end in {SUFFIX}. Give a name such as model{SUFFIX}.")
-    outputs = [path, path.with_suffix(".json")]
+    outputs = [path, path.with_suffix(".json"), golden_path(path)]
     existing = [each for each in outputs if each.exists()]
     if existing and not force:
         raise InputError(f"{existing[0]} already exists. Give another name, or use --force.")
     return outputs
 
 
-def _session(
-    path: Path, device: str, providers: Sequence[str] | None, threads: int | None
+def open_session(
+    path: Path,
+    device: str = "auto",
+    providers: Sequence[str] | None = None,
+    threads: int | None = None,
+    profile: Path | None = None,
+    *,
+    cuda_graph: bool = False,
 ) -> "onnxruntime.InferenceSession":
+    """An onnxruntime session; arguments as in `load_onnx`.
+
+    `profile` is the beginning of the path of a profile, which `end_profiling` writes.
+
+    Raises:
+        InputError: the file cannot be read, or the device or provider does not start.
+    """
     import onnxruntime
 
     _check_readable(path)
     present = onnxruntime.get_available_providers()
-    wanted = _of_device(device) if providers is None else [(each, {}) for each in providers]
+    wanted = _of_device(device) if providers is None else [_with_options(p) for p in providers]
+    if cuda_graph:
+        if wanted[0][0] != CUDA:
+            raise InputError("CUDA graphs need an NVIDIA GPU. Use --device cuda, or do without.")
+        wanted[0][1]["enable_cuda_graph"] = "1"
     asked = None if providers is None and device == "auto" else wanted[0][0]
     missing = [name for name, _ in wanted if name not in present]
     if missing and asked is not None:
         raise InputError(f"No provider '{missing[0]}'. Available: {', '.join(present)}.")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or 0
+    if profile is not None:
+        options.enable_profiling, options.profile_file_prefix = True, str(profile)
     options.log_severity_level = 4  # `runs_on` shows whether a provider is missing
     onnxruntime.set_default_logger_severity(4)
     try:
@@ -233,15 +308,28 @@ def _session(
             enable_fallback=0,
         )
     except Exception as error:  # onnxruntime has its own exception for each kind of damage
+        if "graph capture" in str(error):
+            raise _not_fixed(path) from error
+        if asked not in (None, CPU):
+            raise InputError(
+                f"onnxruntime cannot load {path} with {asked}: {_reason(error)}"
+            ) from error
         raise InputError(
             f"{path} is not an ONNX file, or it is damaged. {_GIVE_ANOTHER}"
         ) from error
     if asked not in (None, session.get_providers()[0]):
         raise InputError(
-            f"onnxruntime cannot start {asked} on this machine. Use the CPU; 'ihgnn env' shows "
-            "what is available."
+            f"onnxruntime cannot start {asked} on this machine. "
+            f"{'Drop --cuda-graph' if cuda_graph else 'Use the CPU'}; 'ihgnn env' shows what is "
+            "available."
         )
     return session
+
+
+def _reason(error: Exception) -> str:
+    """The first line of onnxruntime's message, without the place in its source."""
+    line = (str(error).splitlines() or [type(error).__name__])[0]
+    return line.rpartition(") ")[2][:200]
 
 
 def _of_device(device: str) -> list[tuple[str, dict[str, str]]]:
@@ -251,7 +339,13 @@ def _of_device(device: str) -> list[tuple[str, dict[str, str]]]:
     match = re.fullmatch(r"cuda(?::(\d{1,3}))?", device)
     if match is None and device != "auto":
         raise InputError(f"No device '{device}'. Use auto, cpu, cuda or cuda:N.")
-    return [(CUDA, {"device_id": (match and match[1]) or "0"}), (CPU, {})]
+    return [_with_options(CUDA, device_id=(match and match[1]) or "0"), (CPU, {})]
+
+
+def _with_options(provider: str, **options: str) -> tuple[str, dict[str, str]]:
+    """A provider with its options."""
+    # TF32 has 10 bits of precision instead of 23, which changes the order of nodes.
+    return provider, {**options, **({"use_tf32": "0"} if provider == CUDA else {})}
 
 
 def _check_readable(path: Path) -> None:
@@ -274,14 +368,22 @@ def _check_shapes(session: "onnxruntime.InferenceSession", about: Described) -> 
     inputs = {each.name: each.shape for each in session.get_inputs()}
     outputs = {each.name: each.shape for each in session.get_outputs()}
     names = inputs_of(card, about.layout).keys()
-    if inputs.keys() != names or not set(OUTPUTS) <= outputs.keys():
+    if inputs.keys() != names or not set(OUTPUTS[:2]) <= outputs.keys():
         raise ValueError(f"its inputs and outputs are not those of a {about.layout} model")
     read = inputs["attributes"][-1] if card.attributes else 0
     if read != card.attributes or outputs["probabilities"][1] != len(card.class_values):
         raise ValueError("the network does not match the metadata")
-    size = inputs["node_labels"][-1]
-    if (size if isinstance(size, int) else None) != about.nodes:
+    batch, size = (inputs["adjacency"] if about.layout == Layout.PADDED else (None, None))[:2]
+    fixed = [each if isinstance(each, int) else None for each in (batch, size)]
+    if fixed != [about.batch, about.nodes]:
         raise ValueError("the padded size does not match the metadata")
+
+
+def _not_fixed(path: Path) -> InputError:
+    return InputError(
+        f"onnxruntime cannot record {path} as a CUDA graph, which needs fixed shapes. Export the "
+        "model with --max-nodes N --batch N."
+    )
 
 
 def _damaged(path: Path, reason: str) -> InputError:

@@ -3,21 +3,22 @@
 Every operation exports to ONNX with dynamic numbers of graphs and nodes.
 """
 
-import math
-
 import torch
 from torch import Tensor, nn
 
 from ihgnn_cli.deploy.folded import (
     FoldedNodes,
     Linear,
+    Outputs,
     Vocabulary,
     Weights,
     ascending_order,
-    mean,
+    combined,
     member_weights,
 )
 from ihgnn_cli.deploy.inputs import PADDING
+from ihgnn_cli.deploy.margin import gaps
+from ihgnn_cli.deploy.metadata import LARGEST
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.settings import IHGNNSettings, Variant, as_ihgnn
 from ihgnn_cli.training.checkpoint import Checkpoint
@@ -44,28 +45,39 @@ class PaddedIHGNN(nn.Module):
 
     def forward(
         self, node_labels: Tensor, adjacency: Tensor, attributes: Tensor | None = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits and probabilities [B, classes], and the hidden layer [B, hidden].
-
-        Probabilities and the hidden layer are averaged over members. The logits of several members
-        are the logarithm of their mean probability.
+    ) -> Outputs:
+        """Outputs by name: see `combined`.
 
         Args:
             node_labels: [B, n] int64, position in the vocabulary; -1 is padding, and any other
                 value outside the vocabulary is an unknown label (the zero vector). For models
                 without given labels it only separates nodes from padding.
-            adjacency: [B, n, n] uint8, symmetric and without self-loops; nonzero for an edge.
-            attributes: [B, n, a] float32, for models that read attributes.
+            adjacency: [B, n, n] uint8, nonzero for an edge. One direction is enough; self-loops and
+                edges of padding are ignored.
+            attributes: [B, n, a] float32, for models that read attributes; those of padding are
+                ignored.
         """
         real = node_labels != PADDING
-        edges = adjacency.bool().float()
+        edges = edges_between(real, adjacency.bool())
         if self.vocabulary.counts_degrees:
             row = self.vocabulary.of_degrees(edges.sum(2).long())
         else:
             row = self.vocabulary.of_labels(node_labels)
         if attributes is not None:
-            attributes = attributes.flatten(0, 1)
-        return mean([member(row.flatten(), real, edges, attributes) for member in self.members])
+            # Not a product with 0: padding may hold NaN.
+            attributes = torch.where(real.unsqueeze(2), attributes, 0).flatten(0, 1)
+        found = [member(row.flatten(), real, edges, attributes) for member in self.members]
+        return combined(found)
+
+
+def edges_between(real: Tensor, adjacent: Tensor) -> Tensor:
+    """[B, n, n] 1.0 where two different real nodes are adjacent in either direction, else 0.0.
+
+    Rows of padding are left as they are: IHGNN does not read them.
+    """
+    place = torch.arange(real.shape[1], device=real.device)
+    others = place.unsqueeze(1) != place
+    return ((adjacent | adjacent.transpose(1, 2)) & others & real.unsqueeze(1)).float()
 
 
 class _Member(nn.Module):
@@ -87,8 +99,8 @@ class _Member(nn.Module):
 
     def forward(
         self, row: Tensor, real: Tensor, edges: Tensor, attributes: Tensor | None
-    ) -> tuple[Tensor, Tensor]:
-        """Logits and hidden layer."""
+    ) -> Outputs:
+        """Logits, hidden layer and order margin."""
         graphs, nodes = real.shape
 
         def spread(rows: Tensor, messages: Tensor) -> Tensor:
@@ -98,22 +110,29 @@ class _Member(nn.Module):
         h, key = self.nodes(row, attributes, spread)
         if self.summed:
             read = h.view(graphs, nodes, h.shape[1]).masked_fill(~real.unsqueeze(-1), 0).sum(1)
+            margin = h.new_full((graphs,), LARGEST)
         else:
-            read = self._sorted(h, key.view(graphs, nodes), real)
+            # Padding comes last. Not infinity: the gap between two would be NaN.
+            keys, order = ascending_order(key.view(graphs, nodes).masked_fill(~real, LARGEST))
+            taken = torch.arange(nodes, device=h.device) < real.sum(1, keepdim=True)
+            node = order + torch.arange(graphs, device=h.device).unsqueeze(1) * nodes
+            read = self._sorted(h, node, taken)
+            # Not `gather`: ONNX's reference GatherElements fails beyond 32 rows.
+            length = h.norm(dim=1).index_select(0, node.flatten()).view(graphs, nodes)
+            margin = gaps(keys, length, taken).amin(1)
         if self.relu:
             read = read.relu()
         hidden = self.readout(read).relu()
-        return self.classifier(hidden), hidden
+        logits = self.classifier(hidden)
+        return {"logits": logits, "graph_embedding": hidden, "order_margin": margin}
 
-    def _sorted(self, h: Tensor, key: Tensor, real: Tensor) -> Tensor:
+    def _sorted(self, h: Tensor, node: Tensor, taken: Tensor) -> Tensor:
         """[B, places · width] the first nodes in sorted order, padded with zero rows."""
-        graphs, nodes = real.shape
-        order = ascending_order(key.masked_fill(~real, math.inf))
+        graphs = node.shape[0]
         # Row 0 is the zero row, for places without a node.
         rows = nn.functional.pad(h, (0, 0, 1, 0))
-        first = torch.arange(graphs, device=h.device) * nodes + 1
-        rank = torch.arange(nodes, device=h.device)
-        taken = rank < real.sum(1, keepdim=True)
-        place = torch.where(taken, order + first.unsqueeze(1), 0)
-        place = nn.functional.pad(place, (0, self.places)).narrow(1, 0, self.places)
+        place = torch.where(taken, node + 1, 0)
+        # Not a Pad, for which onnxruntime has no CUDA kernel with integers.
+        place = torch.cat([place, place.new_zeros(graphs, self.places)], 1)
+        place = place.narrow(1, 0, self.places)
         return rows.index_select(0, place.flatten()).view(graphs, self.places * h.shape[1])

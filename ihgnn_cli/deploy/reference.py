@@ -6,15 +6,12 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.models.stacked.model import StackedIHGNN
-from ihgnn_cli.models.stacked.readout import SortConcat
+from ihgnn_cli.deploy.metadata import CLOSE
+from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.stack import evaluation_batches, predict
 
 _CPU = torch.device("cpu")
-# Relative to the largest number in H. Rounding moved a sort key by up to 2.2e-6 on COLLAB, and by
-# less than 6e-7 on four other data sets. Two keys can move in opposite directions.
-_CLOSE = 5e-6
 
 
 class Reference:
@@ -23,15 +20,23 @@ class Reference:
     def __init__(self, checkpoint: Checkpoint) -> None:
         self._card = checkpoint.card
         self._members = checkpoint.members
-        self._layers = checkpoint.config.model.layers
-        model = checkpoint.model(_CPU)
-        if not isinstance(model, StackedIHGNN):
-            raise TypeError(f"no reference for a model of {checkpoint.config.model_name}")
-        self._model = model
+        self._rounds = checkpoint.config.spec.rounds(checkpoint.config.model)
+        self._model = checkpoint.model(_CPU)
+
+    def outputs(self, graphs: GraphDataset) -> dict[str, NDArray[np.float64]]:
+        """The outputs of the exported file by name, [G, ·] each."""
+        logits = self.logits(graphs)
+        found = {"logits": logits, "probabilities": mean_probabilities(logits[None])}
+        if self._model.graph_embedding is not None:
+            store = self._store(graphs, self._rounds)
+            every = np.arange(len(graphs))
+            embeddings = predict(self._model, store, every, self._model.graph_embedding)
+            found["graph_embedding"] = embeddings.mean(axis=0, dtype=np.float64)
+        return found
 
     def logits(self, graphs: GraphDataset) -> NDArray[np.float64]:
         """[G, C]; for several members, the logarithm of their mean probability."""
-        store = self._store(graphs, self._layers)
+        store = self._store(graphs, self._rounds)
         logits = predict(self._model, store, np.arange(len(graphs))).astype(np.float64)
         if self._members == 1:
             single: NDArray[np.float64] = logits[0]
@@ -45,7 +50,7 @@ class Reference:
 
         It does if the sort keys of two different nodes are equal within single precision.
         """
-        return [bool(gap < _CLOSE) for gap in self.key_gaps(dataset, graphs)]
+        return [bool(gap < CLOSE) for gap in self.key_gaps(dataset, graphs)]
 
     @torch.no_grad()
     def key_gaps(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> NDArray[np.float64]:
@@ -55,16 +60,13 @@ class Reference:
         equal.
         """
         gaps = np.full(len(graphs), np.inf)
-        readout = self._model.readout
-        if not isinstance(readout, SortConcat) or not len(graphs):
+        if not self._model.sorts or not len(graphs):
             return gaps
-        store = self._store(dataset, self._layers)
+        store = self._store(dataset, self._rounds)
         first = 0
         for batch in evaluation_batches(store, [graphs] * self._members):
-            h, last_layer = self._model.embed(batch)
-            row, graph = batch.layout.row, batch.layout.graph.numpy()
-            key = readout.sort_key(h, last_layer).flatten()[row].numpy()
-            found = _smallest_gaps(h.flatten(0, 1)[row].numpy(), key, graph, batch.origin.size)
+            h, key, graph = (each.numpy() for each in self._model.sort_keys(batch))
+            found = _smallest_gaps(h, key, graph, batch.origin.size)
             real = batch.origin.flatten() >= 0
             np.minimum.at(gaps, first + batch.origin.flatten()[real], found[real])
             first += int(real.sum()) // self._members
@@ -83,7 +85,7 @@ def _smallest_gaps(
     order = np.lexsort((key, graph))
     before, after = order[:-1], order[1:]
     scale = largest[graph[after]]
-    differ = np.abs(h[after] - h[before]).max(1) > _CLOSE * scale
+    differ = np.abs(h[after] - h[before]).max(1) > CLOSE * scale
     pairs = (graph[before] == graph[after]) & differ
     gaps = np.full(graphs, np.inf)
     apart = (key[after] - key[before])[pairs] / scale[pairs]

@@ -4,20 +4,20 @@ Exported models need only NumPy and onnxruntime.
 """
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal, get_args, overload
 
 from ihgnn_cli.data.readers import jsonl, smiles
 from ihgnn_cli.data.sources import is_own_name
 from ihgnn_cli.data.sources.catalogue import catalogue
-from ihgnn_cli.deploy.onnx_model import SUFFIX, load_onnx
+from ihgnn_cli.deploy.onnx_model import SUFFIX, Answers, OnnxClassifier, load_onnx
 from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_objects
 from ihgnn_cli.errors import InputError, SettingError
-from ihgnn_cli.inference.prediction import Classifier, Prediction, predictions
-from ihgnn_cli.inference.vocabulary import UnknownLabels
+from ihgnn_cli.inference.prediction import Answer, Classifier, Errors, Prediction, predictions
+from ihgnn_cli.inference.vocabulary import ENOUGH_GRAPHS, UnknownLabels
 from ihgnn_cli.models.archive import check_archive
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.training import folder
@@ -43,7 +43,23 @@ class Predictor:
         """The onnxruntime provider or torch device that is really used."""
         return self.classifier.runs_on
 
-    def predict(self, graphs: Iterable[Any], *, allow_unknown: bool = False) -> list[Prediction]:
+    @overload
+    def predict(
+        self,
+        graphs: Iterable[Any],
+        *,
+        allow_unknown: bool = False,
+        errors: Literal["raise"] = "raise",
+    ) -> list[Prediction]: ...
+
+    @overload
+    def predict(
+        self, graphs: Iterable[Any], *, allow_unknown: bool = False, errors: Literal["return"]
+    ) -> list[Answer]: ...
+
+    def predict(
+        self, graphs: Iterable[Any], *, allow_unknown: bool = False, errors: Errors = "raise"
+    ) -> Sequence[Answer]:
         """Predict graphs given in the form of JSON lines (docs/data.md), in order.
 
             {"node_labels": ["C", "C", "O"], "edges": [[0, 1], [1, 2]]}
@@ -57,15 +73,37 @@ class Predictor:
         Args:
             graphs: the graphs.
             allow_unknown: predict even if more than 9 in 10 nodes are unknown.
+            errors: "raise" refuses all graphs if one is wrong. "return" gives one answer per graph,
+                a `Failure` for each that is wrong; unknown labels are then judged per graph.
 
         Raises:
             DataError: a graph is malformed, or the model cannot read it.
             InputError: the labels of more than 9 in 10 nodes are unknown.
         """
-        labels = UnknownLabels(self.card, allow_unknown, enough=math.inf)
-        found = list(self._answers(graphs, BATCH_SIZE, labels))
+        labels = self._labels(allow_unknown, errors, enough=math.inf)
+        found = list(self._answers(graphs, BATCH_SIZE, labels, errors))
         labels.warn()
         return found
+
+    @overload
+    def stream(
+        self,
+        graphs: Iterable[Any],
+        batch_size: int = BATCH_SIZE,
+        *,
+        allow_unknown: bool = False,
+        errors: Literal["raise"] = "raise",
+    ) -> Iterator[Prediction]: ...
+
+    @overload
+    def stream(
+        self,
+        graphs: Iterable[Any],
+        batch_size: int = BATCH_SIZE,
+        *,
+        allow_unknown: bool = False,
+        errors: Literal["return"],
+    ) -> Iterator[Answer]: ...
 
     def stream(
         self,
@@ -73,11 +111,13 @@ class Predictor:
         batch_size: int = BATCH_SIZE,
         *,
         allow_unknown: bool = False,
-    ) -> Iterator[Prediction]:
+        errors: Errors = "raise",
+    ) -> Iterator[Answer]:
         """Predict graphs one by one, with at most one batch of graphs in memory.
 
         Unknown labels are counted over all graphs so far, and checked before each batch once there
-        were 256 graphs, and before the last one; the warning comes at the end.
+        were 256 graphs, and before the last one; the warning comes at the end. `errors` is as in
+        `predict`.
 
         Raises:
             InputError: the batch size is below 1, or the labels of more than 9 in 10 nodes so far
@@ -86,23 +126,44 @@ class Predictor:
         """
         if batch_size < 1:
             raise SettingError("batch_size", f"must be at least 1, not {batch_size}.")
-        return self._watched(graphs, batch_size, UnknownLabels(self.card, allow_unknown))
+        return self._watched(graphs, batch_size, self._labels(allow_unknown, errors), errors)
+
+    def _labels(
+        self, allow_unknown: bool, errors: Errors, enough: float = ENOUGH_GRAPHS
+    ) -> UnknownLabels:
+        if errors not in get_args(Errors):
+            raise SettingError("errors", f"must be 'raise' or 'return', not {errors!r}.")
+        each = errors == "return" and not allow_unknown
+        return UnknownLabels(self.card, allow_unknown, enough, per_graph=each)
+
+    def run(self, inputs: Mapping[str, Any]) -> Answers:
+        """The outputs of an exported model for its raw input arrays (docs/export.md).
+
+        Raises:
+            InputError: the arrays are wrong, or the model is not an exported one.
+        """
+        if not isinstance(self.classifier, OnnxClassifier):
+            raise InputError("A checkpoint has no input arrays. Export it, or use 'predict'.")
+        return self.classifier.run(inputs)
 
     def _watched(
-        self, graphs: Iterable[Any], batch_size: int, labels: UnknownLabels
-    ) -> Iterator[Prediction]:
-        yield from self._answers(graphs, batch_size, labels)
+        self, graphs: Iterable[Any], batch_size: int, labels: UnknownLabels, errors: Errors
+    ) -> Iterator[Answer]:
+        yield from self._answers(graphs, batch_size, labels, errors)
         labels.warn()
 
     def _answers(
-        self, graphs: Iterable[Any], batch_size: int, labels: UnknownLabels
-    ) -> Iterator[Prediction]:
-        batches = collected(of_objects(graphs), self.card, batch_size, None, labels)
-        return chain.from_iterable(predictions(self.classifier, batches, report=None))
+        self, graphs: Iterable[Any], batch_size: int, labels: UnknownLabels, errors: Errors
+    ) -> Iterator[Answer]:
+        batches = collected(of_objects(graphs), self.card, batch_size, labels, errors)
+        return chain.from_iterable(predictions(self.classifier, batches, errors))
 
 
 def load(
-    path: Path | str, device: str = "auto", providers: Sequence[str] | None = None
+    path: Path | str,
+    device: str = "auto",
+    providers: Sequence[str] | None = None,
+    threads: int | None = None,
 ) -> Predictor:
     """Load a model from an exported .onnx file, or (with torch) from a checkpoint or run folder.
 
@@ -111,18 +172,25 @@ def load(
         device: auto (a GPU if there is one), cpu, cuda or cuda:N.
         providers: for an exported model, onnxruntime providers to use instead of a device, the
             preferred one first.
+        threads: for an exported model, the number of CPU threads; `None` leaves it to onnxruntime.
 
     Raises:
-        InputError: the path has no model, or the device or provider is not available.
+        InputError: the path has no model, the device or provider is not available, or there are too
+            many threads.
     """
     path = Path(path)
     if path.suffix.lower() == SUFFIX:
-        return Predictor(load_onnx(path, device, providers))
+        return Predictor(load_onnx(path, device, providers, threads))
     _refuse_other_things(path)
     if providers is not None:
         raise InputError(
             f"{path} is not a {SUFFIX} file, and only exported models use onnxruntime providers. "
             "Choose a device, or export it."
+        )
+    if threads is not None:
+        raise InputError(
+            f"{path} is not a {SUFFIX} file, and threads are set per exported model. Use "
+            "torch.set_num_threads, or export it."
         )
     # Refuse what is not there before torch is imported.
     best = folder.best_of(path)

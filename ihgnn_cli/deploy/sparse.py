@@ -21,13 +21,16 @@ from ihgnn_cli.data.dataset import LabelSource
 from ihgnn_cli.deploy.folded import (
     FoldedNodes,
     Linear,
+    Outputs,
     Vocabulary,
     Weights,
     ascending_order,
-    mean,
+    combined,
     member_weights,
 )
 from ihgnn_cli.deploy.inputs import FIRST_BLOCK
+from ihgnn_cli.deploy.margin import before, gaps
+from ihgnn_cli.deploy.metadata import LARGEST
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.settings import IHGNNSettings, Variant, as_ihgnn
 from ihgnn_cli.training.checkpoint import Checkpoint
@@ -55,22 +58,22 @@ class SparseIHGNN(nn.Module):
         edge_index: Tensor,
         ptr: Tensor,
         attributes: Tensor | None = None,
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits and probabilities [B, classes], and the hidden layer [B, hidden].
+    ) -> Outputs:
+        """Outputs by name: see `combined`.
 
-        Several members are averaged as in the padded layout.
+        Several members are combined as in the padded layout.
 
         Args:
             node_labels: [N] int64, position in the vocabulary; any other value is an unknown label
                 (the zero vector). For models without given labels only N matters.
-            edge_index: [2, E] int64, each edge once in each direction, without self-loops; nodes
-                are numbered across the batch.
+            edge_index: [2, E] int64, each edge in each direction; nodes are numbered across the
+                batch. Self-loops and repeated edges are ignored.
             ptr: [B + 1] int64, graph g has the nodes ptr[g] to ptr[g + 1] - 1.
             attributes: [N, a] float32, for models that read attributes.
         """
         none = torch.zeros_like(node_labels)
-        graphs = _Graphs(ptr, none)
-        edges = _Edges(edge_index, none, self.neighbor_ends)
+        graphs = GraphRows(ptr, none)
+        edges = Edges(edge_index, none, self.neighbor_ends)
         if self.vocabulary.counts_degrees:
             row = self.vocabulary.of_degrees(edges.degree)
         else:
@@ -79,10 +82,10 @@ class SparseIHGNN(nn.Module):
         for member in cast("list[_Member]", self.members):
             h, key = member.nodes(row, attributes, edges.spread)
             found.append(member.classify(h, key, graphs))
-        return mean(found)
+        return combined(found)
 
 
-class _Edges:
+class Edges:
     """The edges of a batch, shared by layers and members.
 
     Args:
@@ -93,15 +96,21 @@ class _Edges:
     """
 
     def __init__(self, edge_index: Tensor, none: Tensor, ends: Sequence[int]) -> None:
-        # Unique keys: sums of floats depend on their order.
-        order = (edge_index[0] * none.shape[0] + edge_index[1]).sort().indices
-        node = edge_index[0].index_select(0, order)
-        neighbor = edge_index[1].index_select(0, order)
+        source, target = edge_index[0], edge_index[1]
+        # Sums of floats depend on their order. Self-loops come first, and equal edges together.
+        key = torch.where(source == target, -1, source * none.shape[0] + target)
+        keys, order = key.sort()
+        earlier = torch.cat([keys.new_full((1,), -1), keys])[:-1]
+        first_time = (keys != earlier).nonzero().squeeze(1)
+        order = order.index_select(0, first_time)
+        self.edge_index = edge_index.index_select(1, order)
+        """[2, E'] without self-loops and repeated edges."""
+        node, neighbor = self.edge_index[0], self.edge_index[1]
         self.degree = none.scatter_add(0, node, torch.ones_like(node))
         last = self.degree.cumsum(0)
         first = last - self.degree
         # Row 0 is the zero row, for places without a neighbour.
-        row = nn.functional.pad(neighbor + 1, (1, 0))
+        row = _after_zero(neighbor + 1)
         rank = torch.arange(1, ends[-1] + 1, device=node.device).unsqueeze(1)
         # Ordered by rank, so that a product with a row of ones sums them.
         chosen = row.index_select(0, _places(first, last, rank[: ends[0]]))
@@ -128,7 +137,7 @@ class _Edges:
         return rows.scatter_add(0, self._node.unsqueeze(1).expand_as(rest), rest)
 
 
-class _Graphs:
+class GraphRows:
     """The graphs of a batch, shared by the members.
 
     Args:
@@ -140,18 +149,25 @@ class _Graphs:
         self.first, self.last = ptr[:-1], ptr[1:]
         self.count = self.first.shape[0]
         # A graph begins where the one before ends; empty graphs begin at the same node.
-        begun = nn.functional.pad(none, (0, 1))
+        begun = torch.cat([none, none.new_zeros(1)])
         begun = begun.scatter_add(0, self.last, torch.ones_like(self.last))
         self.of_node = begun.cumsum(0)
         """[N + 1] the graph of each node, followed by the number of graphs."""
 
     def order(self, key: Tensor) -> Tensor:
         """[N] the nodes sorted by graph, then by key."""
-        by_key, nodes = ascending_order(key), key.shape[0]
+        by_key, nodes = ascending_order(key)[1], key.shape[0]
         # Unique, so that the runtime's order of ties does not matter.
         rank = torch.arange(nodes, device=key.device)
         unique = self.of_node.index_select(0, by_key) * nodes + rank
         return by_key.index_select(0, unique.sort().indices)
+
+    def margin(self, key: Tensor, length: Tensor, order: Tensor) -> Tensor:
+        """[B] the order margin, from each node's key and length, and the sorted nodes."""
+        graph = self.of_node[:-1]
+        key, length = key.index_select(0, order), length.index_select(0, order)
+        found = gaps(key, length, graph == before(graph))
+        return found.new_full((self.count,), LARGEST).scatter_reduce(0, graph, found, "amin")
 
 
 class _Member(nn.Module):
@@ -172,23 +188,30 @@ class _Member(nn.Module):
         )
         self.classifier = Linear(weights["weight"], weights["bias"])
 
-    def classify(self, h: Tensor, key: Tensor, graphs: _Graphs) -> tuple[Tensor, Tensor]:
-        """Logits and hidden layer."""
-        hidden = (self._summed(h, graphs) if self.summed else self._sorted(h, key, graphs)).relu()
-        return self.classifier(hidden), hidden
+    def classify(self, h: Tensor, key: Tensor, graphs: GraphRows) -> Outputs:
+        """Logits, hidden layer and order margin."""
+        if self.summed:
+            hidden, margin = self._summed(h, graphs), h.new_full((graphs.count,), LARGEST)
+        else:
+            order = graphs.order(key)
+            hidden = self._sorted(h, order, graphs)
+            margin = graphs.margin(key, h.norm(dim=1), order)
+        hidden = hidden.relu()
+        logits = self.classifier(hidden)
+        return {"logits": logits, "graph_embedding": hidden, "order_margin": margin}
 
-    def _summed(self, h: Tensor, graphs: _Graphs) -> Tensor:
+    def _summed(self, h: Tensor, graphs: GraphRows) -> Tensor:
         read = h.new_zeros(graphs.count, h.shape[1])
         graph = graphs.of_node[:-1].unsqueeze(1).expand_as(h)
         read = read.scatter_add(0, graph, h)
         found: Tensor = self.readout[0](read.relu() if self.relu else read)
         return found
 
-    def _sorted(self, h: Tensor, key: Tensor, graphs: _Graphs) -> Tensor:
+    def _sorted(self, h: Tensor, order: Tensor, graphs: GraphRows) -> Tensor:
         """[B, hidden] from the first m nodes in sorted order, padded with zero rows."""
         # Row 0 is the zero row, for places without a node.
         rows = nn.functional.pad(h.relu() if self.relu else h, (0, 0, 1, 0))
-        order = nn.functional.pad(graphs.order(key) + 1, (1, 0))
+        order = _after_zero(order + 1)
         hidden = self._block(0, rows, order, graphs.first, graphs.last)
         for number, start in enumerate(self.ends[:-1], start=1):
             reaching = (graphs.last - graphs.first > start).nonzero().squeeze(1)
@@ -218,6 +241,11 @@ def _places(first: Tensor, last: Tensor, rank: Tensor) -> Tensor:
     """
     place = first + rank
     return torch.where(place <= last, place, 0).flatten()
+
+
+def _after_zero(values: Tensor) -> Tensor:
+    """A zero, then these. Not a Pad, for which onnxruntime has no CUDA kernel with integers."""
+    return torch.cat([values.new_zeros(1), values])
 
 
 def block_ends(max_nodes: int) -> Iterator[int]:

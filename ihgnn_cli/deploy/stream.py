@@ -1,4 +1,4 @@
-"""Collects a stream of graphs into batches; malformed graphs are reported and left out."""
+"""Collects a stream of graphs into batches; malformed graphs are failures of their batch."""
 
 import logging
 from collections.abc import Iterable, Iterator, Mapping
@@ -16,9 +16,15 @@ from ihgnn_cli.data.readers.json_graph import (
 from ihgnn_cli.data.readers.lines import MAX_LINE
 from ihgnn_cli.data.readers.smiles import MoleculeRow, molecules
 from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
-from ihgnn_cli.errors import DataError, InputError, Problem
-from ihgnn_cli.inference.prediction import GraphBatch, Origin, Report
-from ihgnn_cli.inference.vocabulary import UnknownLabels, check_fits, encode_graphs
+from ihgnn_cli.data.recode import Recoded
+from ihgnn_cli.errors import DataError, InputError
+from ihgnn_cli.inference.prediction import Errors, Failure, GraphBatch, Origin
+from ihgnn_cli.inference.vocabulary import (
+    UnknownLabels,
+    check_fits,
+    encode_graphs,
+    nearly_all_unknown,
+)
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.objects import entry_for
 from ihgnn_cli.progress import Advance, silent
@@ -79,10 +85,10 @@ def collected(
     arrivals: Iterable[Arrival | None],
     card: ModelCard,
     batch_size: int,
-    report: Report | None,
     labels: UnknownLabels | None = None,
+    errors: Errors = "raise",
 ) -> Iterator[GraphBatch]:
-    """Batches of the valid graphs, in order.
+    """Batches of the graphs, in order.
 
     A batch ends when it has enough graphs, or enough nodes, edges and attributes, or when the next
     graph is not available yet (`None`).
@@ -91,24 +97,24 @@ def collected(
         arrivals: the graphs.
         card: the model's inputs and classes.
         batch_size: maximum number of graphs per batch.
-        report: called for each malformed graph, in order.
         labels: counts the nodes of each batch before the batch is yielded.
+        errors: whether a malformed graph raises an error, or is one of its batch's failures.
 
     Raises:
         InputError: the labels of nearly all nodes are unknown. How graphs arrive in time makes no
             difference: this is decided once enough graphs were seen, and at the end.
-        DataError: a graph is malformed and `report` is `None`; those before it were yielded.
+        DataError: a graph is malformed and `errors` is "raise"; those before it were yielded.
     """
     pending = _Pending(card, labels)
     for arrival in arrivals:
         problem = None if arrival is None else pending.add(*arrival)
-        if problem is not None and report is not None:
-            report(problem)
-            continue
-        if arrival is None or problem is not None or pending.is_enough(batch_size):
+        raising = problem is not None and errors == "raise"
+        if problem is not None and not raising:
+            pending.failures.append(problem)
+        if arrival is None or raising or pending.is_enough(batch_size):
             yield from pending.batch()
-        if problem is not None:
-            raise DataError([problem])
+        if problem is not None and raising:
+            raise DataError([problem.problem])
     yield from pending.batch(last=True)
 
 
@@ -121,14 +127,15 @@ class _Pending:
         self.told = False
         self.graphs: list[JsonGraph] = []
         self.origins: list[Origin] = []
+        self.failures: list[Failure] = []
         self.taken = 0
 
-    def add(self, origin: Origin, content: Any) -> Problem | None:
+    def add(self, origin: Origin, content: Any) -> Failure | None:
         """Add a graph, or return what is wrong with it."""
         try:
             graph = _checked(content, self.card)
         except GraphError as error:
-            return origin.problem(error.message, error.remedy)
+            return origin.failure(error.message, error.remedy)
         if graph.ignored and not self.told:
             self.told = True
             _log.warning("%s", ignored_keys(origin.problem("").where, graph.ignored))
@@ -139,21 +146,37 @@ class _Pending:
         return None
 
     def is_enough(self, batch_size: int) -> bool:
-        return len(self.graphs) >= batch_size or self.taken >= _ENOUGH
+        count = len(self.graphs) + len(self.failures)
+        return count >= batch_size or self.taken >= _ENOUGH
 
     def batch(self, *, last: bool = False) -> Iterator[GraphBatch]:
         """Yield the batch, if it has any graphs, and start the next one."""
         made = None
-        if self.graphs:
-            encoded = encode_graphs(self.card, self.graphs)
-            made = GraphBatch(encoded.dataset, tuple(self.origins))
-            self.graphs, self.origins, self.taken = [], [], 0
-            if self.labels is not None:
+        if self.graphs or self.failures:
+            encoded = self._encoded()
+            dataset = None if encoded is None else encoded.dataset
+            made = GraphBatch(dataset, tuple(self.origins), tuple(self.failures))
+            self.graphs, self.origins, self.failures, self.taken = [], [], [], 0
+            if self.labels is not None and encoded is not None:
                 self.labels.check_so_far(encoded)
         if last and self.labels is not None:
             self.labels.refuse()
         if made is not None:
             yield made
+
+    def _encoded(self) -> Recoded | None:
+        """The graphs; those with nearly all labels unknown become failures if that is asked for."""
+        encoded = encode_graphs(self.card, self.graphs) if self.graphs else None
+        if encoded is None or self.labels is None or not self.labels.per_graph:
+            return encoded
+        refused = nearly_all_unknown(self.card, encoded.dataset).nonzero()[0].tolist()
+        if not refused:
+            return encoded
+        for place in reversed(refused):
+            labels = UnknownLabels(self.card)
+            labels.add(encode_graphs(self.card, [self.graphs.pop(place)]))
+            self.failures.append(self.origins.pop(place).failure(labels.refusal))
+        return encode_graphs(self.card, self.graphs) if self.graphs else None
 
 
 def _checked(content: Any, card: ModelCard) -> JsonGraph:

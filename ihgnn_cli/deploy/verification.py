@@ -9,17 +9,13 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.deploy.cases import Case
+from ihgnn_cli.deploy.comparison import SMALL_TOLERANCE, TOLERANCE, Comparison, compared
 from ihgnn_cli.deploy.onnx_model import Answers
 from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.words import counted
 
-TOLERANCE = 1e-4
-"""Allowed difference of probabilities, and of logits relative to the graph's largest or 1."""
-SMALL_TOLERANCE = 5e-4
-"""The same if the classifier's first matrix is stored in half precision."""
 MOST_SWAPPED = 0.5
 """Largest share of graphs whose node order is decided by rounding; beyond it a comparison proves
 nothing. In untrained models without separation it was 31 of 100 graphs of PROTEINS and 32 of 110 of
@@ -91,14 +87,17 @@ def compare(
     scale = max(each.scale for each in found)
     wrong = [each for each in found if each.wrong.any()]
     if wrong:
-        worst = max(wrong, key=lambda each: float(each.logits[each.wrong].max()))
+        worst, output = max(
+            ((each, name) for each in wrong for name in each.found.relative),
+            key=lambda pair: float(pair[0].found.relative[pair[1]][pair[0].wrong].max()),
+        )
+        apart = float(worst.found.absolute[output][worst.wrong].max())
         raise IhgnnError(
             "The exported model differs from the checkpoint: "
             f"{counted(sum(int(each.wrong.sum()) for each in wrong), 'graph')} of "
             f"{sum(len(each.wrong) for each in found):,} ("
-            f"{', '.join(each.case for each in wrong)}), by up to "
-            f"{worst.logits[worst.wrong].max():.2g} in logits up to {scale:.3g}. No file was "
-            "written. "
+            f"{', '.join(each.case for each in wrong)}), by up to {apart:.2g} in {output} (logits "
+            f"up to {scale:.3g}). No file was written. "
             + ("Export without --small." if small else "Please report this with the checkpoint.")
         )
     _refuse_chance(cases, found)
@@ -112,10 +111,7 @@ class _Differences:
     case: str
     scale: float
     """The largest logit."""
-    logits: NDArray[np.float64]
-    probabilities: NDArray[np.float64]
-    changed: NDArray[np.bool_]
-    """Whether the class differs."""
+    found: Comparison
     wrong: NDArray[np.bool_]
     swapped: NDArray[np.bool_]
 
@@ -124,22 +120,23 @@ class _Differences:
         return _Differences(
             self.case,
             max(self.scale, other.scale),
-            np.concatenate([self.logits, other.logits]),
-            np.concatenate([self.probabilities, other.probabilities]),
-            np.concatenate([self.changed, other.changed]),
+            self.found.beside(other.found),
             np.concatenate([self.wrong, other.wrong]),
             np.concatenate([self.swapped, other.swapped]),
         )
 
     def summary(self) -> Difference:
         certain = ~self.swapped
+        largest = {
+            name: float(each[certain].max(initial=0)) for name, each in self.found.absolute.items()
+        }
         return Difference(
             case=self.case,
             graphs=len(certain),
-            logits=float(self.logits[certain].max(initial=0)),
-            probabilities=float(self.probabilities[certain].max(initial=0)),
+            logits=largest["logits"],
+            probabilities=largest["probabilities"],
             swapped=int(self.swapped.sum()),
-            swapped_changed=int((self.swapped & self.changed).sum()),
+            swapped_changed=int((self.swapped & self.found.changed).sum()),
         )
 
 
@@ -164,21 +161,13 @@ def _differences(
     A difference beyond `TOLERANCE` may come from the node order. Half precision of the readout does
     not change that order, so its larger tolerance (`allowed`) does not apply to this check.
     """
-    expected = reference.logits(case.graphs)
+    expected = reference.outputs(case.graphs)
     answers = exported.answers(case.exported_input, np.arange(len(case.exported_input)))
-    p, expected_p = answers.probabilities, mean_probabilities(expected[None])
-    apart, apart_p = np.abs(answers.logits - expected).max(1), np.abs(p - expected_p).max(1)
-    # If two classes are equally probable within the tolerance, either may be predicted.
-    answered = np.take_along_axis(expected_p, p.argmax(1)[:, None], axis=1)[:, 0]
-    changed = ~(answered >= expected_p.max(1) - allowed)
-    scale = np.abs(expected).max(1)
-    largest = np.maximum(apart / np.maximum(1, scale), apart_p)
-    swapped = ~(largest <= TOLERANCE) | changed  # NaN counts too
-    wrong = ~(largest <= allowed) | changed
+    found = compared(expected, vars(answers), allowed)
+    swapped, wrong = found.beyond(TOLERANCE), found.beyond(allowed)
     swapped[swapped] = reference.order_is_chance(case.graphs, np.flatnonzero(swapped))
-    return _Differences(
-        case.name, float(scale.max()), apart, apart_p, changed, wrong & ~swapped, swapped
-    )
+    scale = float(np.abs(expected["logits"]).max())
+    return _Differences(case.name, scale, found, wrong & ~swapped, swapped)
 
 
 def _refuse_chance(cases: Sequence[Case], found: Sequence[_Differences]) -> None:

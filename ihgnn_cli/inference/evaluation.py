@@ -10,6 +10,7 @@ from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.recode import Recoded, some_values
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.measures import graph_homophily
+from ihgnn_cli.inference.calibration import Calibration, calibrate
 from ihgnn_cli.inference.kinds import Part
 from ihgnn_cli.inference.metrics import (
     HomophilyBin,
@@ -19,7 +20,7 @@ from ihgnn_cli.inference.metrics import (
     accuracy_by_side,
     measure,
 )
-from ihgnn_cli.inference.prediction import Classifier
+from ihgnn_cli.inference.prediction import Classifier, EnsembleClassifier, ask
 from ihgnn_cli.inference.vocabulary import UnknownLabels, encode_dataset
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.settings import checked
@@ -49,9 +50,15 @@ class Evaluation:
     own: there both kinds are recognised by their content and counted in `trained_on`."""
     labels: UnknownLabels
     """The nodes whose label the model does not know; it is encoded as the zero vector."""
+    calibration: Calibration = field(repr=False)
+    """Confidence against accuracy, before and after temperature scaling fitted on validation."""
     truncated: int
     """Graphs with more than m nodes, of which only the first m in sorted order are used. Always 0
     for models that use all nodes."""
+    members: int = 1
+    """The number of models whose predictions were averaged."""
+    uncertainty: NDArray[np.float64] | None = field(default=None, repr=False)
+    """[len(graphs)] standard deviation over members of the predicted class's probability."""
 
     @property
     def unknown_nodes(self) -> int:
@@ -84,7 +91,7 @@ def evaluate(
     labels.add(encoded, graphs)
     labels.refuse()
     _refuse_unknown_classes(card, encoded, dataset, graphs)
-    probabilities = classifier.probabilities(encoded.dataset, graphs)
+    probabilities, uncertainty = ask(classifier, encoded.dataset, graphs)
     truth = encoded.dataset.graph_class[graphs].astype(np.int64)
     beta = graph_homophily(dataset)[graphs]
     trained_on, selected_on = _seen(card, dataset, graphs, own)
@@ -101,8 +108,22 @@ def evaluate(
         trained_on=trained_on,
         selected_on=selected_on,
         labels=labels,
+        calibration=calibrate(probabilities, truth, _validation(classifier, encoded, chosen, own)),
+        members=classifier.members if isinstance(classifier, EnsembleClassifier) else 1,
+        uncertainty=uncertainty,
         truncated=0 if limit is None else int(np.count_nonzero(sizes > limit)),
     )
+
+
+def _validation(
+    classifier: Classifier, encoded: Recoded, part: Part, own: bool
+) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
+    """Probabilities and classes of the validation graphs, if they are known and not evaluated."""
+    graphs = classifier.card.split.validation
+    if not own or part != Part.TEST or not len(graphs):
+        return None
+    truth = encoded.dataset.graph_class[graphs].astype(np.int64)
+    return classifier.probabilities(encoded.dataset, graphs), truth
 
 
 def part_of(card: ModelCard, dataset: GraphDataset, graph: int) -> Part | None:
@@ -149,9 +170,11 @@ def _seen(
     """How many of the graphs were used for training, and how many to choose the epoch."""
     if own:
         trained = np.isin(graphs, card.split.train).sum()
-        return int(trained), int(np.isin(graphs, card.split.validation).sum())
+        averaged = card.snapshot is not None and card.snapshot.snapshots  # no epoch was chosen
+        chose = 0 if averaged else np.isin(graphs, card.split.validation).sum()
+        return int(trained), int(chose)
     if card.label_source == LabelSource.DEGREE:
         dataset = dataset.with_degree_labels()
-    attributes = card.features != Features.LABELS
+    attributes = card.given_features != Features.LABELS
     digests = graph_digests(dataset, graphs, attributes=attributes)
     return sum(each in card.seen for each in digests), None

@@ -83,12 +83,24 @@ class HomophilySides:
 
 def mean_probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
     """[G, C] softmax(logits [S, G, C]), averaged over the members of a stack."""
+    mean: NDArray[np.float64] = member_probabilities(logits).mean(axis=0)
+    return mean
+
+
+def member_probabilities(logits: NDArray[np.floating]) -> NDArray[np.float64]:
+    """[S, G, C] the softmax of each member."""
     shifted = logits.astype(np.float64)
     shifted -= shifted.max(axis=-1, keepdims=True)
     np.exp(shifted, out=shifted)
     shifted /= shifted.sum(axis=-1, keepdims=True)
-    mean: NDArray[np.float64] = shifted.mean(axis=0)
-    return mean
+    return shifted
+
+
+def member_spread(members: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[G] standard deviation, over the members [S, G, C], of the predicted class's probability."""
+    predicted = members.mean(axis=0).argmax(axis=-1)
+    spread: NDArray[np.float64] = members[:, np.arange(len(predicted)), predicted].std(axis=0)
+    return spread
 
 
 def measure(

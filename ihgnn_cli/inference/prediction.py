@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,8 +13,8 @@ from ihgnn_cli.errors import DataError, InputError, Problem
 from ihgnn_cli.inference.vocabulary import encode_dataset, unknown_nodes
 from ihgnn_cli.models.card import ModelCard
 
-Report = Callable[[Problem], None]
-"""Called for each graph that cannot be predicted."""
+Errors = Literal["raise", "return"]
+"""Whether a graph that cannot be predicted raises a `DataError`, or is answered by a `Failure`."""
 Check = Callable[[Recoded], None]
 """Called with encoded graphs before they are predicted; may refuse them."""
 
@@ -40,6 +40,34 @@ class Classifier(Protocol):
         """[len(graphs), C] for graphs of an encoded data set."""
 
 
+@runtime_checkable
+class EnsembleClassifier(Classifier, Protocol):
+    """A classifier that can have several members, whose probabilities are averaged."""
+
+    @property
+    def members(self) -> int:
+        """The number of members."""
+
+    def with_uncertainty(
+        self, dataset: GraphDataset, graphs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Probabilities [G, C], and uncertainty [G]; see `Prediction.uncertainty`."""
+
+
+def has_members(classifier: Classifier) -> bool:
+    """Whether predictions are means over several members."""
+    return isinstance(classifier, EnsembleClassifier) and classifier.members > 1
+
+
+def ask(
+    classifier: Classifier, dataset: GraphDataset, graphs: NDArray[np.int64]
+) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+    """Probabilities [G, C], and uncertainty [G] if the model has several members."""
+    if isinstance(classifier, EnsembleClassifier) and classifier.members > 1:
+        return classifier.with_uncertainty(dataset, graphs)
+    return classifier.probabilities(dataset, graphs), None
+
+
 @dataclass(frozen=True)
 class Prediction:
     """The predicted class of one graph."""
@@ -57,6 +85,64 @@ class Prediction:
     larger_than_m: bool = False
     """Whether the graph has more than m nodes, so that only the first m in sorted order are used.
     Always false for models that use all nodes."""
+    uncertainty: float | None = None
+    """Standard deviation, over the members of an ensemble, of the predicted class's probability."""
+
+    def as_entry(self) -> dict[str, object]:
+        """The answer for JSON: `{"graph": 0, "class": "1", "probabilities": {"-1": 0.1, ...}}`.
+
+        `id`, `unknown_nodes`, `larger_than_m` and `uncertainty` follow only if they are set.
+        """
+        entry: dict[str, object] = {
+            "graph": self.graph,
+            "class": str(self.class_value),
+            "probabilities": {
+                str(value): float(digits(p)) for value, p in self.probabilities.items()
+            },
+        }
+        if self.id is not None:
+            entry["id"] = self.id
+        if self.unknown_nodes:
+            entry["unknown_nodes"] = self.unknown_nodes
+        if self.larger_than_m:
+            entry["larger_than_m"] = True
+        if self.uncertainty is not None:
+            entry["uncertainty"] = float(digits(self.uncertainty))
+        return entry
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A graph that could not be predicted."""
+
+    graph: int
+    """Its position in the input, from 0."""
+    problem: Problem
+    """Where the graph is, what is wrong with it, and what to do."""
+    id: object = None
+    """The id that came with the graph, if it could be read."""
+
+    @property
+    def error(self) -> str:
+        """What is wrong and what to do."""
+        return f"{self.problem.message} {self.problem.remedy}".rstrip()
+
+    def as_entry(self) -> dict[str, object]:
+        """For JSON: `{"graph": 1, "error": "no edges. ..."}`, with `line` and `id` if known."""
+        more = {"line": self.problem.line, "id": self.id}
+        known = {key: each for key, each in more.items() if each is not None}
+        return {"graph": self.graph, "error": self.error, **known}
+
+    def __str__(self) -> str:
+        return str(self.problem)
+
+
+Answer = Prediction | Failure
+
+
+def digits(probability: float) -> str:
+    """The seven digits of a 32-bit float."""
+    return f"{probability:.7g}"
 
 
 @dataclass(frozen=True)
@@ -73,19 +159,20 @@ class Origin:
         """A problem with this graph."""
         return Problem(self.file, self.line, message, remedy)
 
+    def failure(self, message: str, remedy: str = "") -> Failure:
+        """This graph, which could not be predicted."""
+        return Failure(self.number, self.problem(message, remedy), self.id)
+
 
 @dataclass(frozen=True, eq=False)
 class GraphBatch:
     """Graphs that are predicted together."""
 
-    dataset: GraphDataset
-    """Encoded with the model's vocabulary."""
+    dataset: GraphDataset | None
+    """Encoded with the model's vocabulary; `None` if there are only failures."""
     origins: tuple[Origin, ...]
-
-    def singles(self) -> "Iterator[GraphBatch]":
-        """One batch per graph."""
-        for place, origin in enumerate(self.origins):
-            yield GraphBatch(self.dataset.select([place]), (origin,))
+    failures: tuple[Failure, ...] = ()
+    """Graphs that came with them and cannot be predicted."""
 
 
 def batches_of(
@@ -111,33 +198,49 @@ def batches_of(
 
 
 def predictions(
-    classifier: Classifier, batches: Iterable[GraphBatch], report: Report | None
-) -> Iterator[list[Prediction]]:
-    """The predictions in order, one list per batch.
+    classifier: Classifier, batches: Iterable[GraphBatch], errors: Errors = "raise"
+) -> Iterator[list[Answer]]:
+    """The answers in order, one list per batch.
 
-    A graph that the model refuses is reported, and the others are still predicted.
+    A graph that the model refuses does not affect the others.
 
     Raises:
-        DataError: a graph is refused and `report` is `None`.
+        DataError: a graph is refused and `errors` is "raise"; those before it were yielded.
     """
     for batch in batches:
-        try:
-            predicted = _predicted(classifier, batch)
-        except InputError as error:
-            if len(batch.origins) > 1:
-                yield from predictions(classifier, batch.singles(), report)
-                continue
-            problem = batch.origins[0].problem(str(error))
-            if report is None:
-                raise DataError([problem]) from error
-            report(problem)
+        parts = _parts(classifier, batch)
+        if errors == "raise":
+            for part in parts:
+                if isinstance(part, Failure):
+                    raise DataError([part.problem])
+                yield list(part)
         else:
-            yield predicted
+            found: list[Answer] = list(batch.failures)
+            for part in parts:
+                found += [part] if isinstance(part, Failure) else part
+            yield sorted(found, key=lambda each: each.graph)
 
 
-def _predicted(classifier: Classifier, batch: GraphBatch) -> list[Prediction]:
-    card, dataset = classifier.card, batch.dataset
-    probabilities = classifier.probabilities(dataset, np.arange(len(dataset)))
+def _parts(classifier: Classifier, batch: GraphBatch) -> Iterator[list[Prediction] | Failure]:
+    """All graphs together if the model takes them, otherwise one by one."""
+    dataset, origins = batch.dataset, batch.origins
+    if dataset is None:
+        return
+    try:
+        yield _predicted(classifier, dataset, origins)
+    except InputError as error:
+        if len(origins) == 1:
+            yield origins[0].failure(str(error))
+            return
+        for place, origin in enumerate(origins):
+            yield from _parts(classifier, GraphBatch(dataset.select([place]), (origin,)))
+
+
+def _predicted(
+    classifier: Classifier, dataset: GraphDataset, origins: tuple[Origin, ...]
+) -> list[Prediction]:
+    card = classifier.card
+    probabilities, uncertainty = ask(classifier, dataset, np.arange(len(dataset)))
     best = probabilities.argmax(axis=1).tolist()
     limit = classifier.node_limit
     larger = [limit is not None and size > limit for size in np.diff(dataset.node_ptr).tolist()]
@@ -150,8 +253,7 @@ def _predicted(classifier: Classifier, batch: GraphBatch) -> list[Prediction]:
             id=origin.id,
             unknown_nodes=int(unknown[place]),
             larger_than_m=larger[place],
+            uncertainty=None if uncertainty is None else float(uncertainty[place]),
         )
-        for place, (origin, row) in enumerate(
-            zip(batch.origins, probabilities.tolist(), strict=True)
-        )
+        for place, (origin, row) in enumerate(zip(origins, probabilities.tolist(), strict=True))
     ]

@@ -6,7 +6,7 @@ are too many for the predictions to mean anything.
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import chain
 
 import numpy as np
@@ -26,6 +26,7 @@ from ihgnn_cli.data.recode import (
 )
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.models.node_inputs import with_columns
 from ihgnn_cli.words import counted
 
 MANY_UNKNOWN = 0.1
@@ -49,6 +50,8 @@ class UnknownLabels:
     """Never refuse."""
     enough: float = ENOUGH_GRAPHS
     """The number of graphs after which a stream may be refused before its end."""
+    per_graph: bool = False
+    """Refuse single graphs, so that one does not affect the others."""
     seen: int = 0
     """All graphs."""
     nodes: int = 0
@@ -86,10 +89,7 @@ class UnknownLabels:
             InputError: more than 9 in 10 nodes are unknown.
         """
         if not self.allowed and self.unknown > NEARLY_ALL_UNKNOWN * self.nodes:
-            raise InputError(
-                f"{self.sentence}\n{self._hint}Give graphs with labels of the model's data, or "
-                "insist with --allow-unknown (allow_unknown=True in Python)."
-            )
+            raise InputError(self.refusal)
 
     def warn(self) -> None:
         """Issue an `UnknownLabelsWarning` if more than 1 in 10 nodes are unknown."""
@@ -112,6 +112,14 @@ class UnknownLabels:
         )
 
     @property
+    def refusal(self) -> str:
+        """What is unknown, and what to do."""
+        return (
+            f"{self.sentence}\n{self._hint}Give graphs with labels of the model's data, or insist "
+            "with --allow-unknown (allow_unknown=True in Python)."
+        )
+
+    @property
     def _hint(self) -> str:
         """A sentence for those who give positions in place of labels."""
         known = self.card.label_values
@@ -128,6 +136,14 @@ def unknown_nodes(card: ModelCard, dataset: GraphDataset) -> NDArray[np.int64]:
     return np.add.reduceat(unknown, dataset.node_ptr[:-1], dtype=np.int64)
 
 
+def nearly_all_unknown(card: ModelCard, dataset: GraphDataset) -> NDArray[np.bool_]:
+    """[G] whether the model does not know the labels of more than 9 in 10 nodes of a graph."""
+    found: NDArray[np.bool_] = unknown_nodes(card, dataset) > NEARLY_ALL_UNKNOWN * np.diff(
+        dataset.node_ptr
+    )
+    return found
+
+
 def encode_dataset(card: ModelCard, dataset: GraphDataset) -> Recoded:
     """Encode a data set: labels and classes become positions in the model's vocabulary.
 
@@ -135,16 +151,17 @@ def encode_dataset(card: ModelCard, dataset: GraphDataset) -> Recoded:
         InputError: the data lacks labels or attributes that the model needs.
     """
     labels = card.label_values, card.label_source
-    if card.features != Features.LABELS:
+    if card.given_features != Features.LABELS:
         columns = 0 if dataset.node_attributes is None else dataset.node_attributes.shape[1]
-        if columns != card.attributes:
+        if columns != card.given_attributes:
             raise InputError(
-                f"The model reads {counted(card.attributes, 'node attribute')}, and "
+                f"The model reads {counted(card.given_attributes, 'node attribute')}, and "
                 f"{dataset.name} has {columns}. Give data of the same kind."
             )
     if card.features == Features.ATTRIBUTES:  # the model ignores labels
         labels = dataset.label_values, dataset.label_source
-    return recoded(dataset, *labels, card.class_values)
+    found = recoded(dataset, *labels, card.class_values)
+    return replace(found, dataset=with_columns(found.dataset, card.given_features, card.columns))
 
 
 def check_fits(card: ModelCard, graph: JsonGraph) -> None:
@@ -157,13 +174,13 @@ def check_fits(card: ModelCard, graph: JsonGraph) -> None:
         raise GraphError(
             "no node_labels, and the model was trained with labels.", "Give each node its label."
         )
-    if card.features != Features.LABELS:
+    if card.given_features != Features.LABELS:
         columns = len(graph.node_attributes[0]) if graph.node_attributes else 0
-        if columns != card.attributes:
+        if columns != card.given_attributes:
             raise GraphError(
-                f"the model reads {counted(card.attributes, 'node attribute')}, and there are "
-                f"{columns}.",
-                f"Give each node a list of {counted(card.attributes, 'number')}.",
+                f"the model reads {counted(card.given_attributes, 'node attribute')}, and there "
+                f"are {columns}.",
+                f"Give each node a list of {counted(card.given_attributes, 'number')}.",
             )
 
 
@@ -189,9 +206,10 @@ def encode_graphs(card: ModelCard, graphs: Sequence[JsonGraph]) -> Recoded:
         graph_class=np.full(len(graphs), UNKNOWN, dtype=np.int32),
         class_values=card.class_values,
         node_attributes=None
-        if card.features == Features.LABELS
+        if card.given_features == Features.LABELS
         else np.array([row for each in graphs for row in each.node_attributes or ()], np.float32),
     )
+    encoded = with_columns(encoded, card.given_features, card.columns)
     return Recoded(encoded, unknown, np.arange(len(graphs)))
 
 

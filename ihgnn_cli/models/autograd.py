@@ -5,6 +5,7 @@ training loop: parameters and buffers get a leading member axis, and each member
 the module's own parameters while that member runs.
 """
 
+import copy
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
@@ -71,6 +72,13 @@ class AutogradStack(nn.Module):
 
     dropped_units = 0
     """Modules draw their own dropout."""
+    ranked = None
+    """Every step may change every parameter."""
+    graph_embedding = None
+    """Modules give logits only."""
+
+    def reach(self, batch: Batch) -> None:
+        """A batch reads all parameters."""
 
     @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:
@@ -112,6 +120,35 @@ class AutogradStack(nn.Module):
                     of_member.append((part, logits.detach()))
             found.append(of_member)
         return _together(found, batch)
+
+    @property
+    def sorts(self) -> bool:
+        """Whether the module has `sort_keys(graphs)`: each node's row and the key it is sorted by.
+
+        An exported file may differ where the keys of two nodes are nearly equal.
+        """
+        return hasattr(self.inner, "sort_keys")
+
+    def sort_keys(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows [n, width] and keys [n] of all members' nodes, and the graph of each."""
+        found = []
+        for member in range(batch.members):
+            graphs = member_graphs(batch, member)
+            rows, keys = self.member(member).sort_keys(graphs)  # type: ignore[operator]
+            found.append((rows, keys, graphs.graph + member * batch.origin.shape[1]))
+        rows, keys, graph = (torch.cat(each) for each in zip(*found, strict=True))
+        return rows, keys, graph
+
+    def member(self, member: int) -> nn.Module:
+        """A copy of one member as a module without the member axis."""
+        alone = copy.deepcopy(self.inner)
+        for of_stack, module in zip(self.inner.modules(), alone.modules(), strict=True):
+            for name, each in of_stack.named_parameters(recurse=False):
+                parameter = nn.Parameter(each.detach()[member].clone(), each.requires_grad)
+                module.register_parameter(name, parameter)
+            for name, buffer in of_stack.named_buffers(recurse=False):
+                module.register_buffer(name, buffer[member].clone())
+        return alone
 
     def _own(self, member: int) -> dict[str, Tensor]:
         """A member's parameters and buffers by name, sharing memory with the stack."""

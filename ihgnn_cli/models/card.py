@@ -12,6 +12,13 @@ import numpy as np
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, graph_digests
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.splits import Split
+from ihgnn_cli.models.node_inputs import (
+    InputColumn,
+    column_from_plain,
+    column_names,
+    fit_columns,
+    model_features,
+)
 from ihgnn_cli.models.settings import Inputs
 
 
@@ -23,15 +30,20 @@ class Snapshot:
     chosen: bool
     """Whether the epoch was chosen on validation; otherwise it is the last one."""
     seeds: tuple[int, ...]
-    """One per member."""
+    """One per trained model."""
     split: str
     """The split as it was requested."""
+    snapshots: int = 0
+    """Number of epochs of each trained model that are members, up to `epoch`; 0: one epoch."""
 
     def __str__(self) -> str:
         chosen = "chosen on validation" if self.chosen else "the last one"
+        epoch = f"epoch {self.epoch}, {chosen}"
+        if self.snapshots:
+            epoch = f"mean of {self.snapshots} snapshots up to epoch {self.epoch}, none chosen"
         runs = "one run" if len(self.seeds) == 1 else f"{len(self.seeds)} runs"
         seeds = ", ".join(map(str, self.seeds))
-        return f"epoch {self.epoch}, {chosen}; split {self.split}; {runs}, seed {seeds}"
+        return f"{epoch}; split {self.split}; {runs}, seed {seeds}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,17 +56,33 @@ class ModelCard:
     fingerprint: str
     """Fingerprint of the data set's content."""
     features: Features
+    """What the network reads; computed inputs are attributes."""
     label_values: tuple[Value, ...]
     label_source: LabelSource
     class_values: tuple[Value, ...]
     attributes: int
-    """Number of node attribute columns that the model reads."""
+    """Number of node attribute columns that the network reads, including computed ones."""
     max_nodes: int
     """m, the size of the largest graph."""
     split: Split
     seen: frozenset[str]
     """Digests of the graphs that were used to train or to choose the epoch."""
     snapshot: Snapshot | None = None
+    columns: tuple[InputColumn, ...] = ()
+    """Inputs that are computed from the graph, the last of the attributes."""
+
+    @property
+    def given_attributes(self) -> int:
+        """Number of node attribute columns that the caller gives."""
+        return self.attributes - len(self.columns)
+
+    @property
+    def given_features(self) -> Features:
+        """What the caller gives."""
+        if self.features == Features.BOTH and not self.given_attributes:
+            return Features.LABELS
+        return self.features
+
     """`None` before the first epoch."""
 
     @property
@@ -69,7 +97,8 @@ class ModelCard:
         return Inputs(labels, self.attributes, len(self.class_values), self.max_nodes)
 
     def as_plain(self) -> dict[str, Any]:
-        """The card as plain values, for JSON and torch.save."""
+        """The card as plain values, for JSON and torch.save; without computed inputs if none."""
+        columns = [each.as_plain() for each in self.columns]
         return {
             "dataset": self.dataset,
             "dataset_name": self.dataset_name,
@@ -83,39 +112,51 @@ class ModelCard:
             "split": self.split.as_fold(),
             "seen": sorted(self.seen),
             "snapshot": None if self.snapshot is None else _plain(self.snapshot),
+            **({"columns": columns} if columns else {}),
         }
 
 
-def inputs_of(dataset: GraphDataset, features: Features) -> Inputs:
-    """The sizes that determine the parameters of a model for this data."""
+def inputs_of(dataset: GraphDataset, features: Features, computed: str = "") -> Inputs:
+    """The sizes that determine the parameters of a model for this data.
+
+    `computed` lists the inputs that are computed from the graph.
+    """
     labels = 0 if features == Features.ATTRIBUTES else len(dataset.label_values)
     attributes = _attributes(dataset, features)
+    attributes += len(column_names(computed, dataset.label_source))
     return Inputs(labels, attributes, len(dataset.class_values), dataset.max_nodes)
 
 
 def _attributes(dataset: GraphDataset, features: Features) -> int:
-    """Number of node attribute columns that the model reads."""
+    """Number of node attribute columns of the data that the model reads."""
     if features == Features.LABELS or dataset.node_attributes is None:
         return 0
     return int(dataset.node_attributes.shape[1])
 
 
-def describe(given: str, dataset: GraphDataset, features: Features, split: Split) -> ModelCard:
-    """The card of a model that will be trained on this data."""
+def describe(
+    given: str, dataset: GraphDataset, features: Features, split: Split, computed: str = ""
+) -> ModelCard:
+    """The card of a model that will be trained on this data.
+
+    `computed` lists the inputs that are computed from the graph.
+    """
     attributes = _attributes(dataset, features)
+    columns = fit_columns(dataset, computed)
     used = np.concatenate([split.train, split.validation])
     return ModelCard(
         dataset=given,
         dataset_name=dataset.name,
         fingerprint=dataset.fingerprint,
-        features=features,
+        features=model_features(features, columns),
         label_values=dataset.label_values,
         label_source=dataset.label_source,
         class_values=dataset.class_values,
-        attributes=attributes,
+        attributes=attributes + len(columns),
         max_nodes=dataset.max_nodes,
         split=split,
         seen=frozenset(graph_digests(dataset, used, attributes=attributes > 0)),
+        columns=columns,
     )
 
 
@@ -140,7 +181,10 @@ def card_from_plain(plain: Mapping[str, Any]) -> ModelCard:
         split=Split(inner["train"], inner["validation"], fold["test"], may_be_empty=True),
         seen=frozenset(_typed(each, str) for each in plain["seen"]),
         snapshot=None if plain["snapshot"] is None else _snapshot(plain["snapshot"]),
+        columns=tuple(map(column_from_plain, plain.get("columns", ()))),  # missing if none
     )
+    if card.given_attributes < 0:
+        raise ValueError("there are more computed inputs than attributes")
     if card.max_nodes < 1 or (card.attributes > 0) is (card.features == Features.LABELS):
         raise ValueError("m or the number of attributes is impossible")
     return card
@@ -156,6 +200,7 @@ def _snapshot(plain: Mapping[str, Any]) -> Snapshot:
         chosen=_typed(plain["chosen"], bool),
         seeds=tuple(_typed(each, int) for each in plain["seeds"]),
         split=_typed(plain["split"], str),
+        snapshots=_typed(plain.get("snapshots", 0), int),  # missing in older files
     )
 
 

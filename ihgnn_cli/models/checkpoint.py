@@ -23,11 +23,12 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.models.archive import check_archive, not_loading
+from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.card import ModelCard, card_from_plain
 from ihgnn_cli.models.factory import StackedModel, build_stack, shapes
 from ihgnn_cli.models.registry import IHGNN, UnknownModelError, model_of_file
@@ -58,6 +59,14 @@ class SavedModel:
         built.load_state_dict(self.weights)
         built.eval()
         return built.to(device)
+
+    def modules(self) -> Iterator[nn.Module]:
+        """Each member as a module of its own, in evaluation mode, of a model that has `make`."""
+        stack = self.model(torch.device("cpu"))
+        if not isinstance(stack, AutogradStack):
+            raise TypeError(f"the model {self.spec.name} has no modules of its members")
+        for member in range(self.members):
+            yield stack.member(member)
 
     def check(self) -> None:
         """Check that the weights fit a model with these settings.

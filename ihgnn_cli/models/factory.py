@@ -1,12 +1,12 @@
 """Builds a stack of models from a registry entry and its settings."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching import Batch
+from ihgnn_cli.data.batching import Batch, Positions
 from ihgnn_cli.models.autograd import AutogradStack, LossGradient
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import ModelSpec
@@ -24,6 +24,27 @@ class StackedModel(Protocol):
     @property
     def dropped_units(self) -> int:
         """Units per graph that the trainer draws dropout for; 0 if the model draws its own."""
+
+    @property
+    def ranked(self) -> nn.Parameter | None:
+        """A parameter [S, rows, *] of which a batch may read only the first rows, if there is one.
+
+        The gradient of the other rows must be 0.
+        """
+
+    def reach(self, batch: Batch, /) -> Positions | None:
+        """[S] how many rows of `ranked` each member's batch reads; `None`: all."""
+
+    @property
+    def sorts(self) -> bool:
+        """Whether the readout depends on a sorted order of the nodes."""
+
+    def sort_keys(self, batch: Batch, /) -> tuple[Tensor, Tensor, Tensor]:
+        """For each node its row [n, width] and key [n], and its graph [n] in `batch.origin`."""
+
+    @property
+    def graph_embedding(self) -> Callable[[Batch], Tensor] | None:
+        """[S, B, hidden] what the last linear map reads; `None` if the model does not tell."""
 
     def train_step(
         self, batch: Batch, factor: Tensor, seeds: Sequence[int], gradient: LossGradient, /

@@ -60,6 +60,11 @@ class Graphs:
         return self.sum_to_nodes(self.x.new_ones(self.edge_index.shape[1]))
 
     @cached_property
+    def node_counts(self) -> Tensor:
+        """[B, 1] number of nodes of each graph, as float."""
+        return torch.tensor(self.sizes, dtype=self.x.dtype, device=self.x.device).unsqueeze(1)
+
+    @cached_property
     def rank(self) -> Tensor:
         """[n] the index of each node within its graph."""
         starts = torch.tensor(self.node_ptr[:-1], device=self.x.device)
@@ -73,6 +78,16 @@ class Graphs:
     def sum_nodes(self, h: Tensor) -> Tensor:
         """[B, *] the sum of h [n, *] over each graph's nodes."""
         return h.new_zeros(len(self), *h.shape[1:]).index_add_(0, self.graph, h)
+
+    def mean_nodes(self, h: Tensor) -> Tensor:
+        """[B, *] the mean of h [n, *] over each graph's nodes."""
+        return self.sum_nodes(h) / self.node_counts
+
+    def max_nodes(self, h: Tensor) -> Tensor:
+        """[B, width] the maximum of h [n, width] over each graph's nodes."""
+        index = self.graph.unsqueeze(1).expand_as(h)
+        start = h.new_zeros(len(self), h.shape[1])
+        return start.scatter_reduce_(0, index, h, "amax", include_self=False)
 
     def padded(self, h: Tensor) -> Tensor:
         """[B, largest, *] each graph's rows of h [n, *], then zeros."""

@@ -37,9 +37,9 @@ def entry_for(graph: object, card: ModelCard) -> Mapping[str, Any]:
     if given is None:
         return entry
     rows = np.asarray(given.detach().cpu()).reshape(len(given), -1)
-    if card.features != Features.LABELS:
-        entry["node_attributes"] = rows[:, : card.attributes].tolist()
-        rows = rows[:, card.attributes :]
+    if card.given_features != Features.LABELS:
+        entry["node_attributes"] = rows[:, : card.given_attributes].tolist()
+        rows = rows[:, card.given_attributes :]
     if card.features != Features.ATTRIBUTES and card.label_source == LabelSource.LABELS:
         entry["node_labels"] = _labels(rows, card.label_values)
     return entry

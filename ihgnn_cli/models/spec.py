@@ -96,8 +96,21 @@ class ModelSpec:
     of one node at a time are set to zero."""
     layer_weights: "Callable[[Mapping[str, Tensor]], Tensor | None]" = lambda _: None
     """[S, layers] the learned weight of each layer, from a checkpoint's weights; may be `None`."""
-    exportable: bool = False
-    """Whether `deploy` can export the model to ONNX."""
+    layouts: tuple[str, ...] = ()
+    """Layouts in which `ihgnn export` writes the model: `padded`, `sparse`. Its `forward` must work
+    on the graphs of `models.traced`: on `PaddedGraphs` or on `FlatGraphs`."""
+    layouts_note: str = ""
+    """Why a layout is missing, and what limits there are."""
+    export_modules: Mapping[str, str] = field(default_factory=dict)
+    """A module of its own for a layout, as `module:Class`, where the model has a faster form for
+    inference than its `forward`."""
+    padded_numbers: Callable[[Any], tuple[float, float, float]] = lambda settings: (
+        settings.width * (settings.layers + 1),
+        1,
+        0,
+    )
+    """Estimates how many numbers the padded layout holds at a time, given the settings: per node,
+    per pair of nodes and per triple of nodes."""
     recipes: tuple[str, ...] = ()
     """Names of its recipes: files in `ihgnn_cli/recipes`."""
     revision: int = 1
@@ -107,6 +120,11 @@ class ModelSpec:
     """Number of parameters with default settings for MUTAG (`Inputs(7, 0, 2, 28)`), for tables."""
     package: str = "ihgnn"
     """The package that provides the model."""
+
+    @property
+    def exportable(self) -> bool:
+        """Whether `ihgnn export` can write the model in any layout."""
+        return bool(self.layouts)
 
 
 def lazily(path: str) -> "Callable[[Any, Inputs], nn.Module]":

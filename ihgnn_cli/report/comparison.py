@@ -1,6 +1,6 @@
 """Comparisons of methods with each other and with the paper, as tables and CSV rows."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ihgnn_cli.report.comparison_notes import (
@@ -8,12 +8,13 @@ from ihgnn_cli.report.comparison_notes import (
     findings,
     majority,
     notes,
+    references,
     summary,
     untested,
 )
 from ihgnn_cli.report.layout import Box, Mark, Row, Table, p_value, percent, signed, spread
 from ihgnn_cli.report.tables import write_rows
-from ihgnn_cli.studies.comparison import Comparison, Entry, Place
+from ihgnn_cli.studies.comparison import Comparison, Entry, Place, ReferenceCell
 from ihgnn_cli.studies.paper import REFERENCE, PaperCell, model_title, printed
 from ihgnn_cli.studies.significance import LEVEL
 
@@ -57,7 +58,10 @@ def accuracy_table(
     ]
     beside = " ".join(box.beside for row in rows for box in row.boxes)
     shares = [majority(comparison, dataset) for dataset in comparison.datasets]
-    if any(share is not None for share in shares):
+    known = [references(comparison, dataset) for dataset in comparison.datasets]
+    if any(known):
+        rows += _reference_rows(known)
+    elif any(share is not None for share in shares):  # older results
         boxes = tuple(Box(_NONE if share is None else percent(share)) for share in shares)
         rows.append(Row("majority class", boxes, apart=True))
     return Table(
@@ -72,6 +76,22 @@ def accuracy_table(
         notes=(*findings(comparison), *notes(comparison)),
         summary=summary(comparison),
     )
+
+
+def _reference_rows(known: Sequence[dict[str, ReferenceCell]]) -> list[Row]:
+    """One row for each classifier without a network."""
+    titles = dict.fromkeys(title for each in known for title in each)
+    return [
+        Row(
+            title,
+            tuple(
+                Box(spread(each[title].mean, each[title].std) if title in each else _NONE)
+                for each in known
+            ),
+            apart=not place,
+        )
+        for place, title in enumerate(titles)
+    ]
 
 
 def significance_table(comparison: Comparison, name: str, *, budget: str, statement: str) -> Table:

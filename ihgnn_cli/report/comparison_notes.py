@@ -3,7 +3,14 @@
 from collections.abc import Sequence
 
 from ihgnn_cli.report.layout import percent, signed
-from ihgnn_cli.studies.comparison import Against, Cell, Comparison, Entry, Place
+from ihgnn_cli.studies.comparison import (
+    Against,
+    Cell,
+    Comparison,
+    Entry,
+    Place,
+    ReferenceCell,
+)
 from ihgnn_cli.studies.paper import REFERENCE
 from ihgnn_cli.words import counted
 
@@ -23,7 +30,7 @@ PAPER_EXPLAINED = (
 
 
 def summary(comparison: Comparison) -> tuple[str, ...]:
-    """Three sentences for the terminal: how to read the table, who is best, what differs."""
+    """Sentences for the terminal: how to read the table, who is best, what differs."""
     sentences = ["Test accuracy in %; below it the paper's, and ours minus the paper's."]
     best = _best(comparison)
     if best is not None:
@@ -39,6 +46,14 @@ def summary(comparison: Comparison) -> tuple[str, ...]:
             if better + worse
             else "No method differs significantly from IHGNN."
         )
+    behind = [
+        each
+        for each in comparison.entries
+        if each.cell.model == REFERENCE and each.cell.gap and not each.cell.gap.above
+    ]
+    if behind:
+        names = ", ".join(each.cell.dataset for each in behind)
+        sentences.append(f"IHGNN is not better than the best of the last rows on {names}.")
     return tuple(sentences)
 
 
@@ -115,6 +130,12 @@ def notes(comparison: Comparison) -> tuple[str, ...]:
     below = _below_majority(comparison)
     if below:
         sentences.append(f"No better than always predicting the majority class: {below}.")
+    behind = _no_better_than_references(comparison)
+    if behind:
+        sentences.append(
+            "Not better than the best classifier without a network by more than two standard "
+            f"errors (paired over graphs): {behind}."
+        )
     refused = [entry.cell for entry in comparison.entries if entry.cell.refused is not None]
     if refused:
         sentences.append(
@@ -170,6 +191,29 @@ def _below_majority(comparison: Comparison) -> str:
         if low and share is not None:
             sentences.append(f"on {dataset} ({percent(share)} %) {', '.join(low)}")
     return "; ".join(sentences)
+
+
+def _no_better_than_references(comparison: Comparison) -> str:
+    sentences = []
+    for dataset in comparison.datasets:
+        behind = [
+            f"{each.cell.title} ({signed(each.cell.gap.difference)} ± "
+            f"{percent(each.cell.gap.error)})"
+            for each in comparison.on(dataset)
+            if each.cell.gap is not None and not each.cell.gap.above
+        ]
+        if behind:
+            best = max(references(comparison, dataset).values(), key=lambda each: each.mean)
+            sentences.append(
+                f"on {dataset} ({best.title}, {percent(best.mean)} %) " + ", ".join(behind)
+            )
+    return "; ".join(sentences)
+
+
+def references(comparison: Comparison, dataset: str) -> dict[str, ReferenceCell]:
+    """The classifiers without a network of a data set by title, if a result has them."""
+    found = (entry.cell.references for entry in comparison.on(dataset))
+    return {each.title: each for each in next((each for each in found if each), ())}
 
 
 def untested(comparison: Comparison) -> tuple[str, ...]:

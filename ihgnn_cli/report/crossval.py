@@ -128,6 +128,12 @@ def _draw_by_fold(panel: "Axes", result: Mapping[str, Any]) -> "dict[str, Artist
     legend[f"majority class: {majority:.1f} %"] = panel.axhline(
         majority, color=_PLAIN, linestyle=":", linewidth=1.4, zorder=1
     )
+    if result.get("references"):
+        methods = {each["key"]: each for each in result["references"]["methods"]}
+        best = methods[result["references"]["best"]]
+        legend[f"{best['title']}: {100 * best['accuracy']:.1f} %"] = panel.axhline(
+            100 * best["accuracy"], color=_VALIDATION, linestyle="-.", linewidth=1.2, zorder=1
+        )
     panel.set_xlim(numbers[0] - 0.6, numbers[-1] + 0.6)
     if len(folds) <= _MOST_TICKS:
         panel.set_xticks(numbers)

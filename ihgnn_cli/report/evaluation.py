@@ -10,6 +10,8 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.homophily.kinds import Measure
+from ihgnn_cli.inference.calibration import Calibration
+from ihgnn_cli.inference.evaluation import Evaluation
 from ihgnn_cli.inference.metrics import HomophilyBin
 from ihgnn_cli.report.figures import literal, new_figure, save_figure
 from ihgnn_cli.report.predictions import id_text
@@ -18,12 +20,67 @@ from ihgnn_cli.report.tables import write_rows
 _STRIP = 0.1  # room below the bars for the numbers of graphs, in units of accuracy
 
 
+def draw_evaluation(found: Evaluation, title: str, path: Path) -> None:
+    """Draw accuracy by homophily, and accuracy against confidence."""
+    figure = new_figure((11.5, 4.4))
+    by_homophily, by_confidence = figure.subplots(1, 2, width_ratios=[1.7, 1])
+    legend = _homophily_panel(by_homophily, found.bins, title, found.metrics.accuracy)
+    _finish(figure, legend, path, _confidence_panel(by_confidence, found.calibration))
+
+
 def draw_accuracy_by_homophily(
     bins: Sequence[HomophilyBin], title: str, overall_accuracy: float, path: Path
 ) -> None:
     """Draw one bar per non-empty bin, with its Wilson interval and number of graphs."""
     figure = new_figure((max(7.0, 0.55 * len(bins) + 1.5), 4.4))
-    panel = figure.subplots()
+    _finish(figure, _homophily_panel(figure.subplots(), bins, title, overall_accuracy), path)
+
+
+def _finish(
+    figure: Any, legend: dict[str, Any], path: Path, more: dict[str, Any] | None = None
+) -> None:
+    entries = legend | (more or {})
+    figure.legend(
+        list(entries.values()),
+        list(entries),
+        loc="outside lower center",
+        ncols=3,
+        frameon=False,
+        fontsize=9,
+    )
+    save_figure(figure, path)
+
+
+def _confidence_panel(panel: Any, calibration: Calibration) -> dict[str, Any]:
+    """Accuracy against confidence; a calibrated model is on the diagonal."""
+    panel.plot([0, 1], [0, 1], color="#6b6b6b", linewidth=0.8)
+    legend = {}
+    shown = [("confidence", calibration.plain, "#1f4e79", "o")]
+    if calibration.scaled is not None:
+        name = f"with temperature {calibration.temperature:.2f}"
+        shown.append((name, calibration.scaled, "#dd8452", "s"))
+    for name, each, color, marker in shown:
+        (line,) = panel.plot(
+            [one.confidence for one in each.bins],
+            [one.accuracy for one in each.bins],
+            color=color,
+            marker=marker,
+            markersize=4,
+            linewidth=1.2,
+        )
+        legend[f"{name}, calibration error {each.calibration_error:.3f}"] = line
+    panel.set_xlim(0, 1)
+    panel.set_ylim(0, 1.03)
+    panel.set_xlabel("probability of the predicted class")
+    panel.set_ylabel("accuracy")
+    panel.spines[["top", "right"]].set_visible(False)
+    return legend
+
+
+def _homophily_panel(
+    panel: Any, bins: Sequence[HomophilyBin], title: str, overall_accuracy: float
+) -> dict[str, Any]:
+    """Returns the entries of the legend."""
     filled = [each for each in bins if each.graphs]
     middles = np.array([(each.low + each.high) / 2 for each in filled])
     widths = np.array([0.86 * (each.high - each.low) for each in filled])
@@ -73,15 +130,7 @@ def draw_accuracy_by_homophily(
     panel.set_ylabel("accuracy")
     panel.set_title(literal(title), wrap=True)
     panel.spines[["top", "right"]].set_visible(False)
-    figure.legend(
-        list(legend.values()),
-        list(legend),
-        loc="outside lower center",
-        ncols=3,
-        frameon=False,
-        fontsize=9,
-    )
-    save_figure(figure, path)
+    return legend
 
 
 def write_predictions(
@@ -90,6 +139,8 @@ def write_predictions(
     graphs: Sequence[int] | NDArray[np.integer],
     probabilities: NDArray[np.floating],
     beta: NDArray[np.float64],
+    *,
+    uncertainty: NDArray[np.float64] | None = None,
 ) -> None:
     """Write a CSV file with one row per evaluated graph: its position from 0, its id if any, ...
 
@@ -99,6 +150,7 @@ def write_predictions(
         graphs: [P] positions in it.
         probabilities: [P, C] in the order of `graphs` and of the data set's classes.
         beta: [P] node homophily, in the order of `graphs`; NaN becomes an empty cell.
+        uncertainty: [P] the spread between the members of an ensemble, as a last column.
 
     Raises:
         ValueError: the shapes do not match.
@@ -111,7 +163,11 @@ def write_predictions(
         )
     head = ["graph", "id", "nodes", "edges", "class", "predicted", "correct"]
     head += [f"p({value})" for value in dataset.class_values] + ["beta"]
-    write_rows(path, head, _prediction_rows(dataset, graphs, probabilities, beta))
+    rows = _prediction_rows(dataset, graphs, probabilities, beta)
+    if uncertainty is not None:
+        head.append("uncertainty")
+        rows = ([*row, f"{each:.7g}"] for row, each in zip(rows, uncertainty, strict=True))
+    write_rows(path, head, rows)
 
 
 def _prediction_rows(

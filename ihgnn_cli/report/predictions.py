@@ -9,48 +9,44 @@ from typing import TextIO
 
 from ihgnn_cli.data.dataset import Value
 from ihgnn_cli.files import written_whole
-from ihgnn_cli.inference.prediction import Prediction
+from ihgnn_cli.inference.prediction import Answer, Prediction, digits
 
 Write = Callable[[Sequence[Prediction]], None]
 """Writes one batch of predictions."""
 
 
-def json_line(prediction: Prediction) -> str:
-    """`{"graph": 0, "class": "1", "probabilities": {"-1": 0.1, "1": 0.9}}`.
-
-    `id`, `unknown_nodes` and `larger_than_m` follow only if they are set.
-    """
-    entry: dict[str, object] = {
-        "graph": prediction.graph,
-        "class": str(prediction.class_value),
-        "probabilities": {
-            str(value): float(_digits(p)) for value, p in prediction.probabilities.items()
-        },
-    }
-    if prediction.id is not None:
-        entry["id"] = prediction.id
-    if prediction.unknown_nodes:
-        entry["unknown_nodes"] = prediction.unknown_nodes
-    if prediction.larger_than_m:
-        entry["larger_than_m"] = True
-    return json.dumps(entry)
+def json_line(answer: Answer) -> str:
+    """`{"graph": 0, "class": "1", "probabilities": {"-1": 0.1, "1": 0.9}}` (`as_entry`)."""
+    return json.dumps(answer.as_entry())
 
 
 @contextmanager
-def csv_file(path: Path, class_values: Sequence[Value]) -> Iterator[Write]:
+def csv_file(
+    path: Path, class_values: Sequence[Value], *, uncertainty: bool = False
+) -> Iterator[Write]:
     """A CSV file to write predictions to; it appears when the block ends without an error."""
     with (
         written_whole(path) as temporary,
         temporary.open("w", encoding="utf-8", newline="") as stream,
     ):
-        yield csv_rows(stream, class_values)
+        yield csv_rows(stream, class_values, uncertainty=uncertainty)
 
 
-def csv_rows(stream: TextIO, class_values: Sequence[Value], line_end: str = "\r\n") -> Write:
-    """Write the header, and return a function that writes rows."""
+def csv_rows(
+    stream: TextIO,
+    class_values: Sequence[Value],
+    line_end: str = "\r\n",
+    *,
+    uncertainty: bool = False,
+) -> Write:
+    """Write the header, and return a function that writes rows.
+
+    `uncertainty` adds the spread between the members of an ensemble as a last column.
+    """
     writer = csv.writer(stream, lineterminator=line_end)
     probabilities = [f"p({value})" for value in class_values]
-    writer.writerow(["graph", "id", "class", *probabilities, "unknown_nodes", "larger_than_m"])
+    head = ["graph", "id", "class", *probabilities, "unknown_nodes", "larger_than_m"]
+    writer.writerow([*head, "uncertainty"] if uncertainty else head)
 
     def write(predictions: Sequence[Prediction]) -> None:
         writer.writerows(map(_row, predictions))
@@ -72,12 +68,8 @@ def _row(prediction: Prediction) -> list[object]:
         prediction.graph,
         id_text(prediction.id),
         prediction.class_value,
-        *map(_digits, prediction.probabilities.values()),
+        *map(digits, prediction.probabilities.values()),
         prediction.unknown_nodes,
         "true" if prediction.larger_than_m else "false",
+        *([] if prediction.uncertainty is None else [digits(prediction.uncertainty)]),
     ]
-
-
-def _digits(probability: float) -> str:
-    """The seven digits of a 32-bit float."""
-    return f"{probability:.7g}"

@@ -25,7 +25,7 @@ def tensorboard_logger() -> Callable[[Path], Watch]:
     def log(run: Path) -> Watch:
         writer: SummaryWriter | None = None
 
-        def watch(epoch: Epoch, best: Epoch) -> None:
+        def watch(epoch: Epoch, best: Epoch | None) -> None:
             nonlocal writer
             if writer is None:
                 # Replaces epochs that an interrupted process logged and that are run again.
@@ -35,7 +35,8 @@ def tensorboard_logger() -> Callable[[Path], Watch]:
             for name, value in values.items():
                 part, kind = name.split("_")
                 writer.add_scalar(f"{kind}/{part}", value, number)
-            writer.add_scalar("best_epoch", best.epoch, number)
+            if best is not None:
+                writer.add_scalar("best_epoch", best.epoch, number)
             writer.flush()
 
         return watch

@@ -27,14 +27,16 @@ def write_report(rows: Sequence[TrialRow], result: Mapping[str, Any], folder: Pa
     final, best = result["final"], result["best"]
     test = final["test"]
     params = ", ".join(f"{name} {_shown(value)}" for name, value in best["params"].items())
+    runs = f"one run at epoch {final['best_epoch']}, chosen on validation"
+    if final.get("snapshots"):
+        runs = f"mean prediction of {len(final['seeds'])} seeds, no epoch chosen"
     facts = [
         ("Data set", result["dataset"]),
         ("Best trial", f"{best['trial']}: {params}"),
         ("Its validation accuracy", f"{best['validation_accuracy']:.1%}"),
         (
             "Test accuracy of these settings",
-            f"{test['accuracy']:.1%} of {counted(test['graphs'], 'graph')}, one run at epoch "
-            f"{final['best_epoch']}, chosen on validation",
+            f"{test['accuracy']:.1%} of {counted(test['graphs'], 'graph')}, {runs}",
         ),
         ("Trials", ", ".join(f"{count:,} {name}" for name, count in result["trials"].items())),
         ("Chosen by", result["chosen_by"]),

@@ -10,6 +10,7 @@ from enum import StrEnum
 from typing import Any
 
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.studies.fold_scores import Paired
 from ihgnn_cli.studies.paper import (
     REFERENCE,
     PaperCell,
@@ -31,6 +32,15 @@ class Place(StrEnum):
     SECOND = "second"
     """The next mean below the best, even if several methods share the best."""
     OTHER = ""
+
+
+@dataclass(frozen=True)
+class ReferenceCell:
+    """A classifier without a network on the folds of a data set."""
+
+    title: str
+    mean: float
+    std: float
 
 
 @dataclass(frozen=True)
@@ -65,6 +75,10 @@ class Cell:
     chosen_by: str | None = None
     data_sha256: str | None = None
     splits_sha256: str | None = None
+    references: tuple[ReferenceCell, ...] = ()
+    """Classifiers without a network on the same folds; none in older results."""
+    gap: Paired | None = None
+    """The difference from the best reference, paired over graphs."""
 
     @property
     def difference(self) -> float | None:
@@ -152,12 +166,24 @@ def cell_of(result: Mapping[str, Any], model: str) -> Cell:
             chosen_by=result.get("chosen_by"),
             data_sha256=job["data_sha256"],
             splits_sha256=job["splits_sha256"],
+            **_references(result.get("references")),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise InputError(
             f"This is not a valid crossval result for {model}: {error!r}. Remove it, and the same "
             "command creates it again."
         ) from error
+
+
+def _references(found: Mapping[str, Any] | None) -> dict[str, Any]:
+    if found is None:
+        return {}
+    listed = (
+        ReferenceCell(each["title"], float(each["accuracy"]), float(each["accuracy_std"]))
+        for each in found["methods"]
+    )
+    gap = Paired(float(found["difference"]), float(found["error"]))
+    return {"references": tuple(listed), "gap": gap}
 
 
 def refused_cell(dataset: str, model: str, why: str) -> Cell:

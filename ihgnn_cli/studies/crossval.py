@@ -10,7 +10,7 @@ import hashlib
 import json
 import math
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -23,6 +23,7 @@ from ihgnn_cli.studies import folder as folders
 from ihgnn_cli.studies.grid import configuration
 from ihgnn_cli.studies.memory import require_room_for, stack_size
 from ihgnn_cli.studies.plan import bundles, selection_units
+from ihgnn_cli.studies.references import Reference
 from ihgnn_cli.studies.result import Work, identity, make_result
 from ihgnn_cli.studies.schedule import Schedule
 from ihgnn_cli.studies.work import Job
@@ -77,7 +78,7 @@ def begin(
         require_room_for(job, executor)
     final_stack = stack
     if stack is None:
-        units = len(selection_units(job.protocol, job.folds))
+        units = len(selection_units(job.protocol, job.folds)) or job.final_count
         stack = stack_size(job, units, executor)
         final_stack = min(stack, math.ceil(job.final_count / executor.workers))
     content = {
@@ -122,9 +123,10 @@ def finish(
     stack: int,
     watch: Callable[[Progress, Step], None] = lambda _progress, _step: None,
     *,
+    references: Sequence[Reference] = (),
     command: str = "",
 ) -> Finished:
-    """Finish a job, write its result and return it.
+    """Finish a job, write its result, beside the references if given, and return it.
 
     Raises:
         IhgnnError: a training or a worker failed.
@@ -133,8 +135,10 @@ def finish(
     schedule = Schedule(job, folder, stack)
     before = folders.read_result(folder)
     complete = schedule.finished()
-    # Results of older versions have no `best`.
-    if complete and before and "best" in before and ("rules" in before or not job.curves):
+    wanted = {"best"}  # results of older versions have none
+    wanted |= {"rules"} if job.curves else set()
+    wanted |= {"references"} if references else set()
+    if complete and before and wanted <= before.keys():
         _write_best(job, folder, before)
         return Finished(before, None)
     meter = _Meter(schedule, watch)
@@ -142,7 +146,7 @@ def finish(
         executor.run(schedule, meter.hear)
         meter.look()
     work = Work(executor, meter.trained, meter.seconds, command)
-    result = make_result(job, schedule, work, before)
+    result = make_result(job, schedule, work, before, references)
     _write_best(job, folder, result)
     folders.write_result(folder, result)
     return Finished(result, None if complete else meter.trained)
@@ -152,6 +156,8 @@ def best_config(job: Job, result: Mapping[str, Any]) -> RunConfig:
     """The configuration that most folds chose, with the median of its best epochs."""
     best = result["best"]
     config = configuration(best["configuration"]).applied(job.protocol.config)
+    if not job.protocol.selects:
+        config = config.with_values({"ensemble": job.protocol.runs})
     return config.with_values({"epochs": best["epochs"]})
 
 
@@ -164,6 +170,8 @@ def _write_best(job: Job, folder: Path, result: Mapping[str, Any]) -> None:
         f"The configuration that most folds chose: {best['folds']} of {folds}.\n"
         "epochs: median of the best epochs of its final runs, for 'ihgnn train --final'."
     )
+    if not job.protocol.selects:
+        comment = "The configuration of the cross-validation, for 'ihgnn train --final'."
     write_config(best_config(job, result), folder / folders.BEST, comment)
 
 

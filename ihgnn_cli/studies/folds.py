@@ -4,6 +4,7 @@ from pathlib import Path
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import PROTOCOL_FOLDS, Fold, draw_folds, read_fold_file
+from ihgnn_cli.data.twins import twin_groups
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.paths import expanded
 from ihgnn_cli.words import counted
@@ -16,19 +17,24 @@ def make_folds(
     file: Path | None = None,
     folds: int | None = None,
     inner: int | None = None,
+    group_twins: bool = False,
 ) -> tuple[Fold, ...]:
     """Folds from a file, or drawn from the seed; by default ten with one hold-out each.
 
-    If a file has more folds than requested, the first ones are used.
+    If a file has more folds than requested, the first ones are used. With `group_twins`, graphs
+    with the same 1-WL colouring are in the same part.
 
     Raises:
-        InputError: the file does not match the data, or has fewer folds or another number of inner
-            folds than requested.
+        InputError: there are too few graphs, or the file does not match the data, or has fewer
+            folds or another number of inner folds than requested.
     """
     if file is None:
         count = PROTOCOL_FOLDS if folds is None else folds
-        drawn = draw_folds(dataset.graph_class, seed, count, 1 if inner is None else inner)
+        groups = twin_groups(dataset) if group_twins else None
+        drawn = draw_folds(dataset.graph_class, seed, count, 1 if inner is None else inner, groups)
         return tuple(drawn)
+    if group_twins:
+        raise InputError("--group-twins draws folds, and --split-file reads them. Give one.")
     found = read_fold_file(expanded(file), len(dataset), whole=folds is None)
     if len(found) < 2:
         raise InputError(f"{file} holds one fold. Cross-validation needs at least 2.")

@@ -13,6 +13,8 @@ PAPER_LR = (0.01, 0.001, 0.0001)
 PAPER_BATCH_SIZE = (32, 64, 128)
 PAPER_LAYERS = (3, 4, 5)
 """The paper's grid for IHGNN, section "Experimental setup": 27 configurations."""
+PAPER_RUNS = 3
+"""Final runs per fold in the protocol."""
 COMMON = ("lr", "batch_size", "layers")
 """Settings that every configuration has."""
 
@@ -130,6 +132,37 @@ def own_grid(
     }
     lr, batch_size, layers = (lists.pop(key) for key in COMMON)
     return grid(config, lr, batch_size, layers, lists)
+
+
+def check_choices(
+    config: RunConfig,
+    made: Sequence[Configuration],
+    *,
+    race: bool = False,
+    rules: bool = False,
+    inner_folds: int | None = None,
+) -> None:
+    """Check that a protocol that averages snapshots is not asked to choose.
+
+    Raises:
+        InputError: it is, or members without snapshots are to be averaged.
+    """
+    if not config.training.snapshots:
+        if config.training.ensemble > 1:
+            raise SettingError("ensemble", "needs snapshots in a cross-validation. Set both.")
+        return
+    asked = {
+        "a list of values": len(made) > 1,
+        "a race": race,
+        "rules": rules,
+        "inner folds": (inner_folds or 1) > 1,
+    }
+    for what, given in asked.items():
+        if given:
+            raise InputError(
+                f"With snapshots, predictions are averaged and nothing is chosen, so {what} has no "
+                "meaning. Leave it out, or set snapshots to 0."
+            )
 
 
 def listed_settings(config: RunConfig, texts: Sequence[str]) -> dict[str, tuple[Setting, ...]]:

@@ -15,12 +15,11 @@ from typing import Any
 
 from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.errors import SettingError
-from ihgnn_cli.studies.grid import Configuration
+from ihgnn_cli.studies.grid import PAPER_RUNS, Configuration, check_choices
 from ihgnn_cli.studies.units import Stage, Unit
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.words import counted
 
-PAPER_RUNS = 3
 # A race keeps the best third of the configurations after each rung, at most three times. On the
 # stored curves of four finished protocols (40 folds) its choices test 2.7 ± 1.3 points better than
 # those of the full selection (benchmarks/race.py; docs/crossval.md has other schedules).
@@ -47,11 +46,17 @@ class Protocol:
     def __post_init__(self) -> None:
         if self.runs < 1:
             raise SettingError("runs", f"must be at least 1, not {self.runs}.")
+        check_choices(self.config, self.grid, race=self.race)
+
+    @property
+    def selects(self) -> bool:
+        """Whether a configuration and epochs are chosen; otherwise snapshots are averaged."""
+        return not self.config.training.snapshots
 
     @property
     def race_in_words(self) -> str | None:
         """What a race trains in each fold; `None` without a race."""
-        if len(self.rungs) == 1:
+        if len(self.rungs) < 2:
             return None
         whole = self.config.training.epochs
         steps = ", ".join(
@@ -85,7 +90,9 @@ class Protocol:
 
     @property
     def rungs(self) -> "tuple[Rung, ...]":
-        """The steps of the selection in each fold; one, without a race."""
+        """The steps of the selection in each fold; one without a race, none without a choice."""
+        if not self.selects:
+            return ()
         epochs, count = self.config.training.epochs, len(self.grid)
         cuts = 0
         while self.race and cuts < _MOST_CUTS and _KEPT**cuts < count:
@@ -138,6 +145,8 @@ def selection_units(
         rung: index of the rung.
         left: the configurations still in the race, by fold; by default all.
     """
+    if not protocol.selects:
+        return []
     return [
         Unit(Stage.SELECT, number, split, configuration, 0, protocol.rungs[rung].epochs)
         for configuration in protocol.grid
@@ -159,7 +168,10 @@ def final_units(
 
 
 def bundles(units: Iterable[Unit], stack: int) -> list[Bundle]:
-    """The units in stacks of nearly equal size, at most `stack` each, most expensive first."""
+    """The units in stacks of nearly equal size, at most `stack` each, most expensive first.
+
+    So that all workers finish at about the same time.
+    """
 
     def shape(unit: Unit) -> tuple[Any, ...]:
         each = unit.configuration
@@ -181,4 +193,5 @@ def bundles(units: Iterable[Unit], stack: int) -> list[Bundle]:
             rung = "" if members[0].epochs is None else f"-epochs{members[0].epochs}"
             name = f"{stage}-k{layers}-batch{batch_size}{digest}{rung}-{number}"
             made.append(Bundle(name, tuple(members[part])))
-    return made
+    # The cost of an epoch grows with the number of layers and little with smaller batches.
+    return sorted(made, key=lambda each: -len(each) * (each.units[0].configuration.layers + 1))

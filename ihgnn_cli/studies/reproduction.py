@@ -19,6 +19,7 @@ from ihgnn_cli.studies.budgets import Budget
 from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.paper import model_config
 from ihgnn_cli.studies.plan import Protocol
+from ihgnn_cli.studies.references import FILE, Reference, stored_references
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.needs import NoRoomError
@@ -71,6 +72,8 @@ class Means:
     runs: int | None = None
     splits: Path | None = None
     """A folder with published folds (NAME.json); folds of other data sets are drawn."""
+    references: bool = False
+    """Whether to test classifiers without a network on the same folds, once per data set."""
     command: str = ""
 
 
@@ -158,8 +161,13 @@ def run_cell(plan: CellPlan, means: Means, watch: Callback) -> Done:
     most = jobs.most_workers(job, folder)
     if executor.workers > most:
         executor = means.executor(most)
+    beside: tuple[Reference, ...] = ()
+    if means.references:
+        beside = stored_references(folder.parent / FILE, job.dataset, job.folds, means.seed)
     try:
-        done = jobs.finish(job, folder, executor, size, watch, command=means.command)
+        done = jobs.finish(
+            job, folder, executor, size, watch, references=beside, command=means.command
+        )
     except IhgnnError as error:
         return Done(plan, name, refused=f"failed: {error}", failed=True)
     return Done(plan, name, done.result)

@@ -1,6 +1,7 @@
 """The content of `result.json`: the numbers of a finished job and their provenance."""
 
 import hashlib
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from statistics import median_low
@@ -11,14 +12,18 @@ import numpy as np
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.models.settings import IHGNNSettings
+from ihgnn_cli.studies.beside import beside, final_scores
 from ihgnn_cli.studies.choice import CHOSEN_BY, most_chosen, scores
 from ihgnn_cli.studies.grid import with_plain
 from ihgnn_cli.studies.paper import paper_accuracy
+from ihgnn_cli.studies.plan import Protocol
+from ihgnn_cli.studies.references import Reference
 from ihgnn_cli.studies.rules import rules
 from ihgnn_cli.studies.schedule import Schedule
-from ihgnn_cli.studies.summary import summarize
+from ihgnn_cli.studies.summary import ensembles, summarize
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.provenance import machine_facts
+from ihgnn_cli.training.snapshots import snapshot_epochs
 
 _TIMING = ("seconds", "trained_now", "workers", "model_epochs_per_second")
 
@@ -49,8 +54,18 @@ def identity(job: Job) -> dict[str, Any]:
     }
 
 
+def _chosen_by(protocol: Protocol) -> str:
+    if not protocol.selects:
+        return "nothing"
+    return f"{CHOSEN_BY}, in a race" if protocol.race_in_words else CHOSEN_BY
+
+
 def make_result(
-    job: Job, schedule: Schedule, work: Work, before: dict[str, Any] | None
+    job: Job,
+    schedule: Schedule,
+    work: Work,
+    before: dict[str, Any] | None,
+    references: Sequence[Reference] = (),
 ) -> dict[str, Any]:
     """The result of a job whose units are all finished.
 
@@ -58,23 +73,33 @@ def make_result(
         job: the job.
         schedule: its units.
         work: what the current command did.
-        before: an earlier result of the same job, to which only the rules are added.
+        before: an earlier result of the same job, to which rules or references are added.
+        references: classifiers without a network on the same folds.
 
     Raises:
         IhgnnError: a unit is missing.
     """
     protocol, units = job.protocol, schedule.units
+    training = protocol.config.training
     selected = [each for each in map(units.read, schedule.selection) if each is not None]
     final = [each for each in map(units.read, schedule.final()) if each is not None]
     by_fold = scores(units.validated(schedule.last_rung), protocol.grid)
     chosen = schedule.chosen()
-    summary = summarize(chosen, by_fold, final, protocol.runs)
-    best, best_folds = most_chosen(chosen, by_fold)
+    judged, averaged = final, []
+    if protocol.selects:
+        best, best_folds = most_chosen(chosen, by_fold)
+    else:
+        best, best_folds = protocol.grid[0], len(chosen)
+        tested = {at: job.dataset.graph_class[fold.test] for at, fold in enumerate(job.folds)}
+        judged = averaged = ensembles(final, tested)
+    summary = summarize(chosen, by_fold, final, protocol.runs, averaged)
     runs = [run for fold in summary.folds if fold.configuration == best for run in fold.runs]
     everything = [each.validated for each in (*selected, *final)]
     classes = np.bincount(job.dataset.graph_class)
     settings = protocol.config.model
     variant = settings.variant if isinstance(settings, IHGNNSettings) else None
+    truth = job.dataset.graph_class
+    scored = final_scores(judged, job.folds, truth)
     printed = None if variant is None else paper_accuracy(job.dataset.name, variant)
     result: dict[str, Any] = {
         "dataset": job.dataset.name,
@@ -83,9 +108,12 @@ def make_result(
         "partial": job.partial,
         "majority_share": float(classes.max() / classes.sum()),
         **{name: value for name, value in asdict(summary).items() if name != "folds"},
+        "balanced_accuracy": None if scored is None else scored.balanced_accuracy,
+        "roc_auc": None if scored is None else scored.roc_auc,
         "paper": None if printed is None else asdict(printed),
         "folds": [with_plain(asdict(fold)) for fold in summary.folds],
-        "chosen_by": f"{CHOSEN_BY}, in a race" if protocol.race_in_words else CHOSEN_BY,
+        "chosen_by": _chosen_by(protocol),
+        "snapshots": len(snapshot_epochs(training.epochs, training.snapshots)),
         "race": protocol.race_in_words,
         "best": {
             "configuration": best.as_plain(),
@@ -112,6 +140,10 @@ def make_result(
     }
     if before is not None and not work.model_epochs:
         result |= {name: before[name] for name in _TIMING if name in before}
+    if references:
+        result["references"] = beside(references, judged, job.folds, truth)
+    elif before is not None and "references" in before:
+        result["references"] = before["references"]
     if job.curves:
         found = rules(selected, protocol.grid, len(job.folds))
         result["rules"] = [with_plain(asdict(rule)) for rule in found]

@@ -34,7 +34,7 @@ class Schedule:
         self._left: Grids = dict.fromkeys(range(len(job.folds)), job.protocol.grid)
         """The configurations of the last stage, by fold."""
         first = selection_units(job.protocol, job.folds)
-        self._stages = [bundles(first, stack)]
+        self._stages = [bundles(first, stack)] if self._rungs else []
         """The rungs of the selection as far as they are known, then the final runs."""
 
     @property
@@ -45,6 +45,8 @@ class Schedule:
     @property
     def last_rung(self) -> list[Unit]:
         """The trainings that the choice is made by; empty until they are known."""
+        if not self._rungs:
+            return []
         return _units(self._stages[len(self._rungs) - 1 : len(self._rungs)])
 
     @property
@@ -98,6 +100,8 @@ class Schedule:
         return self._choice()
 
     def _choice(self) -> dict[int, Configuration]:
+        if not self._rungs:  # a single configuration
+            return {fold: grid[0] for fold, grid in self._left.items()}
         best = leading(self.units.validated(self.last_rung), self._left, 1)
         return {fold: configurations[0] for fold, configurations in best.items()}
 
@@ -112,7 +116,7 @@ class Schedule:
 
     def _advance(self) -> None:
         """Add the stages that follow from finished ones: each depends on all of the one before."""
-        while len(self._stages) <= len(self._rungs) and all(map(self._done, self._stages[-1])):
+        while len(self._stages) <= len(self._rungs) and self._stage_done():
             rung = len(self._stages)
             if rung == len(self._rungs):
                 units = final_units(self.job.protocol, self.job.folds, self._choice())
@@ -130,6 +134,9 @@ class Schedule:
         """Whether a record has this job's seed and split."""
         seed = self.job.config(record.unit).training.seed
         return (record.seed, record.split_sha256) == (seed, self.job.split(record.unit).digest)
+
+    def _stage_done(self) -> bool:
+        return not self._stages or all(map(self._done, self._stages[-1]))
 
     def _done(self, bundle: Bundle) -> bool:
         return all(map(self._has, bundle.units))

@@ -14,6 +14,7 @@ from enum import StrEnum
 from fractions import Fraction
 from typing import Any
 
+from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies.grid import Configuration, Setting, configuration, shown, with_plain
 from ihgnn_cli.training.stack import Epoch
 
@@ -107,6 +108,9 @@ class Tested:
     """The class of each test graph, as an index into the data set's classes; final runs only."""
     hits: tuple[int, ...] = ()
     """Correctly classified test graphs per epoch, for rules from the literature (`--rules`)."""
+    probabilities: tuple[tuple[float, ...], ...] = ()
+    """[graphs, classes] to six digits, the mean over snapshots if there are any; final runs only,
+    and not of older versions."""
 
 
 @dataclass(frozen=True)
@@ -132,7 +136,9 @@ class Record:
         if plain["unit"]["epochs"] is None:  # as files of earlier versions
             del plain["unit"]["epochs"]
         tested = None if self.tested is None else asdict(self.tested)
-        return json.dumps({**plain, "test": tested}, separators=(",", ":")) + "\n"
+        if tested is not None and not tested["probabilities"]:  # as files of earlier versions
+            del tested["probabilities"]
+        return json.dumps(jsonable({**plain, "test": tested}), separators=(",", ":")) + "\n"
 
 
 def parsed(line: str) -> Record:
@@ -153,19 +159,27 @@ def parsed(line: str) -> Record:
             unit["run"],
             unit.get("epochs"),
         ),
-        "best": None if plain["best"] is None else Epoch(**plain["best"]),
+        "best": None if plain["best"] is None else _epoch(plain["best"]),
         "hits": tuple(plain["hits"]),
         "losses": tuple(plain["losses"]),
     }
-    best = values["best"]
-    if plain["validation_graphs"] < 1 or (best and not 1 <= best.epoch <= len(plain["hits"])):
+    best, curve = values["best"], len(plain["hits"])
+    unvalidated = plain["validation_graphs"] < 1
+    if (unvalidated and curve) or (not unvalidated and best and not 1 <= best.epoch <= curve):
         raise ValueError("the best epoch is not in the curve")
     test = plain["test"]
     tested = None
     if test is not None:
         lists = {key: tuple(test[key]) for key in ("predictions", "hits")}
-        tested = Tested(**{**test, **lists})
+        likely = tuple(map(tuple, test.get("probabilities", ())))
+        tested = Tested(**{**test, **lists, "probabilities": likely})
     return Record(Validated(**values), tested)
+
+
+def _epoch(plain: Mapping[str, Any]) -> Epoch:
+    """An epoch; without validation graphs, its validation results are null in the file."""
+    values: dict[str, Any] = {k: math.nan if v is None else v for k, v in dict(plain).items()}
+    return Epoch(**values)
 
 
 def _in_name(value: Setting) -> str:

@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
-from ihgnn_cli.data.batching import GraphStore
+from ihgnn_cli.data.batching import GraphStore, Positions
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Fold, Split
 from ihgnn_cli.errors import IhgnnError
@@ -26,7 +27,8 @@ from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.devices import computing, resolve_device
 from ihgnn_cli.training.halving import train_in_halves
 from ihgnn_cli.training.loading import store_for
-from ihgnn_cli.training.stack import Member, predict
+from ihgnn_cli.training.snapshots import snapshot_epochs
+from ihgnn_cli.training.stack import Member, predict, predict_each
 
 # Seconds between two saves of a stack; longer if saving would take more than a twentieth of the
 # time.
@@ -67,8 +69,12 @@ class Job:
         return Trainer(self, resolve_device(device)).train
 
     def split(self, unit: Unit) -> Split:
-        """The graphs of a unit."""
-        return self.folds[unit.fold].splits[unit.split]
+        """The graphs of a unit; without a choice, those for validation train too."""
+        split = self.folds[unit.fold].splits[unit.split]
+        if self.protocol.selects:
+            return split
+        train = np.sort(np.concatenate([split.train, split.validation]))
+        return Split(train, np.empty(0, dtype=np.int64), split.test, may_be_empty=True)
 
     def config(self, unit: Unit) -> RunConfig:
         """The configuration of a unit's training."""
@@ -133,9 +139,13 @@ class _StackRun:
         self.final = self.units[0].stage == Stage.FINAL
         self.store = trainer.store(self.job.config(self.units[0]))
         self.path = None if partial is None else partial / f"{bundle.name}.pt"
-        self.cohort = self._new_cohort()
         self.seconds = [0.0] * len(self.units)
         self.test_hits: list[list[int]] = [[] for _ in self.units]
+        training = self.job.config(self.units[0]).training
+        self.snapshots = snapshot_epochs(training.epochs, training.snapshots)
+        self.cohort = self._new_cohort()
+        self.sums: list[torch.Tensor] = [torch.zeros(())] * len(self.units)
+        """The probabilities of the test graphs, added up over the snapshots so far."""
         self.delivered: set[int] = set()
         if self.path is not None and self.path.is_file():
             self._go_on(self.path)
@@ -147,6 +157,8 @@ class _StackRun:
             began = time.perf_counter()
             self.cohort.advance()
             self._watch_test()
+            if self.cohort.stack.epoch in self.snapshots:
+                self._add_snapshot()
             self._count(time.perf_counter() - began)
             tell(len(self.cohort.present), len(self.cohort.present))
             self._deliver(deliver, tell)
@@ -167,8 +179,9 @@ class _StackRun:
             split, training = self.job.split(unit), self.job.config(unit).training
             members.append(Member(training.seed, training.lr, split.train, split.validation))
         config = self.job.config(self.units[0])
-        inputs = inputs_of(self.job.dataset, config.data.features)
-        return new_cohort(config, inputs, self.store, members, keep_weights=self.final)
+        inputs = inputs_of(self.job.dataset, config.data.features, config.data.inputs)
+        keep = self.final and not self.snapshots
+        return new_cohort(config, inputs, self.store, members, keep_weights=keep)
 
     def _watch_test(self) -> None:
         """Record the test accuracy of an epoch, if requested; nothing here uses it."""
@@ -179,6 +192,16 @@ class _StackRun:
         for member, test, accuracy in zip(self.cohort.present, graphs, accuracies, strict=True):
             if self.cohort.courses[member].diverged is None:
                 self.test_hits[member].append(round(float(accuracy) * len(test)))
+
+    def _add_snapshot(self) -> None:
+        """Add the predictions of this epoch; nothing is chosen by them."""
+        stack = self.cohort.stack
+        stack.refresh_statistics()
+        graphs = [self.job.split(self.units[member]).test for member in self.cohort.present]
+        found = predict_each(stack.model, self.store, graphs)
+        for member, logits in zip(self.cohort.present, found, strict=True):
+            added = torch.from_numpy(mean_probabilities(logits[None]))
+            self.sums[member] = self.sums[member] + added
 
     def _count(self, seconds: float) -> None:
         for member in self.cohort.present:
@@ -205,8 +228,10 @@ class _StackRun:
             diverged=course.diverged is not None,
             best=course.best,
             validation_graphs=graphs,
-            hits=tuple(round(each.validation_accuracy * graphs) for each in course.history),
-            losses=tuple(_short(each.validation_loss) for each in course.history),
+            hits=tuple(
+                round(each.validation_accuracy * graphs) for each in course.history if graphs
+            ),
+            losses=tuple(_short(each.validation_loss) for each in course.history if graphs),
             seconds=round(self.seconds[member], 3),
             members=len(self.units),
             device=str(self.device),
@@ -218,19 +243,29 @@ class _StackRun:
             hits = tuple(self.test_hits[member])
             return Tested(len(graphs), hits=hits) if self.job.curves else None
         course = self.cohort.courses[member]
-        if course.best is None:
+        if course.best is None or (self.snapshots and course.diverged is not None):
+            when = "diverged" if self.snapshots else "diverged in its first epoch"
             raise IhgnnError(
-                f"A final run of fold {self.units[member].fold} diverged in its first epoch "
+                f"A final run of fold {self.units[member].fold} {when} "
                 f"({self.units[member].configuration}). Give smaller learning rates with --lr."
             )
+        if self.snapshots:
+            mean = self.sums[member].numpy() / len(self.snapshots)
+            return self._answered(graphs, mean)
         config = self.job.config(self.units[member])
-        inputs = inputs_of(self.job.dataset, config.data.features)
+        inputs = inputs_of(self.job.dataset, config.data.features, config.data.inputs)
         model = build(config, inputs, [config.training.seed])
         model.load_state_dict(course.best_weights)
         logits = predict(model.to(self.device), self.store, graphs)
-        predicted = mean_probabilities(logits).argmax(axis=1)
+        return self._answered(graphs, mean_probabilities(logits))
+
+    def _answered(self, graphs: Positions, probabilities: NDArray[np.float64]) -> Tested:
+        predicted = probabilities.argmax(axis=1)
         right = predicted == self.job.dataset.graph_class[graphs]
-        return Tested(len(graphs), float(np.mean(right)), tuple(predicted.tolist()))
+        rows = tuple(tuple(map(_short, row)) for row in probabilities.tolist())
+        return Tested(
+            len(graphs), float(np.mean(right)), tuple(predicted.tolist()), probabilities=rows
+        )
 
     def _save(self, path: Path) -> None:
         content = {
@@ -239,6 +274,7 @@ class _StackRun:
             "cohort": self.cohort.state(),
             "seconds": self.seconds,
             "test_hits": self.test_hits,
+            "sums": self.sums,
         }
         written = io.BytesIO()
         torch.save(content, written)
@@ -252,9 +288,10 @@ class _StackRun:
             same = content["units"] == [unit.name for unit in self.units]
             if not same or content["curves"] != self.job.curves:
                 return
+            seconds, sums = list(content["seconds"]), list(content["sums"])
+            hits = [list(each) for each in content["test_hits"]]
             self.cohort.restore(content["cohort"])
-            self.seconds = list(content["seconds"])
-            self.test_hits = [list(each) for each in content["test_hits"]]
+            self.seconds, self.test_hits, self.sums = seconds, hits, sums
         except Exception:  # noqa: BLE001  a damaged file can raise anything
             self.cohort = self._new_cohort()
 

@@ -10,7 +10,11 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.inference.metrics import mean_probabilities
+from ihgnn_cli.inference.metrics import (
+    mean_probabilities,
+    member_probabilities,
+    member_spread,
+)
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.factory import StackedModel
 from ihgnn_cli.training.checkpoint import Checkpoint, load_checkpoint
@@ -45,10 +49,26 @@ class TorchClassifier:
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """[len(graphs), C]."""
+        return mean_probabilities(self._logits(dataset, graphs))
+
+    @property
+    def members(self) -> int:
+        """The number of models."""
+        return self.checkpoint.members
+
+    def with_uncertainty(
+        self, dataset: GraphDataset, graphs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Probabilities, and their spread between the models."""
+        each = member_probabilities(self._logits(dataset, graphs))
+        return each.mean(axis=0), member_spread(each)
+
+    def _logits(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> NDArray[np.float32]:
+        """[S, G, C]."""
         store = self._store(dataset)
         elements = int(store.cost(graphs).sum()) * self.checkpoint.config.model.width
         with computing(elements):
-            return mean_probabilities(predict(self._model, store, graphs))
+            return predict(self._model, store, graphs)
 
     @cached_property
     def _model(self) -> StackedModel:

@@ -30,6 +30,7 @@ def new_cohort(
         weight_decay=config.training.weight_decay,
         label_smoothing=config.training.label_smoothing,
         class_weights=config.training.class_weights,
+        equal_batches=config.training.equal_batches,
     )
     epochs, patience = config.training.epochs, config.training.patience
     return Cohort(stack, epochs=epochs, patience=patience, keep_weights=keep_weights)

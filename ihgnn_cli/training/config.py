@@ -15,7 +15,16 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.kinds import ALL, HOLDOUT, Features, file_readings, is_drawn, split_shares
+from ihgnn_cli.data.kinds import (
+    ALL,
+    HOLDOUT,
+    Features,
+    NodeInputs,
+    file_readings,
+    is_drawn,
+    node_inputs,
+    split_shares,
+)
 from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model, model_of_file, models_with
@@ -27,6 +36,10 @@ from ihgnn_cli.training.kinds import ClassWeights, Recipe
 from ihgnn_cli.words import hint
 
 MAX_SEED = 2**63 - 1
+# An ensemble of this many models of MUTAG's size takes half a gigabyte.
+_MOST_MEMBERS = 1_000
+LEAST_EPOCHS, MOST_EPOCHS = 20, 100
+"""Bounds of the epochs of a training whose steps are given."""
 SECTIONS = ("data", "model", "training")
 """Sections of a configuration file; setting names are unique across sections."""
 
@@ -44,6 +57,11 @@ _ADDED = {
     "weight_init": "torch",
     "label_smoothing": 0.0,
     "class_weights": "none",
+    "equal_batches": False,
+    "inputs": "",
+    "ensemble": 1,
+    "snapshots": 0,
+    "steps": 0,
 }
 
 
@@ -58,10 +76,16 @@ class DataSettings(Settings):
     """`holdout`, shares, `fold:N`, `all` or a file of splits: see `data.splits.load_split`."""
     split_from: str = ""
     """For the record: the file that the split of a run folder was taken from."""
+    inputs: str = ""
+    """Node inputs to compute from the graph, separated by commas: see `models.node_inputs`."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         split_shares(self.split)  # raises if they are wrong
+        names = node_inputs(self.inputs)
+        if NodeInputs.HOMOPHILY in names and self.features == Features.ATTRIBUTES:
+            raise SettingError("inputs", "names homophily, which needs labels, not attributes.")
+        object.__setattr__(self, "inputs", ",".join(names))
 
     @property
     def final(self) -> bool:
@@ -90,6 +114,14 @@ class TrainingSettings(Settings):
     """The share of each graph's target that the training loss spreads over all classes."""
     class_weights: ClassWeights = ClassWeights.NONE
     """How much a graph counts in the training loss, by its class."""
+    equal_batches: bool = False
+    """Whether the batches of an epoch differ by at most one graph, with no small last one."""
+    ensemble: int = 1
+    """Models trained together, with the seeds from `seed` on; predictions are their mean."""
+    snapshots: int = 0
+    """Epochs whose weights are kept as members too; 0: one epoch per model, the best one."""
+    steps: int = 0
+    """Optimizer steps that determine the number of epochs (`epochs_for`); 0: `epochs` does."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -101,11 +133,38 @@ class TrainingSettings(Settings):
         if not 0 <= self.label_smoothing < 1:
             problem = f"must be at least 0 and below 1, not {self.label_smoothing:g}."
             raise SettingError("label_smoothing", problem)
-        for name, least in (("batch_size", 1), ("epochs", 1), ("patience", 0)):
+        least_values = {"batch_size": 1, "epochs": 1, "patience": 0}
+        least_values |= {"ensemble": 1, "snapshots": 0, "steps": 0}
+        for name, least in least_values.items():
             if getattr(self, name) < least:
                 raise SettingError(name, f"must be at least {least}, not {getattr(self, name)}.")
         if not 0 <= self.seed <= MAX_SEED:
             raise SettingError("seed", f"must be from 0 to 2^63 - 1, not {self.seed}.")
+        if self.members > _MOST_MEMBERS:
+            problem = f"times snapshots must be at most {_MOST_MEMBERS:,}, not {self.members:,}."
+            raise SettingError("ensemble", problem)
+        if self.patience and self.members > 1:
+            raise SettingError("patience", "must be 0 for an ensemble or with snapshots.")
+
+    @property
+    def members(self) -> int:
+        """The number of models that a prediction averages."""
+        return self.ensemble * max(1, self.snapshots)
+
+    @property
+    def seeds(self) -> tuple[int, ...]:
+        """The seed of each model that is trained."""
+        return tuple((self.seed + each) % (MAX_SEED + 1) for each in range(self.ensemble))
+
+    def epochs_for(self, graphs: int) -> int:
+        """The number of epochs for this many training graphs.
+
+        With `steps`, the epochs that take about as many optimizer steps, from 20 to 100.
+        """
+        if not self.steps:
+            return self.epochs
+        per_epoch = math.ceil(graphs / self.batch_size)
+        return min(MOST_EPOCHS, max(LEAST_EPOCHS, round(self.steps / per_epoch)))
 
 
 @dataclass(frozen=True)
@@ -138,6 +197,11 @@ class RunConfig:
     def spec(self) -> ModelSpec:
         """The model's entry in the registry."""
         return find_model(self.model_name)
+
+    def with_epochs(self, graphs: int) -> "RunConfig":
+        """The configuration for this many training graphs, with its number of epochs."""
+        epochs = self.training.epochs_for(graphs)
+        return replace(self, training=replace(self.training, epochs=epochs, steps=0))
 
     def of_model(self, name: str) -> "RunConfig":
         """The configuration with another model at its defaults.
@@ -244,6 +308,8 @@ def configure(
         sections = {name: part for name, part in _recipe(recipe).items() if name != "grid"}
         config = config.with_values(_flat(sections, recipe, config), recipe)
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
+    if "epochs" in given:
+        given = {"steps": 0, **given}  # those of a recipe or file
     for key in given:
         if key not in config.names():
             raise no_setting(config, key, [each.name for each in fields(config.model)])

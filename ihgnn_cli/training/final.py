@@ -44,6 +44,8 @@ def final_config(
         InputError: neither says how many epochs to train, or the file belongs to unfinished work.
     """
     known = epochs or (None if file is None else _recorded(file))
+    if known is None and config.training.steps:
+        known = config.training.epochs  # which the number of steps replaces
     if known is None:
         raise InputError(
             "A final training has no validation graphs to choose the epoch. Give its number with "

@@ -110,6 +110,11 @@ def config_of(folder: Path, *, epochs: int | None = None, patience: int | None =
         raise InputError(f"{folder} is not a complete run ({SPLITS} is missing). Start a new one.")
     config = read_config(folder / CONFIG)
     before = config.training
+    if epochs not in (None, before.epochs) and before.snapshots:
+        raise InputError(
+            f"{folder} keeps snapshots that are spaced over its {before.epochs} epochs. Start a "
+            "new run with more epochs."
+        )
     if epochs is not None and epochs < before.epochs:
         raise InputError(
             f"{folder} is a run of {before.epochs} epochs. A run can be given more epochs, not "
@@ -203,7 +208,8 @@ def refuse_own(outputs: Iterable[Path], model: Path) -> None:
     """
     model = best_of(model)
     run = {CONFIG, SPLITS, METRICS, BEST, LAST, RESULT, CURVES}
-    own = {model.name, model.with_suffix(".json").name, *run}
+    beside = {model.with_suffix(each).name for each in (".json", ".golden.json")}
+    own = {model.name, *beside, *run}
     for path in outputs:
         if path.name in own and path.resolve().parent == model.resolve().parent:
             raise InputError(f"{path} belongs to the model. Write to another file.")

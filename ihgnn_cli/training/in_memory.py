@@ -1,9 +1,11 @@
 """Training without a folder, on all graphs of a data set or with some held out for validation."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
+from torch import Tensor
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Split
@@ -17,7 +19,8 @@ from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.devices import computing, resolve_device
 from ihgnn_cli.training.loading import load_data, store_for
 from ihgnn_cli.training.needs import require_room
-from ihgnn_cli.training.stack import Epoch, Member
+from ihgnn_cli.training.snapshots import Weights, joined, snapshot_epochs
+from ihgnn_cli.training.stack import Epoch, Member, mean_epoch
 
 _NONE = np.empty(0, dtype=np.int64)
 
@@ -51,30 +54,47 @@ def fit_in_memory(
         raise InputError("patience needs graphs to validate: set validation_fraction, say 0.1.")
     device = resolve_device(config.training.device)
     config, dataset = load_data(config, dataset=dataset)
-    require_room(config, dataset, device)
+    require_room(config, dataset, device, ensemble=config.training.ensemble)
     seed = config.training.seed
     train, validation = _parts(dataset, validation_fraction, seed)
+    config = config.with_epochs(len(train))
     split = Split(train, validation, _NONE, may_be_empty=True)
-    card = describe("", dataset, config.data.features, split)
+    card = describe("", dataset, config.data.features, split, config.data.inputs)
     store = store_for(config, dataset, card.max_nodes, device)
-    member = Member(seed, config.training.lr, split.train, split.validation)
-    cohort = new_cohort(config, card.inputs, store, [member])
+    training = config.training
+    members = [Member(each, training.lr, train, validation) for each in training.seeds]
+    kept_epochs = snapshot_epochs(training.epochs, training.snapshots)
+    cohort = new_cohort(config, card.inputs, store, members, keep_weights=not kept_epochs)
     elements = int(
         float(store.cost(train).mean())
         * min(config.training.batch_size, len(train))
         * config.model.width
     )
-    (course,) = cohort.courses
+    snapshots: list[Weights] = []
     with computing(elements):
         while not cohort.finished:
             cohort.advance()
-            _refuse_divergence(course.diverged, config)
-    at = course.best or course.history[-1]
+            for course in cohort.courses:
+                _refuse_divergence(course.diverged, config)
+            if cohort.stack.epoch in kept_epochs:
+                cohort.stack.refresh_statistics()
+                snapshots.append(_copied(cohort.stack.model.state_dict()))
+    history = [
+        mean_epoch(each) for each in zip(*(it.history for it in cohort.courses), strict=True)
+    ]
+    best = [course.best or course.history[-1] for course in cohort.courses]
+    at = history[-1] if snapshots else mean_epoch(best)
     split_text = f"{len(train)} to train, {len(validation)} to validate"
-    snapshot = Snapshot(at.epoch, bool(len(validation)), (seed,), split_text)
-    kept = {name: each.detach().cpu().clone() for name, each in course.best_weights.items()}
-    checkpoint = Checkpoint(config, replace(card, snapshot=snapshot), kept, 1, at)
-    return Fitted(checkpoint, tuple(course.history))
+    chosen = bool(len(validation)) and not snapshots
+    snapshot = Snapshot(at.epoch, chosen, training.seeds, split_text, len(snapshots))
+    kept = joined(snapshots or [_copied(course.best_weights) for course in cohort.courses])
+    count = len(next(iter(kept.values())))
+    checkpoint = Checkpoint(config, replace(card, snapshot=snapshot), kept, count, at)
+    return Fitted(checkpoint, tuple(history))
+
+
+def _copied(weights: Mapping[str, Tensor]) -> Weights:
+    return {name: each.detach().cpu().clone() for name, each in weights.items()}
 
 
 def _parts(

@@ -8,6 +8,7 @@ class Recipe(StrEnum):
 
     PAPER = "paper"
     AUTHORS = "authors"
+    ROBUST = "robust"
 
 
 class ClassWeights(StrEnum):

@@ -10,6 +10,7 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.sources import load_dataset
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.node_inputs import fit_columns, model_features, with_columns
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training.config import RunConfig
 
@@ -63,5 +64,7 @@ def store_for(
     """The graphs in the form that the configured model takes."""
     from ihgnn_cli.data.batching import GraphStore
 
-    rounds = config.spec.rounds(config.model)
-    return GraphStore(dataset, config.data.features, max_nodes, rounds, device)
+    rounds, features = config.spec.rounds(config.model), config.data.features
+    columns = fit_columns(dataset, config.data.inputs)
+    extended = with_columns(dataset, features, columns)
+    return GraphStore(extended, model_features(features, columns), max_nodes, rounds, device)

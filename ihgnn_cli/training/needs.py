@@ -40,6 +40,7 @@ def require_room(
     device: torch.device,
     memory: int | None = None,
     *,
+    ensemble: int | None = None,
     also: str = "",
 ) -> None:
     """Make sure that a training step fits in memory, according to the estimate.
@@ -49,6 +50,8 @@ def require_room(
         dataset: the graphs to train on.
         device: the device to train on.
         memory: bytes that the training may use; default: the free memory.
+        ensemble: number of models that are trained together and whose snapshots are kept;
+            default: one model, without snapshots.
         also: another remedy for the message, followed by a comma.
 
     Raises:
@@ -56,6 +59,9 @@ def require_room(
     """
     free = free_memory(device) if memory is None else memory
     needed = model_bytes(dataset, config)
+    if ensemble is not None and config.training.members > 1:
+        needed = ensemble * (needed + _snapshot_bytes(dataset, config))
+        also = f"a smaller --ensemble, fewer --snapshots, {also}"
     if needed <= free:
         return
     spec = config.spec
@@ -71,7 +77,7 @@ def require_room(
 
 def model_bytes(dataset: GraphDataset, config: RunConfig) -> int:
     """Estimated bytes that a model of this configuration needs in training."""
-    inputs = inputs_of(dataset, config.data.features)
+    inputs = inputs_of(dataset, config.data.features, config.data.inputs)
     parameters = parameter_count(config, inputs)
     loads = _loads(dataset, config)
     kept = max(config.spec.numbers(config.model, load) for load in loads)
@@ -83,6 +89,12 @@ def model_bytes(dataset: GraphDataset, config: RunConfig) -> int:
         for nodes, edges in sizes
     )
     return int(_FLOAT * (_COPIES * parameters + kept))
+
+
+def _snapshot_bytes(dataset: GraphDataset, config: RunConfig) -> int:
+    """Bytes for joining the snapshots of one model at the end: each is in memory twice."""
+    inputs = inputs_of(dataset, config.data.features, config.data.inputs)
+    return 2 * _FLOAT * config.training.snapshots * parameter_count(config, inputs)
 
 
 def parameter_count(config: RunConfig, inputs: Inputs) -> int:

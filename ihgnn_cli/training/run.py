@@ -4,13 +4,15 @@ Randomness is a function of seed and epoch (`training.seeds`), and `last.pt` hol
 that an epoch depends on. A run that was killed and resumed ends with the same weights.
 """
 
+import shutil
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from ihgnn_cli.data.dataset import GraphDataset
@@ -28,15 +30,24 @@ from ihgnn_cli.training.devices import computing, is_full_memory, resolve_device
 from ihgnn_cli.training.loading import load_data, store_for
 from ihgnn_cli.training.needs import require_room
 from ihgnn_cli.training.provenance import provenance
-from ihgnn_cli.training.stack import Epoch, Member, predict
+from ihgnn_cli.training.snapshots import (
+    FOLDER,
+    Weights,
+    joined,
+    missing_snapshot,
+    read_snapshot,
+    snapshot_epochs,
+    write_snapshot,
+)
+from ihgnn_cli.training.stack import Epoch, Member, mean_epoch, predict
 
 # On small data an epoch takes milliseconds, and saving takes as long as the epoch. So finished
 # epochs are saved within this many seconds.
 _SAVE_SECONDS = 1.0
 
 CHOSEN_BY = "validation accuracy, then validation loss, then the earlier epoch"
-Watch = Callable[[Epoch, Epoch], None]
-"""Called with each epoch and the best epoch so far."""
+Watch = Callable[[Epoch, Epoch | None], None]
+"""Called with each epoch and the best epoch so far; `None` if no epoch is chosen."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +71,8 @@ class Outcome:
     """The outcome of a finished training."""
 
     best: Epoch
-    """Chosen on validation, or the last epoch if all graphs train."""
+    """Chosen on validation, or the last epoch if all graphs train or snapshots are averaged. Of an
+    ensemble, the means over its models."""
     epochs: int
     """Number of epochs that were run."""
     stopped: str
@@ -70,6 +82,9 @@ class Outcome:
     seconds: float
     """Time for training and evaluation, summed over all parts of an interrupted run."""
     history: tuple[Epoch, ...]
+    """Of an ensemble, the means over its models."""
+    members_test: tuple[float, ...]
+    """Test accuracy of each member of an ensemble; empty if there is one model."""
     result: dict[str, Any]
     """All of this with its provenance, as stored in `result.json`."""
 
@@ -104,10 +119,12 @@ def prepare(
     text = config.data.split
     if folder is not None and not config.data.final:
         text = str(folder / folders.SPLITS)
-    require_room(config, dataset, device)
+    require_room(config, dataset, device, ensemble=config.training.ensemble)
     split = load_split(text, dataset, config.training.seed)
+    config = config.with_epochs(len(split.train))
     config = replace(config, training=replace(config.training, device=str(device)))
-    card = describe(config.data.dataset, dataset, config.data.features, split)
+    data = config.data
+    card = describe(data.dataset, dataset, data.features, split, data.inputs)
     return Prepared(config, dataset, card, device)
 
 
@@ -174,11 +191,17 @@ class _Sitting:
         self.started = time.monotonic()
         config, split = prepared.config, prepared.split
         self.store = store_for(config, prepared.dataset, prepared.card.max_nodes, prepared.device)
-        member = Member(config.training.seed, config.training.lr, split.train, split.validation)
-        self.cohort = new_cohort(config, prepared.card.inputs, self.store, [member])
+        training = config.training
+        members = [
+            Member(seed, training.lr, split.train, split.validation) for seed in training.seeds
+        ]
+        self.snapshots = snapshot_epochs(training.epochs, training.snapshots)
+        self.cohort = new_cohort(
+            config, prepared.card.inputs, self.store, members, keep_weights=not self.snapshots
+        )
         self.stack = self.cohort.stack
-        (self.course,) = self.cohort.courses
-        self.saved_best: Epoch | None = None
+        self.courses = self.cohort.courses
+        self.saved_best: list[Epoch | None] = []
         self.seconds_before = 0.0
         if (folder / folders.LAST).is_file():
             self._go_on(_last_of(folder))
@@ -192,51 +215,81 @@ class _Sitting:
         return int(mean * step * settings.model.width)
 
     def run(self, watch: Watch, command: str) -> Outcome:
-        course, training = self.course, self.prepared.config.training
+        training = self.prepared.config.training
         folders.settle(self.prepared.config, self.folder)
-        folders.write_metrics(course.history, self.folder)
+        history = self._history()
+        folders.write_metrics(history, self.folder)
         self._save()
         saved = time.monotonic()
         while not self.cohort.finished:
             self.cohort.advance()
             self._refuse_divergence()
-            epoch = course.history[-1]
+            if self.stack.epoch in self.snapshots:
+                self.stack.refresh_statistics()
+                write_snapshot(self.stack.model.state_dict(), self.folder, self.stack.epoch)
+            epoch = mean_epoch([course.history[-1] for course in self.courses])
+            history.append(epoch)
             folders.append_metrics(epoch, self.folder)
             if time.monotonic() - saved >= _SAVE_SECONDS:
                 self._save()
                 saved = time.monotonic()
-            watch(epoch, course.best or epoch)
+            watch(epoch, None if self.snapshots else self._best() or epoch)
         self._save()
+        parts = self._kept()
+        if self.snapshots:
+            members = self._checkpoint(joined(parts), history[-1], {})
+            save_checkpoint(members, self.folder / folders.BEST)
+        test, members_test = self._test(parts)
         outcome = Outcome(
-            best=course.best or course.history[-1],
-            epochs=len(course.history),
-            stopped="epochs" if len(course.history) >= training.epochs else "patience",
-            test=self._test(),
+            best=self._best() or history[-1],
+            epochs=len(history),
+            stopped="epochs" if len(history) >= training.epochs else "patience",
+            test=test,
             seconds=self._seconds(),
-            history=tuple(course.history),
+            history=tuple(history),
+            members_test=members_test,
             result={},
         )
         result = folders.write_result(_result(self.prepared, outcome, command), self.folder)
+        shutil.rmtree(self.folder / FOLDER, ignore_errors=True)
         return replace(outcome, result=result)
 
-    def _test(self) -> Metrics | None:
-        """Evaluate the best epoch's model on the test graphs; happens once."""
+    def _history(self) -> list[Epoch]:
+        epochs = zip(*(course.history for course in self.courses), strict=True)
+        return [mean_epoch(each) for each in epochs]
+
+    def _best(self) -> Epoch | None:
+        """The best epochs of all models as one; `None` if there are none yet."""
+        found = [course.best for course in self.courses if course.best is not None]
+        return mean_epoch(found) if len(found) == len(self.courses) else None
+
+    def _kept(self) -> list[Weights]:
+        """The weights of the finished models, as stacks of one size."""
+        if self.snapshots:
+            return [read_snapshot(self.folder, epoch) for epoch in self.snapshots]
+        return [joined([course.best_weights for course in self.courses])]
+
+    def _test(self, parts: Sequence[Weights]) -> tuple[Metrics | None, tuple[float, ...]]:
+        """Evaluate the finished models on the test graphs; happens once."""
         graphs = self.prepared.split.test
         if not len(graphs):
-            return None
-        self.stack.model.load_state_dict(self.course.best_weights)
-        logits = predict(self.stack.model, self.store, graphs)
-        return measure(mean_probabilities(logits), self.prepared.dataset.graph_class[graphs])
+            return None, ()
+        logits = []
+        for weights in parts:
+            self.stack.model.load_state_dict(weights)
+            logits.append(predict(self.stack.model, self.store, graphs))
+        found, truth = np.concatenate(logits), self.prepared.dataset.graph_class[graphs]
+        alone = (found.argmax(-1) == truth).mean(-1).tolist()
+        return measure(mean_probabilities(found), truth), tuple(alone) if len(alone) > 1 else ()
 
     def _refuse_divergence(self) -> None:
-        epoch = self.course.diverged
+        epoch = next((each.diverged for each in self.courses if each.diverged is not None), None)
         if epoch is None:
             return
-        kept = ""
-        if self.course.best is not None:
+        kept, best = "", self._best()
+        if best is not None and not self.snapshots:
             self._save_best()
-            best = self.course.best.epoch
-            kept = f" The best model so far (epoch {best}) is {self.folder / folders.BEST}."
+            kept = f" The best model so far (epoch {best.epoch}) is {self.folder / folders.BEST}."
         raise IhgnnError(
             f"The loss of epoch {epoch.epoch} is not a finite number: training has diverged at lr "
             f"{self.prepared.config.training.lr:g}. Use a smaller --lr or fewer --layers, or check "
@@ -247,17 +300,17 @@ class _Sitting:
         self._save_best()
         state = self.cohort.state()
         weights = state["stack"].pop("model")
-        history = self.course.history
         progress = {**state, "seconds": self._seconds()}
+        history = self.courses[0].history
         last = self._checkpoint(weights, history[-1] if history else None, progress)
         save_checkpoint(last, self.folder / folders.LAST)
 
     def _save_best(self) -> None:
-        best = self.course.best
-        if best is not None and best != self.saved_best:
-            checkpoint = self._checkpoint(self.course.best_weights, best, {})
+        best, each = self._best(), [course.best for course in self.courses]
+        if best is not None and not self.snapshots and each != self.saved_best:
+            checkpoint = self._checkpoint(self._kept()[0], best, {})
             save_checkpoint(checkpoint, self.folder / folders.BEST)
-            self.saved_best = best
+            self.saved_best = each
 
     def _checkpoint(
         self, weights: dict[str, torch.Tensor], epoch: Epoch | None, progress: dict[str, Any]
@@ -266,10 +319,12 @@ class _Sitting:
         if epoch is not None:
             training, data = config.training, config.data
             split = data.split_from or data.split
-            chosen = not progress and not data.final
-            snapshot = Snapshot(epoch.epoch, chosen, (training.seed,), split)
+            chosen = not progress and not data.final and not self.snapshots
+            count = 0 if progress else len(self.snapshots)
+            snapshot = Snapshot(epoch.epoch, chosen, training.seeds, split, count)
             card = replace(card, snapshot=snapshot)
-        return Checkpoint(config, card, weights, 1, epoch, progress)
+        members = len(next(iter(weights.values())))
+        return Checkpoint(config, card, weights, members, epoch, progress)
 
     def _go_on(self, last: Checkpoint) -> None:
         """Resume from the last saved state."""
@@ -295,6 +350,10 @@ class _Sitting:
                 f"{self.folder / folders.LAST} is damaged ({type(error).__name__}: {error}). "
                 "Start a new run."
             ) from error
+        done = [epoch for epoch in self.snapshots if epoch <= self.stack.epoch]
+        missing = missing_snapshot(self.folder, done)
+        if missing is not None:
+            raise InputError(f"{missing} is missing. Start a new run.")
 
     def _seconds(self) -> float:
         return self.seconds_before + time.monotonic() - self.started
@@ -316,11 +375,17 @@ def _continued(config: RunConfig) -> RunConfig:
     return replace(config, training=free)
 
 
+def _chosen_by(config: RunConfig) -> str:
+    if config.training.snapshots:
+        return "nothing: snapshots are averaged"
+    return "nothing: the last epoch" if config.data.final else CHOSEN_BY
+
+
 def _result(prepared: Prepared, outcome: Outcome, command: str) -> dict[str, Any]:
     return {
         "dataset": prepared.dataset.name,
         "best_epoch": outcome.best.epoch,
-        "chosen_by": "nothing: the last epoch" if prepared.config.data.final else CHOSEN_BY,
+        "chosen_by": _chosen_by(prepared.config),
         "epochs": outcome.epochs,
         "stopped": outcome.stopped,
         "train": {"graphs": len(prepared.split.train)},
@@ -330,7 +395,9 @@ def _result(prepared: Prepared, outcome: Outcome, command: str) -> dict[str, Any
             "loss": outcome.best.validation_loss,
         },
         "test": None if outcome.test is None else asdict(outcome.test),
-        "seeds": [prepared.config.training.seed],
+        "seeds": list(prepared.config.training.seeds),
+        "snapshots": list(snapshot_epochs(outcome.epochs, prepared.config.training.snapshots)),
+        "members_test": list(outcome.members_test),
         "split": prepared.config.data.split_from or prepared.config.data.split,
         "config": prepared.config.as_plain(),
         "seconds": outcome.seconds,

@@ -9,28 +9,27 @@ is a stack of one.
 
 import math
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import groupby
-from typing import Any
+from dataclasses import asdict, dataclass
+from statistics import fmean, median_low
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
-from torch.optim.adam import adam
+from torch import Tensor
 
 from ihgnn_cli.data.batching import Batch, GraphStore, Positions
 from ihgnn_cli.data.dataset import offsets
 from ihgnn_cli.models.factory import StackedModel
+from ihgnn_cli.training.adam import StackedAdam, expected_share
 from ihgnn_cli.training.kinds import ClassWeights
 from ihgnn_cli.training.loss import CrossEntropy, balanced
 from ihgnn_cli.training.seeds import generator
 
-BETAS = (0.9, 0.999)
-EPS = 1e-8
-"""Both values are those of torch.optim.Adam."""
 # Rows and adjacent pairs evaluated at once.
 _EVALUATION_COST = 500_000
+# Standard deviation of the rows in a batch, relative to the mean, from which on the batches that
+# train together are aligned by size.
+_ALIGN_FROM = 0.1
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +66,15 @@ class Epoch:
         return mine > (other.validation_accuracy, -other.validation_loss)
 
 
+def mean_epoch(epochs: Sequence[Epoch]) -> Epoch:
+    """One epoch for several models: the median of the epochs and the means of the metrics."""
+    if len(epochs) == 1:
+        return epochs[0]
+    rows = [asdict(each) for each in epochs]
+    means = {name: fmean(row[name] for row in rows) for name in rows[0] if name != "epoch"}
+    return Epoch(median_low(each.epoch for each in epochs), **means)
+
+
 class Stack:
     """Models and their optimizer in training.
 
@@ -79,6 +87,8 @@ class Stack:
         weight_decay: Adam's weight decay.
         label_smoothing: label smoothing of the training loss.
         class_weights: class weights of the training loss, from each member's training graphs.
+        equal_batches: whether the batches of an epoch differ by at most one graph; otherwise the
+            last one has what is left.
     """
 
     def __init__(
@@ -92,12 +102,14 @@ class Stack:
         weight_decay: float = 0.0,
         label_smoothing: float = 0.0,
         class_weights: ClassWeights = ClassWeights.NONE,
+        equal_batches: bool = False,
     ) -> None:
         self.model = model
         self.store = store
         self.members = tuple(members)
         self.batch_size = batch_size
         self.epoch = 0
+        self._equal_batches = equal_batches
         self._dropout = dropout
         self._weight_decay = weight_decay
         self._loss = CrossEntropy(label_smoothing)
@@ -105,6 +117,8 @@ class Stack:
             graphs = [member.train for member in members]
             weights = torch.from_numpy(balanced(store.graph_class, graphs, store.classes))
             self._loss = CrossEntropy(label_smoothing, weights.to(store.device))
+        rows = store.row_count(np.arange(len(store.graph_class)))
+        self._aligned = rows.std() > _ALIGN_FROM * math.sqrt(batch_size) * rows.mean()
         self._optimizer = self._new_optimizer()
         self._evaluated: dict[str, list[Batch]] = {}
 
@@ -139,6 +153,17 @@ class Stack:
         for batch in self._evaluated[name]:
             tally.add(batch, self.model(batch))
         return tally.means()
+
+    def refresh_statistics(self) -> None:
+        """Recompute the BatchNorm statistics on each member's training graphs.
+
+        The running statistics follow the last batches only, and some epochs end with statistics
+        that fit few graphs (docs/training.md). Models without such a method keep them.
+        """
+        recompute = getattr(self.model, "recompute_statistics", None)
+        if recompute is not None:
+            orders = [self._draw(member)[0] for member in self.members]  # shuffled
+            recompute(self.store.batches(_parts(orders, *self._bounds(orders))))
 
     def keep(self, positions: Sequence[int]) -> None:
         """Keep only these members; apart from rounding, their training does not change."""
@@ -175,8 +200,17 @@ class Stack:
         self.model.load_state_dict(state["model"])  # type: ignore[arg-type]
         self._optimizer.restore(state["optimizer"])  # type: ignore[arg-type]
 
-    def _new_optimizer(self) -> "_StackedAdam":
-        return _StackedAdam(self.model, self.members, self._steps, self._weight_decay)
+    def _new_optimizer(self) -> StackedAdam:
+        sizes, most = self.store.rows.graph_size, self.store.max_nodes
+        shares = [expected_share(sizes[each.train], self.batch_size, most) for each in self.members]
+        return StackedAdam(
+            list(self.model.parameters()),
+            self.members,
+            [self._steps(member) for member in self.members],
+            weight_decay=self._weight_decay,
+            ranked=self.model.ranked,
+            share=fmean(shares),
+        )
 
     def _steps(self, member: Member) -> int:
         return math.ceil(len(member.train) / self.batch_size)
@@ -186,22 +220,45 @@ class Stack:
         self.model.train()
         orders, dropout = zip(*(self._draw(member) for member in self.members), strict=True)
         factors = torch.cat(dropout).to(self.store.device)
-        first = offsets(np.array([len(order) for order in orders]))[:-1, None]
-        parts = [
-            slice(step * self.batch_size, (step + 1) * self.batch_size)
-            for step in range(max(map(self._steps, self.members)))
-        ]
-        batches = self.store.batches([order[part] for order in orders] for part in parts)
+        first = offsets(np.array([len(order) for order in orders]))[:-1]
+        starts, ends = self._bounds(orders)
+        batches = self.store.batches(_parts(orders, starts, ends))
         tally = _Tally(self._loss)
-        for step, (part, batch) in enumerate(zip(parts, batches, strict=True)):
-            drawn = np.where(batch.origin < 0, 0, first + part.start + batch.origin)
+        for step, (at, batch) in enumerate(zip(starts, batches, strict=True)):
+            drawn = np.where(batch.origin < 0, 0, (first + at)[:, None] + batch.origin)
             rows = torch.from_numpy(drawn.ravel()).to(self.store.device)
             factor = factors.index_select(0, rows).view(*drawn.shape, -1)
             seeds = [self._seed(member, step) for member in self.members]
             gradient = self._loss.gradient(batch)
+            self._optimizer.before(step, self.model.reach(batch))
             tally.add(batch, self.model.train_step(batch, factor, seeds, gradient))
             self._optimizer.step(step)
+        self._optimizer.end_epoch()
         return tally.means()
+
+    def _bounds(self, orders: Sequence[Positions]) -> tuple[Positions, Positions]:
+        """[T, S] where the batch of each step begins in each member's order, and where it ends.
+
+        If sizes vary much, batches that train together have the same place in the order of sizes,
+        so that padding is small. Each member's batches are still in random order, because the
+        order of places is random.
+        """
+        steps = np.array([self._steps(member) for member in self.members])
+        graphs = np.array([len(order) for order in orders])
+        number = np.minimum(np.arange(steps.max() + 1)[:, None], steps)
+        cuts: Positions = np.minimum(number * self.batch_size, graphs)
+        if self._equal_batches:
+            cuts = number * graphs // np.maximum(steps, 1)
+        starts, ends = cuts[:-1].copy(), cuts[1:].copy()
+        for member, (order, count) in enumerate(zip(orders, steps.tolist(), strict=True)):
+            if self._aligned and count:
+                rows = np.add.reduceat(self.store.row_count(order), starts[:count, member])
+                by_size = np.argsort(-rows, kind="stable")
+                drawn = generator(0, f"places of {count} batches in epoch", self.epoch)
+                places = torch.randperm(count, generator=drawn).numpy()
+                for each in (starts, ends):
+                    each[places, member] = each[by_size, member]
+        return starts, ends
 
     def _draw(self, member: Member) -> tuple[Positions, Tensor]:
         """The order of a member's graphs in this epoch, and the dropout factors of their units.
@@ -220,6 +277,14 @@ class Stack:
         if self.model.dropped_units:
             return 0
         return generator(member.seed, f"step {step} of epoch", self.epoch).initial_seed()
+
+
+def _parts(
+    orders: Sequence[Positions], starts: Positions, ends: Positions
+) -> Iterator[list[Positions]]:
+    """The graphs of each member in each step."""
+    for step in zip(starts.tolist(), ends.tolist(), strict=True):
+        yield [order[a:b] for order, a, b in zip(orders, *step, strict=True)]
 
 
 class _Tally:
@@ -249,112 +314,6 @@ class _Tally:
         return losses / (of_class * weight).sum(-1).cpu().numpy(), hits / graphs
 
 
-class _StackedAdam:
-    """Fused Adam with a learning rate and a number of steps for each member.
-
-    Parameters and gradients become views of one tensor [S, *] each, because launching an operation
-    is costly. One call updates the rows of neighbouring members that have the same learning rate
-    and number of steps.
-    """
-
-    def __init__(
-        self,
-        model: StackedModel,
-        members: Sequence[Member],
-        steps: Callable[[Member], int],
-        weight_decay: float,
-    ) -> None:
-        self._weight_decay = weight_decay
-        values, gradients = _flattened(list(model.parameters()))
-        self._first = torch.zeros_like(values)
-        self._second = torch.zeros_like(values)
-        self._runs: list[_Run] = []
-        start = 0
-        for (lr, count), run in groupby(members, lambda each: (each.lr, steps(each))):
-            part = slice(start, start + len(list(run)))
-            start = part.stop
-            self._runs.append(
-                _Run(
-                    part,
-                    lr,
-                    count,
-                    values[part],
-                    gradients[part],
-                    self._first[part],
-                    self._second[part],
-                    torch.zeros((), device=values.device),
-                )
-            )
-
-    @torch.no_grad()
-    def step(self, number: int) -> None:
-        """Update the members that have a batch in this step of the epoch (counted from 0)."""
-        for run in self._runs:
-            if number >= run.steps:
-                continue
-            adam(
-                params=[run.values],
-                grads=[run.gradients],
-                exp_avgs=[run.first],
-                exp_avg_sqs=[run.second],
-                max_exp_avg_sqs=[],
-                state_steps=[run.done],
-                fused=True,
-                amsgrad=False,
-                beta1=BETAS[0],
-                beta2=BETAS[1],
-                lr=run.lr,
-                weight_decay=self._weight_decay,
-                eps=EPS,
-                maximize=False,
-            )
-
-    def state(self) -> dict[str, Any]:
-        """Moments [S, *] and steps [S], as plain tensors and numbers."""
-        steps = [int(run.done) for run in self._runs for _ in range(len(run.values))]
-        return {"first": self._first, "second": self._second, "steps": steps}
-
-    def restore(self, state: dict[str, Any]) -> None:
-        self._first.copy_(state["first"])
-        self._second.copy_(state["second"])
-        for run in self._runs:
-            run.done.fill_(state["steps"][run.part.start])
-
-
-@dataclass(frozen=True, eq=False)
-class _Run:
-    """Neighbouring members that Adam updates together."""
-
-    part: slice
-    lr: float
-    steps: int
-    """Per epoch."""
-    values: Tensor
-    gradients: Tensor
-    first: Tensor
-    second: Tensor
-    """The members' rows of each tensor, as views."""
-    done: Tensor
-    """Steps so far, in the form that torch's Adam takes."""
-
-
-def _flattened(parameters: Sequence[nn.Parameter]) -> tuple[Tensor, Tensor]:
-    """Make parameters and gradients views of one tensor [S, *] each; returns the two tensors."""
-    members = parameters[0].shape[0]
-    # Each starts at a multiple of 64 bytes, for vector instructions.
-    sizes = np.array([math.ceil(each[0].numel() / 16) * 16 for each in parameters])
-    ptr = offsets(sizes)
-    values = parameters[0].new_zeros(members, int(ptr[-1]))
-    gradients = torch.zeros_like(values)
-    for parameter, begin in zip(parameters, ptr.tolist(), strict=False):
-        part = slice(begin, begin + parameter[0].numel())
-        value = values[:, part].view(parameter.shape)
-        value.copy_(parameter.data)
-        parameter.data = value
-        parameter.grad = gradients[:, part].view(parameter.shape)
-    return values, gradients
-
-
 def evaluation_batches(store: GraphStore, graphs: Sequence[Positions]) -> Iterator[Batch]:
     """Batches of bounded cost that cover each member's graphs once."""
     cost = max(int(store.cost(each).sum()) for each in graphs)
@@ -364,15 +323,35 @@ def evaluation_batches(store: GraphStore, graphs: Sequence[Positions]) -> Iterat
     return store.batches(list(step) for step in zip(*pieces, strict=True))
 
 
-@torch.no_grad()
-def predict(model: StackedModel, store: GraphStore, graphs: Positions) -> NDArray[np.float32]:
-    """[S, G, classes] logits of every member for the graphs at these positions."""
-    model.eval()
+def predict(
+    model: StackedModel,
+    store: GraphStore,
+    graphs: Positions,
+    output: Callable[[Batch], Tensor] | None = None,
+) -> NDArray[np.float32]:
+    """[S, G, classes] logits of every member for the graphs at these positions.
+
+    `output` computes another output of the model from a batch instead.
+    """
     members = next(model.parameters()).shape[0]
-    found: list[NDArray[np.float32]] = []
-    for batch in evaluation_batches(store, [graphs] * members):
-        logits = model(batch).cpu().numpy()
-        ordered = np.empty_like(logits)
-        np.put_along_axis(ordered, batch.origin[..., None], logits, axis=1)
-        found.append(ordered)
-    return np.concatenate(found, axis=1)
+    return np.stack(predict_each(model, store, [graphs] * members, output))
+
+
+@torch.no_grad()
+def predict_each(
+    model: StackedModel,
+    store: GraphStore,
+    graphs: Sequence[Positions],
+    output: Callable[[Batch], Tensor] | None = None,
+) -> list[NDArray[np.float32]]:
+    """For every member, the logits [G, classes] of its own graphs, or another output."""
+    model.eval()
+    found: list[list[NDArray[np.float32]]] = [[] for _ in graphs]
+    for batch in evaluation_batches(store, graphs):
+        values = (output or model)(batch).cpu().numpy()
+        for own, of_member, origin in zip(found, values, batch.origin, strict=True):
+            real = origin >= 0  # the others are padding
+            ordered = np.empty_like(of_member[real])
+            ordered[origin[real]] = of_member[real]
+            own.append(ordered)
+    return [np.concatenate(own) for own in found]

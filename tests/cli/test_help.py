@@ -11,8 +11,8 @@ from typer.testing import CliRunner
 
 from ihgnn_cli.cli.app import app
 
-PANELS = ["Arguments", "Data", "Model", "Training", "Protocol", "Search"]
-PANELS += ["Compute", "Output", "Advanced"]
+PANELS = ["Arguments", "Service", "Data", "Model", "Training", "Protocol", "Search"]
+PANELS += ["Compute", "Limits", "Output", "Advanced"]
 NOT_PLAIN = re.compile(r"\btold\b|whoever|whomever|commonest|\banew\b|is to be had|^[│ ]*Of ", re.M)
 
 

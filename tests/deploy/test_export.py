@@ -11,6 +11,7 @@ import onnx
 import pytest
 import torch
 from google.protobuf.json_format import MessageToDict
+from onnx.reference import ReferenceEvaluator
 from tiny_models import (
     ALL,
     AUTHORS,
@@ -23,6 +24,7 @@ from tiny_models import (
     SMALL,
     STAR,
     TRIANGLE,
+    Eager,
     dataset,
     torch_logits,
     untrained,
@@ -34,11 +36,14 @@ from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.jsonl import write_jsonl
 from ihgnn_cli.deploy import export as module
 from ihgnn_cli.deploy import network
+from ihgnn_cli.deploy.binding import Bound
 from ihgnn_cli.deploy.cases import Case, cases_of
 from ihgnn_cli.deploy.export import Export, export_onnx
 from ihgnn_cli.deploy.form import IR_VERSIONS, Form, Layout
-from ihgnn_cli.deploy.metadata import KEY
-from ihgnn_cli.deploy.onnx_model import check_target, load_onnx
+from ihgnn_cli.deploy.golden import read_golden
+from ihgnn_cli.deploy.metadata import KEY, LARGEST
+from ihgnn_cli.deploy.onnx_model import OUTPUTS, check_target, load_onnx
+from ihgnn_cli.deploy.speed import measure
 from ihgnn_cli.deploy.verification import compare
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.inference.vocabulary import encode_dataset
@@ -116,7 +121,94 @@ def test_the_file_takes_any_batch(exported: Exported) -> None:
     for graphs in [(SINGLE,), (SINGLE, SINGLE), (LARGER_THAN_M,), (NO_EDGES, NO_EDGES, PATH)]:
         compare(checkpoint, classifier, all_of(dataset(*graphs)))
     inputs = classifier.inputs(dataset(*ALL), np.array([], dtype=np.int64))
-    assert classifier.session.run(["logits"], inputs)[0].shape == (0, 2)
+    shapes = [each.shape for each in classifier.session.run(None, inputs)]
+    several = [(0,)] * (checkpoint.members > 1)  # uncertainty
+    assert shapes == [(0, 2), (0, 2), (0, SMALL.hidden), (0,), *several]
+
+
+def test_other_runtimes_answer_the_same(exported: Exported) -> None:
+    """Graphs with mistakes and without nodes, in onnxruntime and ONNX's reference evaluator."""
+    _, done = exported
+    classifier = load_onnx(done.path)
+    inputs = classifier.inputs(dataset(*ALL), np.arange(len(ALL)))
+    expected = classifier.session.run(None, inputs)
+    if done.form.layout is Layout.PADDED:
+        inputs["adjacency"] = np.triu(inputs["adjacency"]) + np.eye(7, dtype=np.uint8)
+        inputs = {name: np.concatenate([each, each[:1]]) for name, each in inputs.items()}
+        inputs["node_labels"][-1] = -1
+    else:
+        loops = np.tile(np.arange(3), (2, 1))
+        inputs["edge_index"] = np.concatenate([loops, inputs["edge_index"], loops], 1)
+        inputs["ptr"] = np.append(inputs["ptr"], inputs["ptr"][-1])
+    found = classifier.session.run(None, inputs)
+    for values, right in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(values[:-1], right)
+    assert found[OUTPUTS.index("order_margin")][-1] == LARGEST
+    with np.errstate(over="ignore"):  # at padding, which is not selected
+        others = ReferenceEvaluator(str(done.path)).run(None, inputs)
+    for values, right in zip(others, found, strict=True):
+        np.testing.assert_allclose(values, right, rtol=1e-4, atol=1e-5)
+
+
+def test_no_pad_has_integers(exported: Exported) -> None:
+    # onnxruntime has no CUDA kernel for it.
+    graph = onnx.shape_inference.infer_shapes(onnx.load(exported[1].path)).graph
+    kinds = {
+        each.name: each.type.tensor_type.elem_type for each in (*graph.input, *graph.value_info)
+    }
+    padded = {kinds[node.input[0]] for node in graph.node if node.op_type == "Pad"}
+    assert padded == {onnx.TensorProto.FLOAT}
+
+
+def test_the_margin_of_a_graph_is_the_smallest_of_its_members(
+    padded_three: Exported, sparse_three: Exported
+) -> None:
+    data = dataset(*ALL)
+    checkpoint, _ = padded_three
+    margins = [
+        load_onnx(done.path).answers(data, np.arange(len(ALL))).order_margin
+        for _, done in (padded_three, sparse_three)
+    ]
+    each = []
+    for i in range(3):
+        weights = {name: value[i : i + 1] for name, value in checkpoint.weights.items()}
+        member = Eager(replace(checkpoint, members=1, weights=weights))
+        each.append(member.answers(data, np.arange(len(ALL))).order_margin)
+    for found in margins:
+        np.testing.assert_allclose(found, np.min(each, axis=0), rtol=1e-3)
+
+
+def test_a_fixed_batch_fixes_all_shapes_and_is_filled_up(tmp_path: Path) -> None:
+    data = dataset(*ALL)
+    checkpoint = untrained(data, ONE_LAYER)
+    form = Form(nodes=7, batch=4)
+    done = export_onnx(checkpoint, tmp_path / "model.onnx", form, all_of(data))  # 7 graphs
+    assert done.inputs["adjacency"]["shape"] == [4, 7, 7]
+    graph = onnx.load(done.path).graph
+    assert not any(
+        dim.dim_param
+        for each in (*graph.input, *graph.output, *graph.value_info)
+        for dim in each.type.tensor_type.shape.dim
+    )
+    # TensorRT needs a constant k.
+    constants = {each.name for each in graph.initializer}
+    sorts = [node for node in graph.node if node.op_type == "TopK"]
+    assert sorts
+    assert {node.input[1] for node in sorts} <= constants
+    classifier = load_onnx(done.path)
+    assert classifier.inputs(data, np.arange(2))["node_labels"].shape == (4, 7)
+    assert classifier.answers(data, np.arange(5)).logits.shape == (5, 2)
+    bound = Bound(classifier)
+    for graphs in (np.arange(4), np.arange(3, 7)):
+        inputs = classifier.inputs(data, graphs)
+        bound.give(inputs)
+        bound.run()
+        for name, values in zip(OUTPUTS, classifier.session.run(None, inputs), strict=False):
+            np.testing.assert_array_equal(bound.outputs()[name], values)
+    with pytest.raises(InputError, match="exported for batches of 4"):
+        measure(classifier, data, 2, 0.01)
+    found = measure(classifier, data, 4, 0.01, io_binding=True)
+    assert found.batches >= 3
 
 
 @pytest.mark.parametrize("name", ["padded", "padded_three"])
@@ -299,7 +391,10 @@ def test_the_metadata_is_in_the_file_and_beside_it(exported: Exported) -> None:
     checkpoint, done = exported
     beside = json.loads(done.metadata_path.read_text(encoding="utf-8"))
     inside = {each.key: each.value for each in onnx.load(done.path).metadata_props}
-    assert beside == json.loads(inside[KEY])
+    whole = json.loads(inside[KEY])
+    assert whole["card"].pop("split").keys() == {"test", "model_selection"}
+    assert len(whole["card"].pop("seen")) == 2
+    assert beside == whole
     assert beside["members"] == checkpoint.members
     assert beside["card"]["label_values"] == ["a", "b", "c"]
     # A path says nothing elsewhere; a name does.
@@ -380,7 +475,8 @@ def test_other_names_and_models_too_large_for_the_format_are_refused(
     checkpoint = untrained(dataset(*ALL))
     with pytest.raises(InputError, match=r"does not end in \.onnx"):
         export_onnx(checkpoint, tmp_path / "model.pt")
-    assert check_target(Path("X.ONNX")) == [Path("X.ONNX"), Path("X.json")]
+    files = ["X.ONNX", "X.json", "X.golden.json"]
+    assert check_target(Path("X.ONNX")) == [Path(each) for each in files]
     monkeypatch.setattr(module, "_MOST_BYTES", 1000)
     with pytest.raises(IhgnnError, match="too large"):
         export_onnx(checkpoint, tmp_path / "model.onnx")
@@ -407,9 +503,18 @@ def test_the_command_exports_verifies_and_shows(
     assert err == ""
     told = json.loads(out)
     assert told["path"] == str(model)
-    assert [each["graphs"] for each in told["parity"]["cases"]] == [1, 1, 1, 6, 1, 6, 6, 5]
+    assert [each["graphs"] for each in told["parity"]["cases"]] == [1, 1, 1, 6, 3, 1, 6, 6, 5]
+    golden = read_golden(model)
+    assert told["golden_path"] == str(model.with_name("model.golden.json"))
+    assert (golden.tolerance, golden.layout, len(golden.cases)) == (5e-4, "sparse", 7)
     assert list(told["inputs"]) == ["node_labels", "edge_index", "ptr"]
-    assert told["form"] == {"layout": "sparse", "nodes": None, "opset": 18, "small": True}
+    assert told["form"] == {
+        "layout": "sparse",
+        "nodes": None,
+        "opset": 18,
+        "small": True,
+        "batch": None,
+    }
     assert told["adjacency_bytes_per_graph"] is None
 
     with pytest.raises(InputError, match=r"model\.onnx already exists.*--force"):
@@ -424,6 +529,22 @@ def test_the_command_exports_verifies_and_shows(
         assert case in out
     assert err.startswith("Wrote ")
 
+    # Golden vectors of an earlier file do not stay beside a new one.
+    again.ClearField("metadata_props")
+    command(saved, model, layout=Layout.SPARSE, small=True, force=True, verify=False)
+    assert "no golden vectors" in capfd.readouterr().err
+    assert model.exists()
+    assert not model.with_name("model.golden.json").exists()
+
+
+def with_an_empty_network(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Export in no time; such a file cannot be loaded, so it gets no model card."""
+    opset = onnx.helper.make_opsetid("", 18)
+    empty = onnx.helper.make_graph([], "empty", [], [])
+    proto = onnx.helper.make_model(empty, ir_version=8, opset_imports=[opset])
+    monkeypatch.setattr(module, "as_onnx", lambda *_: proto)
+    monkeypatch.setattr("ihgnn_cli.api.export.write_bundles", lambda *_: None)
+
 
 def test_the_command_needs_the_data_set_or_leave_not_to_verify(
     saved: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
@@ -435,10 +556,7 @@ def test_the_command_needs_the_data_set_or_leave_not_to_verify(
     with pytest.raises(InputError, match="Drop one"):
         command(saved, model, verify=False, dataset="MUTAG")
     assert not model.exists()
-    opset = onnx.helper.make_opsetid("", 18)
-    empty = onnx.helper.make_graph([], "empty", [], [])
-    proto = onnx.helper.make_model(empty, ir_version=8, opset_imports=[opset])
-    monkeypatch.setattr(module, "as_onnx", lambda *_: proto)
+    with_an_empty_network(monkeypatch)
     command(saved, model, verify=False)
     assert "Not compared" in capfd.readouterr().err
     assert model.exists()
@@ -447,14 +565,12 @@ def test_the_command_needs_the_data_set_or_leave_not_to_verify(
 def test_the_command_tells_what_absurd_padding_costs(
     saved: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    opset = onnx.helper.make_opsetid("", 18)
-    empty = onnx.helper.make_graph([], "empty", [], [])
-    proto = onnx.helper.make_model(empty, ir_version=8, opset_imports=[opset])
-    monkeypatch.setattr(module, "as_onnx", lambda *_: proto)
+    with_an_empty_network(monkeypatch)
     options = {"verify": False, "max_nodes": 5_748, "as_json": True}
     command(saved, saved.with_name("model.onnx"), **options)
     out, err = capfd.readouterr()
     assert "WARNING: padded to 5,748 nodes" in err
     assert "132 MB" in err
+    assert "WARNING: TensorRT cannot run this file: it sorts up to 3,840 nodes" in err
     assert "--layout sparse" in err
     assert json.loads(out)["adjacency_bytes_per_graph"] == 132_158_016

@@ -26,6 +26,16 @@ def test_a_size_to_pad_to_is_at_least_1_and_of_the_padded_layout() -> None:
         Form(Layout.SPARSE, nodes=30)
 
 
+def test_a_fixed_batch_needs_a_fixed_size_too() -> None:
+    assert Form(nodes=9, batch=4).batch == 4
+    with pytest.raises(InputError, match="with --max-nodes as well"):
+        Form(batch=4)
+    with pytest.raises(InputError, match="at least 1"):
+        Form(nodes=9, batch=0)
+    with pytest.raises(InputError, match="--batch has no effect with --layout sparse"):
+        Form(Layout.SPARSE, batch=4)
+
+
 @pytest.mark.parametrize(
     ("nodes", "size", "absurd"),
     [(28, 3_136, False), (620, 1_537_600, False), (5_748, 132_158_016, True)],

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from numpy.typing import NDArray
 from tiny_models import (
     ALL,
     AUTHORS,
@@ -24,12 +25,16 @@ from tiny_models import (
     untrained,
 )
 
+from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.deploy.form import Layout
-from ihgnn_cli.deploy.sparse import SparseIHGNN, block_ends, neighbor_ends
+from ihgnn_cli.deploy.inputs import sparse_inputs
+from ihgnn_cli.deploy.metadata import LARGEST
+from ihgnn_cli.deploy.sparse import Edges, SparseIHGNN, block_ends, neighbor_ends
 from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.inference.vocabulary import encode_dataset
 from ihgnn_cli.models.settings import Variant
+from ihgnn_cli.training.checkpoint import Checkpoint
 
 PAPER: dict[str, Any] = {}
 
@@ -92,7 +97,7 @@ def test_degrees_are_counted_and_unseen_ones_are_unknown(layers: int, layout: La
     given = {k: torch.tensor(v) for k, v in inputs(checkpoint.card, words, np.arange(3)).items()}
     given["node_labels"] = torch.where(given["node_labels"] == -1, -1, 0)
     with torch.no_grad():
-        np.testing.assert_array_equal(model(**given)[0].numpy(), found.logits)
+        np.testing.assert_array_equal(model(**given)["logits"].numpy(), found.logits)
 
 
 @layouts
@@ -157,6 +162,58 @@ def test_graphs_that_reach_other_blocks_and_end_beyond_m_keep_to_their_rows() ->
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
+@layouts
+def test_the_margin_is_the_smallest_gap_between_keys_of_different_nodes(layout: Layout) -> None:
+    data = dataset(*ALL, ([1, 1, 1], [(0, 1), (1, 2), (2, 0)]))
+    checkpoint = untrained(data)
+    found = Eager(checkpoint, layout).answers(data, np.arange(len(data))).order_margin
+    assert found is not None
+    # A single node, and a triangle of equal nodes.
+    single, equal = ALL.index(SINGLE), len(ALL)
+    assert found[[single, equal]].tolist() == [LARGEST, LARGEST]
+    h = embeddings(checkpoint, data)
+    for graph in set(range(len(ALL))) - {single}:
+        rows = np.unique(h[data.node_graph == graph].round(5), axis=0)
+        rows = rows[rows[:, -1].argsort()]
+        length = np.linalg.norm(rows, axis=1)
+        gaps = np.diff(rows[:, -1]) / np.maximum(length[1:], length[:-1])
+        assert found[graph] == pytest.approx(gaps.min(), rel=1e-2)
+
+
+@layouts
+def test_equal_keys_of_different_nodes_leave_no_margin(layout: Layout) -> None:
+    data = dataset(*ALL)
+    checkpoint = untrained(data)
+    for name, value in checkpoint.weights.items():
+        if name.endswith((".tail.weight", ".tail.bias")):
+            value[..., -1] = 0
+    found = Eager(checkpoint, layout).answers(data, np.arange(len(data))).order_margin
+    assert found is not None
+    assert (found == 0).tolist() == [graph is not SINGLE for graph in ALL]
+
+
+@layouts
+def test_without_sorting_there_is_always_margin(layout: Layout) -> None:
+    data = dataset(*ALL)
+    checkpoint = untrained(data, replace(SMALL, variant=Variant.NO_CONCAT))
+    found = Eager(checkpoint, layout).answers(data, np.arange(len(data))).order_margin
+    assert found is not None
+    assert (found == LARGEST).all()
+
+
+def embeddings(checkpoint: Checkpoint, data: GraphDataset) -> NDArray[Any]:
+    """H of all nodes."""
+    model = SparseIHGNN(checkpoint)
+    inputs = sparse_inputs(checkpoint.card, data, np.arange(len(data)))
+    inputs = {name: torch.tensor(each) for name, each in inputs.items()}
+    none = torch.zeros_like(inputs["node_labels"])
+    edges = Edges(inputs["edge_index"], none, model.neighbor_ends)
+    row = model.vocabulary.of_labels(inputs["node_labels"])
+    with torch.no_grad():
+        h, _ = model.members[0].nodes(row, None, edges.spread)
+    return h.numpy()
+
+
 def test_a_graph_without_nodes_is_a_graph_all_the_same() -> None:
     data = dataset(PATH, STAR)
     checkpoint = untrained(data)
@@ -164,8 +221,8 @@ def test_a_graph_without_nodes_is_a_graph_all_the_same() -> None:
     labels = torch.tensor(data.node_label).long()
     edges = torch.tensor(data.edge_index())
     with torch.no_grad():
-        expected = model(labels, edges, torch.tensor([0, 5, 10]))[0]
-        found = model(labels, edges, torch.tensor([0, 0, 5, 5, 10, 10]))[0]
+        expected = model(labels, edges, torch.tensor([0, 5, 10]))["logits"]
+        found = model(labels, edges, torch.tensor([0, 0, 5, 5, 10, 10]))["logits"]
     torch.testing.assert_close(found[[1, 3]], expected)
     bias = checkpoint.weights["hidden_bias"][0].relu() @ checkpoint.weights["weight"][0]
     empty = (bias + checkpoint.weights["bias"][0]).to(CPU)

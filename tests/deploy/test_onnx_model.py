@@ -100,7 +100,7 @@ def test_batches_are_bounded_and_change_nothing(
         assert (len(batches) == len(mutag)) is (cells == 1)
         for batch in batches:
             squares = len(batch) * sizes[batch].max() ** 2
-            listed = (sizes[batch] + edges[batch]).sum() * classifier.described.columns
+            listed = (sizes[batch] + edges[batch]).sum() * classifier.described.limits.numbers[0]
             largest = squares if classifier.described.layout is Layout.PADDED else listed
             assert len(batch) == 1 or largest <= cells
         np.testing.assert_allclose(classifier.probabilities(mutag, graphs), whole, atol=1e-6)
@@ -118,7 +118,7 @@ def test_it_is_evaluated_like_a_checkpoint(
 
 def test_a_model_that_sums_its_nodes_has_no_limit(model: Path, tmp_path: Path) -> None:
     assert load_onnx(model).node_limit == 28
-    summing = change(lambda text: text.replace('"variant":"full"', '"variant":"no-concat"'))
+    summing = change(lambda text: text.replace('"node_limit":28', '"node_limit":null'))
     (tmp_path / "summing.onnx").write_bytes(summing(model.read_bytes()))
     assert load_onnx(tmp_path / "summing.onnx").node_limit is None
 
@@ -203,8 +203,8 @@ def renamed_input(content: bytes) -> bytes:
         (change(lambda text: text.replace('"format":2', '"format":"new"')), "damaged"),
         (change(lambda text: text.replace('"format":2', '"format":3')), "newer ihgnn"),
         (change(lambda text: text.replace('"max_nodes"', '"nodes"')), "damaged"),
-        (change(lambda text: text.replace('"width"', '"girth"')), "damaged"),
-        (change(lambda text: text.replace('"variant":"full"', '"variant":"fuller"')), "damaged"),
+        (change(lambda text: text.replace('"node_limit"', '"limit"')), "damaged"),
+        (change(lambda text: text.replace('"numbers":[', '"numbers":["many",')), "damaged"),
         (change(lambda text: text.replace('"attributes":0', '"attributes":1')), "damaged"),
         (change(lambda text: text.replace('"train":[0,', '"train":[150,')), "damaged"),
         (
@@ -244,7 +244,7 @@ def test_files_of_the_first_format_are_still_read(
 ) -> None:
     def older(text: str) -> str:
         about = json.loads(text)
-        for name in ("padded_to", "opset", "ir_version", "small"):
+        for name in ("padded_to", "opset", "ir_version", "small", "limits"):
             del about[name]
         about["format"] = 1
         return json.dumps(about)

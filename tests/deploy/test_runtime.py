@@ -12,10 +12,9 @@ import torch
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.readers.jsonl import write_jsonl
-from ihgnn_cli.deploy import Prediction, load
-from ihgnn_cli.deploy.stream import collected, of_objects
-from ihgnn_cli.errors import DataError, InputError, Problem
-from ihgnn_cli.inference.prediction import predictions
+from ihgnn_cli.deploy import Failure, Prediction, load
+from ihgnn_cli.errors import DataError, InputError
+from ihgnn_cli.inference.vocabulary import UnknownLabelsWarning
 from ihgnn_cli.training.classifier import load_torch
 
 NITROBENZENE = {
@@ -89,12 +88,10 @@ def test_strange_graphs_are_answered_for_and_marked(mutag_model) -> None:
 def test_a_graph_that_would_fill_the_memory_is_refused_and_the_others_are_not(mutag_model) -> None:
     giant = {"node_labels": [0] * 21_000, "edges": []}  # 21,000² · 5 bytes
     predictor = load(mutag_model.exported)
-    told: list[Problem] = []
-    batches = collected(of_objects([NITROBENZENE, giant, NITROBENZENE]), predictor.card, 9, None)
-    answered = predictions(predictor.classifier, batches, told.append)
-    assert [each.graph for batch in answered for each in batch] == [0, 2]
-    (problem,) = told
-    assert str(problem) == (
+    first, failed, last = predictor.predict([NITROBENZENE, giant, NITROBENZENE], errors="return")
+    assert (first.graph, failed.graph, last.graph) == (0, 1, 2)
+    assert isinstance(failed, Failure)
+    assert str(failed) == (
         "graph 1: A graph padded to 21,000 nodes takes 2.1 GiB. Export the model with --layout "
         "sparse."
     )
@@ -102,9 +99,36 @@ def test_a_graph_that_would_fill_the_memory_is_refused_and_the_others_are_not(mu
         predictor.predict([giant])
 
 
+def test_each_graph_of_a_batch_has_its_own_answer_or_error(mutag_model) -> None:
+    predictor = load(mutag_model.exported, threads=1)
+    odd = {"node_labels": ["x", "y"], "edges": [[0, 1]], "id": "odd"}
+    graphs = [{"node_labels": [0]}, NITROBENZENE, 5, odd, NITROBENZENE]
+    expected = predictor.predict([NITROBENZENE])[0].probabilities
+    for answers in (
+        predictor.predict(graphs, errors="return"),
+        list(predictor.stream(graphs, 2, errors="return")),
+    ):
+        assert [each.graph for each in answers] == [0, 1, 2, 3, 4]
+        assert [isinstance(each, Failure) for each in answers] == [True, False, True, True, False]
+        assert answers[1].probabilities == pytest.approx(expected)
+        assert answers[0].error.startswith("no edges. Add")
+        # Alone, this graph would be refused; here it does not affect the others.
+        assert "2 of 2 nodes in 1 graph are unknown to the model (x, y)" in answers[3].error
+        assert answers[3].id == "odd"
+    with pytest.warns(UnknownLabelsWarning):
+        allowed = predictor.predict([odd], errors="return", allow_unknown=True)
+    assert [each.unknown_nodes for each in allowed] == [2]
+    with pytest.raises(InputError, match="errors must be 'raise' or 'return', not 'ignore'"):
+        predictor.predict([], errors="ignore")
+
+
 def test_mistakes_are_refused(mutag_model, tmp_path: Path) -> None:
     with pytest.raises(InputError, match="only exported models use onnxruntime providers"):
         load(mutag_model.checkpoint, providers=["CPUExecutionProvider"])
+    with pytest.raises(InputError, match="threads are set per exported model"):
+        load(mutag_model.checkpoint, threads=1)
+    with pytest.raises(InputError, match="Cannot use 0 threads"):
+        load(mutag_model.exported, threads=0)
     with pytest.raises(InputError, match="does not exist"):
         load(tmp_path / "none.onnx")
     with pytest.raises(InputError, match=r"holds no checkpoint \(ckpt\.pt\)\. Give a run folder"):

@@ -12,7 +12,7 @@ from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy import stream as module
 from ihgnn_cli.deploy.stream import Arrival, collected, of_lines, of_objects
-from ihgnn_cli.errors import DataError, InputError, Problem
+from ihgnn_cli.errors import DataError, InputError
 from ihgnn_cli.inference.prediction import Origin
 from ihgnn_cli.inference.vocabulary import UnknownLabels
 from ihgnn_cli.models.card import ModelCard, describe
@@ -29,12 +29,9 @@ def numbers(
     arrivals: Iterable[Arrival | None], card: ModelCard, batch_size: int = 100
 ) -> tuple[list[list[int]], list[str]]:
     """The graphs of each batch, and what was told."""
-    told: list[Problem] = []
-    batches = [
-        [each.number for each in batch.origins]
-        for batch in collected(arrivals, card, batch_size, told.append)
-    ]
-    return batches, [str(each) for each in told]
+    found = list(collected(arrivals, card, batch_size, errors="return"))
+    batches = [[each.number for each in batch.origins] for batch in found]
+    return batches, [str(each) for batch in found for each in batch.failures]
 
 
 def test_batches_have_as_many_graphs_as_asked_for(card: ModelCard) -> None:
@@ -66,7 +63,7 @@ def test_nothing_is_read_ahead_of_the_batch(card: ModelCard) -> None:
             taken.append(number)
             yield GOOD
 
-    next(collected(of_lines(arriving(), "x"), card, 3, None))
+    next(collected(of_lines(arriving(), "x"), card, 3))
     assert taken == [0, 1, 2]
 
 
@@ -99,7 +96,7 @@ def test_a_line_beyond_measure_is_bad(card: ModelCard, monkeypatch: pytest.Monke
 def test_without_anybody_to_tell_the_first_bad_graph_ends_it_after_those_before(
     card: ModelCard,
 ) -> None:
-    batches = collected(of_lines([GOOD, GOOD, b"{", GOOD], "x"), card, 100, None)
+    batches = collected(of_lines([GOOD, GOOD, b"{", GOOD], "x"), card, 100)
     assert [each.number for each in next(batches).origins] == [0, 1]
     with pytest.raises(DataError, match="x, line 3: not JSON"):
         next(batches)
@@ -107,7 +104,7 @@ def test_without_anybody_to_tell_the_first_bad_graph_ends_it_after_those_before(
 
 def test_an_id_goes_along(card: ModelCard) -> None:
     named = {**json.loads(GOOD), "id": {"made": "by me"}}
-    (batch,) = collected(of_objects([named, json.loads(GOOD)]), card, 9, None)
+    (batch,) = collected(of_objects([named, json.loads(GOOD)]), card, 9)
     assert [each.id for each in batch.origins] == [{"made": "by me"}, None]
 
 
@@ -124,7 +121,7 @@ ODD = b'{"node_labels": ["x", "x"], "edges": [[0, 1]]}'
 
 def test_a_few_odd_graphs_do_not_end_a_stream_however_slowly_it_comes(card: ModelCard) -> None:
     for lines in ([ODD, None, GOOD], [ODD, GOOD], [*[ODD, None] * 255, *[GOOD] * 255]):
-        found = collected(of_lines(lines, "x"), card, 100, None, UnknownLabels(card))
+        found = collected(of_lines(lines, "x"), card, 100, UnknownLabels(card))
         assert sum(len(each.origins) for each in found) == sum(each is not None for each in lines)
 
 
@@ -141,7 +138,7 @@ def test_a_stream_of_unknown_labels_is_refused_after_enough_graphs_or_at_its_end
     card: ModelCard, lines: list[bytes | None], given: int, refused: str
 ) -> None:
     answered: list[Origin] = []
-    batches = collected(of_lines(lines, "x"), card, 100, None, UnknownLabels(card))
+    batches = collected(of_lines(lines, "x"), card, 100, UnknownLabels(card))
     with pytest.raises(InputError, match=refused):
         answered.extend(origin for each in batches for origin in each.origins)
     assert len(answered) == given
@@ -155,7 +152,7 @@ def test_arrays_and_tuples_do_as_well_as_lists(card: ModelCard) -> None:
         {"node_labels": labels, "edges": edges},
         {"node_labels": list(labels), "edges": list(zip(*edges.T, strict=True))},
     ]
-    (batch,) = collected(of_objects(forms), card, 9, None)
+    (batch,) = collected(of_objects(forms), card, 9)
     assert batch.dataset.node_label.reshape(4, 3).tolist() == [[0, 1, -1]] * 4
     assert batch.dataset.degree.reshape(4, 3).tolist() == [[1, 2, 1]] * 4
 

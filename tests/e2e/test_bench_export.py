@@ -2,6 +2,7 @@
 
 import json
 
+import pytest
 from refusals import assert_refused
 
 QUICK = ("--seconds", "0.05", "--device", "cpu", "--threads", "1")
@@ -26,6 +27,33 @@ def test_machines_get_every_number(ihgnn, mutag_model) -> None:
     for each in told["speeds"]:
         assert each["graphs_per_second"] > each["graphs_per_second_with_inputs"] > 0
         assert 0 < each["model"]["p50"] <= each["model"]["p99"]
+
+
+def test_inputs_can_stay_on_the_device(ihgnn, mutag_model) -> None:
+    args = ("--batch-size", "8", "--io-binding", "--json")
+    told = json.loads(ihgnn("bench-export", mutag_model.exported, *QUICK, *args).stdout)
+    assert (told["io_binding"], told["cuda_graph"]) == (True, False)
+    assert told["speeds"][0]["graphs_per_second"] > 0
+
+
+def test_a_gpu_that_does_not_run_is_a_warning(
+    ihgnn, mutag_model, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ihgnn_cli.deploy.providers.unused_gpu", lambda _: True)
+    args = ("--seconds", "0.01", "--batch-size", "1")
+    asked = ihgnn("bench-export", mutag_model.exported, *args, "--device", "cpu")
+    assert "WARNING" not in asked.stderr
+    result = ihgnn("bench-export", mutag_model.exported, *args)
+    assert "WARNING: this machine has an NVIDIA GPU" in result.stderr
+
+
+def test_cuda_graphs_need_cuda(ihgnn, mutag_model) -> None:
+    bad = ihgnn("bench-export", mutag_model.exported, "--cuda-graph", "--device", "cpu")
+    assert_refused(bad, 2, "CUDA graphs need an NVIDIA GPU")
+    torch = pytest.importorskip("torch")
+    if not torch.cuda.is_available():
+        bad = ihgnn("bench-export", mutag_model.exported, "--cuda-graph")
+        assert_refused(bad, 2, "CUDAExecutionProvider")
 
 
 def test_mistakes_are_refused(ihgnn, mutag_model) -> None:

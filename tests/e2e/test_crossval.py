@@ -17,7 +17,8 @@ from ihgnn_cli.data.splits import draw_folds, write_fold_file
 
 GRID = ("--lr", "0.01,0.001", "--batch-size", "64", "--layers", "1")
 TINY = (*GRID, "--folds", "3", "--runs", "2", "--workers", "1", "--device", "cpu")
-SLOW = (*TINY, "--epochs", "40", "--stack", "3", "--quiet")
+TINY = (*TINY, "--no-references")  # those have tests of their own
+SLOW = (*TINY, "--epochs", "40", "--stack", "3", "--quiet", "--no-references")
 """Two bundles of selection and two of final runs."""
 
 

@@ -13,6 +13,7 @@ CASES = [
     "largest graph",
     "graph without edges",
     "mixed sizes",
+    "identical graphs",
     "graph larger than m",
 ]
 TRAIN = ("train", "--epochs", "1", "--width", "8", "--hidden", "8", "--quiet", "--out")
@@ -34,8 +35,9 @@ def test_a_sparse_model_is_verified_shown_and_evaluated(
     assert done.stdout.startswith("model.onnx: ")
     for said in (*CASES, "nodes permuted", "unknown labels", "edge_index", "half precision"):
         assert said in done.stdout
-    assert done.stderr.strip() == "Wrote model.onnx and model.json"
-    assert sorted(each.name for each in tmp_path.iterdir()) == ["model.json", "model.onnx"]
+    files = ["model.onnx", "model.json", "model.golden.json", "model.md"]
+    assert done.stderr.strip() == f"Wrote {', '.join(files)}"
+    assert {each.name for each in tmp_path.iterdir()} == set(files)
     about = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
     assert (about["layout"], about["small"], about["opset"]) == ("sparse", True, 18)
     ours = json.loads(ihgnn("evaluate", checkpoint, "--json").stdout)
@@ -51,6 +53,7 @@ def test_a_sparse_model_is_verified_shown_and_evaluated(
         (("--opset", "99"), "Use 18 to 23"),
         (("--max-nodes", "0"), "at least 1"),
         (("--layout", "sparse", "--max-nodes", "30"), "which does not pad"),
+        (("--batch", "8"), "with --max-nodes as well"),
         (("--max-nodes", "3"), "All graphs of MUTAG have more than 3 nodes"),
         (("--no-verify", "--dataset", "MUTAG"), "Drop one"),
     ],

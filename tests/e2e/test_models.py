@@ -78,9 +78,7 @@ def test_a_training_is_resumed_to_what_it_would_have_been(ihgnn, tmp_path, run: 
     assert all(torch.equal(each, weights[1][name]) for name, each in weights[0].items())
 
 
-def test_its_checkpoint_is_evaluated_and_predicts_but_is_not_exported(
-    ihgnn, tmp_path, run: Path
-) -> None:
+def test_its_checkpoint_is_evaluated_and_predicts(ihgnn, tmp_path, run: Path) -> None:
     told = json.loads((run / "result.json").read_text(encoding="utf-8"))
     evaluated = json.loads(ihgnn("evaluate", run / "ckpt.pt", "--model", "gin", "--json").stdout)
     assert evaluated["model_name"] == "gin"
@@ -92,9 +90,21 @@ def test_its_checkpoint_is_evaluated_and_predicts_but_is_not_exported(
     answers = [json.loads(line) for line in predicted.stdout.splitlines()]
     assert [each["graph"] for each in answers] == list(range(188))
     assert {each["class"] for each in answers} == {"-1", "1"}
-    refused = ihgnn("export", run / "ckpt.pt", "model.onnx")
-    assert_refused(refused, 2, "The model gin cannot be exported.")
     assert not list(tmp_path.iterdir())
+
+
+def test_its_checkpoint_is_exported_and_the_file_answers_the_same(
+    ihgnn, tmp_path, run: Path
+) -> None:
+    model = tmp_path / "gin.onnx"
+    exported = json.loads(ihgnn("export", run, model, "--layout", "sparse", "--json").stdout)
+    assert all(each["swapped"] == 0 for each in exported["parity"]["cases"])
+    told = [
+        json.loads(ihgnn("evaluate", each, "--json").stdout) for each in (run / "ckpt.pt", model)
+    ]
+    assert [each["model_name"] for each in told] == ["gin", "gin"]
+    assert told[0]["accuracy"] == told[1]["accuracy"]
+    assert told[0]["log_loss"] == pytest.approx(told[1]["log_loss"], abs=1e-4)
 
 
 def test_a_model_is_cross_validated_over_lists_of_its_own_settings(ihgnn, tmp_path) -> None:

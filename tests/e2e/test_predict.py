@@ -102,7 +102,14 @@ def test_bad_graphs_are_told_and_the_rest_go_on(piped: Piped, mutag_model) -> No
     text = "\n".join([GOOD, "{", "", '{"node_labels": [0]}', GOOD])
     result = piped(text, "predict", mutag_model.exported, "-", "--json")
     assert result.returncode == 1
-    assert [each["graph"] for each in objects(result)] == [0, 3]
+    answers = objects(result)
+    assert [each["graph"] for each in answers] == [0, 1, 2, 3]
+    assert ["class" in each for each in answers] == [True, False, False, True]
+    assert answers[2] == {
+        "graph": 2,
+        "error": 'no edges. Add "edges": [[0, 1], ...], or [] for a graph without.',
+        "line": 4,
+    }
     told = result.stderr.splitlines()[1:]
     assert told[0].startswith("Error: standard input, line 2: not JSON")
     assert told[1].startswith("Error: standard input, line 4: no edges. Add")

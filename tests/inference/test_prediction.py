@@ -9,8 +9,8 @@ from numpy.typing import NDArray
 from ihgnn_cli.data import Features, GraphDataset, load_dataset
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.data.splits import Split
-from ihgnn_cli.errors import DataError, InputError, Problem
-from ihgnn_cli.inference.prediction import GraphBatch, Origin, batches_of, predictions
+from ihgnn_cli.errors import DataError, InputError
+from ihgnn_cli.inference.prediction import Failure, GraphBatch, Origin, batches_of, predictions
 from ihgnn_cli.models.card import ModelCard, describe
 
 
@@ -62,7 +62,7 @@ def test_an_answer_has_the_most_probable_class_and_all_probabilities(
     model: BySize, mutag: GraphDataset
 ) -> None:
     batches = batches_of(model.card, of_sizes(mutag, 1, 8, 5, 10), batch_size=3)
-    first, second = predictions(model, batches, report=None)
+    first, second = predictions(model, batches)
     assert [each.graph for each in (*first, *second)] == [0, 1, 2, 3]
     # Of equal ones, the first.
     assert [each.class_value for each in (*first, *second)] == [-1, 1, -1, 1]
@@ -73,28 +73,28 @@ def test_an_answer_has_the_most_probable_class_and_all_probabilities(
 def test_where_all_nodes_count_no_graph_is_too_large(model: BySize, mutag: GraphDataset) -> None:
     summing = replace(model, node_limit=None)
     batches = batches_of(model.card, of_sizes(mutag, 9, 10), batch_size=9)
-    (answered,) = predictions(summing, batches, report=None)
+    (answered,) = predictions(summing, batches)
     assert [each.larger_than_m for each in answered] == [False, False]
 
 
 def test_nodes_of_unknown_labels_are_counted(model: BySize, mutag: GraphDataset) -> None:
     bare = of_sizes(mutag, 2, 3)
     strange = replace(bare, node_label=np.array([0, 1, 1, 0, 1]), label_values=(0, "plutonium"))
-    ((first, second),) = predictions(model, batches_of(model.card, strange, 9), report=None)
+    ((first, second),) = predictions(model, batches_of(model.card, strange, 9))
     assert (first.unknown_nodes, second.unknown_nodes) == (1, 2)
     blind = BySize(replace(model.card, features=Features.ATTRIBUTES))
     batch = GraphBatch(replace(bare, node_label=np.full(5, UNKNOWN)), (Origin(0, "x"),) * 2)
-    assert [each.unknown_nodes for each in next(predictions(blind, [batch], None))] == [0, 0]
+    assert [each.unknown_nodes for each in next(predictions(blind, [batch]))] == [0, 0]
 
 
 def test_a_graph_that_the_model_refuses_does_not_take_the_others_along(
     model: BySize, mutag: GraphDataset
 ) -> None:
     dataset = of_sizes(mutag, 2, 11, 3, 12, 4)
-    told: list[Problem] = []
-    answered = predictions(model, batches_of(model.card, dataset, batch_size=4), told.append)
-    assert [each.graph for batch in answered for each in batch] == [0, 2, 4]
-    assert [str(each) for each in told] == [
+    batches = batches_of(model.card, dataset, batch_size=4)
+    answers = [each for batch in predictions(model, batches, "return") for each in batch]
+    assert [each.graph for each in answers] == [0, 1, 2, 3, 4]
+    assert [str(each) for each in answers if isinstance(each, Failure)] == [
         "BARE, graph 1: A graph is too large. Cut it.",
         "BARE, graph 3: A graph is too large. Cut it.",
     ]
@@ -104,7 +104,7 @@ def test_without_anybody_to_tell_it_is_raised_after_the_graphs_before_it(
     model: BySize, mutag: GraphDataset
 ) -> None:
     batches = batches_of(model.card, of_sizes(mutag, 2, 11, 3), batch_size=3)
-    answered = predictions(model, batches, report=None)
+    answered = predictions(model, batches)
     assert [each.graph for each in next(answered)] == [0]
     with pytest.raises(DataError, match="BARE, graph 1: A graph is too large"):
         next(answered)

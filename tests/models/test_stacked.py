@@ -37,6 +37,7 @@ from ihgnn_cli.models.settings import (
 )
 from ihgnn_cli.models.stacked.model import StackedIHGNN
 from ihgnn_cli.models.stacked.names import readable_weights
+from ihgnn_cli.training import stack as stack_module
 from ihgnn_cli.training.loss import CrossEntropy
 from ihgnn_cli.training.seeds import generator
 from ihgnn_cli.training.stack import Epoch, Member, Stack, predict
@@ -807,10 +808,44 @@ def test_an_epoch_trains_on_each_graph_once_in_an_order_of_its_own() -> None:
         store.asked = []
         stack.train_epoch()
         trained = [graphs.tolist() for (graphs,) in store.asked if graphs.max() < 7]
-        assert [len(graphs) for graphs in trained] == [3, 3, 1]
+        assert sorted(len(graphs) for graphs in trained) == [1, 3, 3]
         orders.append([graph for graphs in trained for graph in graphs])
         assert sorted(orders[-1]) == list(range(7))
     assert orders[0] != orders[1]
+
+
+@pytest.mark.parametrize("aligned", [True, False])
+def test_batches_that_train_together_have_the_same_place_in_the_order_of_sizes(
+    aligned: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stack_module, "_ALIGN_FROM", 0.0 if aligned else 1e9)
+    data = load_dataset("MUTAG")
+    members = [
+        Member(
+            seed=seed, lr=0.01, train=np.arange(seed, 144 + seed), validation=np.arange(150, 160)
+        )
+        for seed in range(3)
+    ]
+    store = exact_store(data)
+
+    def trained(some: Sequence[Member]) -> list[list[NDArray[np.int64]]]:
+        """The graphs of each step and member, in three epochs."""
+        store.asked = []
+        stack = stack_of(IHGNNSettings(**SMALL), store, inputs_of(data), some, batch_size=16)
+        for _ in range(3):
+            stack.train_epoch()
+        return [list(step) for step in store.asked if len(step[0]) and step[0].max() < 150]
+
+    steps = trained(members)
+    nodes = np.array([[store.row_count(graphs).sum() for graphs in step] for step in steps])
+    excess = float((nodes.max(axis=1) / nodes.mean(axis=1)).mean()) - 1
+    assert excess < 0.02 if aligned else excess > 0.04, excess
+    for number, member in enumerate(members):
+        alone = trained([member])
+        assert all(np.array_equal(a[0], b[number]) for a, b in zip(alone, steps, strict=True))
+    # Large batches do not always come first.
+    largest = [int(epoch.argmax()) for epoch in nodes.sum(axis=1).reshape(3, -1)]
+    assert len(set(largest)) > 1
 
 
 def test_dropout_drops_its_share_and_scales_the_rest_up(monkeypatch: pytest.MonkeyPatch) -> None:

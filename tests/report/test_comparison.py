@@ -1,13 +1,15 @@
 """The table of methods: ours above the paper's, what is marked, and the same in CSV."""
 
 import csv
+from dataclasses import replace
 from pathlib import Path
 
 from compared import GIN, OURS, WORSE, cell
 
 from ihgnn_cli.report.comparison import accuracy_table, significance_table, write_cells
 from ihgnn_cli.report.layout import Box, Mark, Table
-from ihgnn_cli.studies.comparison import Cell, compare, refused_cell
+from ihgnn_cli.studies.comparison import Cell, ReferenceCell, compare, refused_cell
+from ihgnn_cli.studies.fold_scores import Paired
 
 ON_DD = cell("gin", 0.7, 0.8, 0.75, 0.7, 0.8, dataset="DD")
 REFUSED = refused_cell("DD", "ppgn", "does not fit: about 96 GB")
@@ -91,3 +93,13 @@ def test_csv_has_a_row_a_cell_in_percent(tmp_path: Path) -> None:
     assert (refused["paper_out_of_memory"], refused["mean"], refused["folds"]) == ("true", "", "")
     assert rows["DD", "gin"]["paper_taken_over"] == "true"
     assert rows["MUTAG", "ihgnn"]["p"] == ""
+
+
+def test_classifiers_without_a_network_are_the_last_rows() -> None:
+    listed = (ReferenceCell("majority class", 0.6, 0.02), ReferenceCell("forest", 0.9, 0.05))
+    known = replace(OURS, references=listed, gap=Paired(-0.05, 0.02))
+    found = table([known, GIN, ON_DD])
+    assert [row.title for row in found.rows[-2:]] == ["majority class", "forest"]
+    column = found.heads.index("MUTAG")
+    assert [row.boxes[column].text for row in found.rows[-2:]] == ["60.0 ± 2.0", "90.0 ± 5.0"]
+    assert [row.boxes[1 - column].text for row in found.rows[-2:]] == ["–", "–"]

@@ -1,9 +1,12 @@
 """The sentences beside a table are counted from its numbers."""
 
+from dataclasses import replace
+
 from compared import GIN, OURS, WORSE, cell
 
 from ihgnn_cli.report.comparison_notes import PAPER_EXPLAINED, findings, notes, summary
-from ihgnn_cli.studies.comparison import compare, refused_cell
+from ihgnn_cli.studies.comparison import ReferenceCell, compare, refused_cell
+from ihgnn_cli.studies.fold_scores import Paired
 
 BETTER = cell("acm", 0.90, 0.98, 0.96, 0.85, 0.99)
 
@@ -64,3 +67,15 @@ def test_notes_name_what_learned_nothing_what_was_not_run_and_what_is_missing() 
         "3 cells of the table have no result.",
     )
     assert len(notes(compare([OURS, GIN]))) == 3
+
+
+def test_methods_that_do_not_beat_the_best_reference_are_named() -> None:
+    listed = (ReferenceCell("majority class", 0.6, 0.02), ReferenceCell("forest", 0.9, 0.05))
+    ours = replace(OURS, references=listed, gap=Paired(-0.051, 0.02))
+    better = replace(GIN, references=listed, gap=Paired(0.05, 0.02))
+    told = " ".join(notes(compare([ours, better])))
+    assert "on MUTAG (forest, 90.0 %) IHGNN (−5.1 ± 2.0)." in told
+    assert "GIN (" not in told
+    assert summary(compare([ours, better]))[-1] == (
+        "IHGNN is not better than the best of the last rows on MUTAG."
+    )

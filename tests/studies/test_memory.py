@@ -237,3 +237,10 @@ def test_one_configuration_without_room_refuses_the_grid() -> None:
     require_room_for(job(narrow, model="gin"), with_memory(memory))
     with pytest.raises(NoRoomError):
         require_room_for(job(narrow, wide, model="gin"), with_memory(memory))
+
+
+def test_large_models_are_trained_one_by_one_on_the_cpu() -> None:
+    """A model of DD takes 0.7 GB, this one 0.9; a stack of them is slower than one."""
+    huge = job(dataset=paths(9_000, *[10] * 7))
+    assert stack_size(huge, 1000, with_memory(PLENTY)) == 1
+    assert stack_size(huge, 1000, with_memory(PLENTY, CUDA)) > 10

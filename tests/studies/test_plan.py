@@ -132,9 +132,15 @@ def test_what_the_numbers_do_not_depend_on_makes_no_other_protocol() -> None:
 def test_bundles_are_of_nearly_equal_size() -> None:
     units = [select(A, fold) for fold in range(10)]
     made = bundles(units, 4)
-    assert [len(bundle.units) for bundle in made] == [3, 3, 4]
+    assert [len(bundle.units) for bundle in made] == [4, 3, 3]
     assert [len(bundle.units) for bundle in bundles(units, 10)] == [10]
     assert [len(bundle.units) for bundle in bundles(units, 1)] == [1] * 10
+
+
+def test_large_stacks_come_before_small_ones_of_more_layers() -> None:
+    many = [select(A, fold) for fold in range(9)]
+    one = select(replace(A, layers=A.layers + 1), 0)
+    assert [len(bundle) for bundle in bundles([one, *many], 9)] == [9, 1]
 
 
 def test_only_one_k_and_batch_size_is_trained_together_and_the_costly_come_first() -> None:

@@ -174,8 +174,14 @@ def test_what_is_diverged_has_no_best_epoch_and_comes_back_so() -> None:
 
 
 def test_test_stands_apart_from_what_is_chosen_by() -> None:
-    plain = json.loads(Record(KNOWN, OnTest(20, 0.5, (0, 1), (7, 8))).line())
-    assert plain["test"] == {"graphs": 20, "accuracy": 0.5, "predictions": [0, 1], "hits": [7, 8]}
+    plain = json.loads(Record(KNOWN, OnTest(20, 0.5, (0, 1), (7, 8), ((0.9, 0.1),))).line())
+    assert plain["test"] == {
+        "graphs": 20,
+        "accuracy": 0.5,
+        "predictions": [0, 1],
+        "hits": [7, 8],
+        "probabilities": [[0.9, 0.1]],
+    }
     assert json.loads(Record(KNOWN, None).line()) == {**plain, "test": None}
     assert not any("test" in name for name in vars(KNOWN))
 

@@ -143,7 +143,7 @@ def test_texts_become_choices(path: Path) -> None:
         ),
         (
             "[data]\nzzz = 1\n",
-            ": no setting zzz in [data]. There are dataset, features, split, split_from.",
+            ": no setting zzz in [data]. There are dataset, features, split, split_from, inputs.",
         ),
         (
             "[model]\nname = 'gcn'\n",

@@ -67,6 +67,10 @@ class GraphStore:
         """[len(graphs)] rows plus adjacent pairs of each graph, as an estimate of its cost."""
         return self._cost[graphs]
 
+    def row_count(self, graphs: Positions) -> NDArray[np.int64]:
+        """[len(graphs)] rows of each graph."""
+        return np.diff(self.rows.row_ptr)[graphs]
+
     def batch(self, graphs: Sequence[Positions]) -> Batch:
         """Make one batch from the positions of each member's graphs."""
         return next(self.batches([graphs]))

@@ -11,6 +11,7 @@ which is the mean, over the nodes of the class, of sums that are all equal. (The
 need the same neighbours only in the colours of the previous round, not in classes.)
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -106,18 +107,28 @@ def compact_rows(dataset: GraphDataset, rounds: int, *, attributes: bool = False
 
 def colors(dataset: GraphDataset, rounds: int, *, attributes: bool = False) -> NDArray[np.int64]:
     """[N] the 1-WL colour of each node after `rounds` rounds, comparable between graphs."""
+    for color in color_rounds(dataset, rounds, attributes=attributes):
+        last = color
+    return last
+
+
+def color_rounds(
+    dataset: GraphDataset, rounds: int, *, attributes: bool = False
+) -> Iterator[NDArray[np.int64]]:
+    """[N] the colours before the first round and after each; ends early if a round changes none."""
     label = dataset.node_label.astype(np.int64)
     color = np.where(label < 0, len(dataset.label_values), label)  # unknown is a separate label
     if attributes and dataset.node_attributes is not None:
         start = np.column_stack([color, dataset.node_attributes.astype(np.float64)])
         color = np.unique(start, axis=0, return_inverse=True)[1].reshape(-1)
+    yield color
     distinct = len(np.unique(color))  # not every label of the vocabulary need occur
     for _ in range(rounds):
         color = _renamed(_refined(dataset, color))
+        yield color
         before, distinct = distinct, int(color.max()) + 1
         if distinct == before:  # stable: further rounds change nothing
-            break
-    return color
+            return
 
 
 def _renamed(hashed: NDArray[np.uint64]) -> NDArray[np.int64]:

@@ -79,19 +79,40 @@ def parse_graph(line: str | bytes) -> JsonGraph:
     Raises:
         GraphError: the line is not a graph in this format; says what is wrong and what to do.
     """
+    return check_entry(decoded(line))
+
+
+def decoded(text: str | bytes) -> Any:
+    """Decode strict JSON: no NaN, no repeated keys.
+
+    Raises:
+        GraphError: it is not JSON.
+    """
     try:
-        text = line if isinstance(line, str) else line.decode(json.detect_encoding(line))
-        entry = _DECODER.decode(text)
+        if isinstance(text, bytes):
+            text = text.decode(json.detect_encoding(text))
+        return _DECODER.decode(text)
     except (ValueError, RecursionError) as error:
         what = str(error)
         if isinstance(error, json.JSONDecodeError):
             what = f"{error.msg.removesuffix(' at')} at column {error.colno}"
         raise GraphError(f"not JSON ({what}).", "Write one JSON object per line.") from None
+
+
+def check_entry(entry: Any) -> JsonGraph:
+    """Check a decoded line, whatever it is.
+
+    Raises:
+        GraphError: it is not a graph in this format; says what is wrong and what to do.
+    """
     if not isinstance(entry, dict):
         raise GraphError("not a JSON object.", "Write {...} with node_labels and edges.")
-    if not _can_be_repeated(entry.get("id")):
-        raise GraphError("id holds a number that is not finite.", "Use finite numbers.")
-    return check_graph(entry)
+    try:
+        if not _can_be_repeated(entry.get("id")):
+            raise GraphError("id holds a number that is not finite.", "Use finite numbers.")
+        return check_graph(entry)
+    except RecursionError:
+        raise GraphError("nested too deeply.", "Write node_labels and edges as lists.") from None
 
 
 def check_graph(entry: Mapping[str, Any]) -> JsonGraph:

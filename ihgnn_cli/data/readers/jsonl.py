@@ -55,7 +55,7 @@ def write_jsonl(dataset: GraphDataset, path: Path | str) -> None:
         written_whole(Path(path)) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as stream,
     ):
-        for entry in _entries(dataset):
+        for entry in entries(dataset):
             stream.write(json.dumps(entry, ensure_ascii=False, default=str) + "\n")
 
 
@@ -180,7 +180,8 @@ def _described(shape: object) -> str:
     return counted(shape, "number") if isinstance(shape, int) else words.get(str(shape), str(shape))
 
 
-def _entries(dataset: GraphDataset) -> Iterator[dict[str, object]]:
+def entries(dataset: GraphDataset) -> Iterator[dict[str, object]]:
+    """Each graph as the JSON object of its line."""
     source, target = dataset.edge_index()
     # An edge is written once unless its label or attributes depend on the direction.
     mirror = np.lexsort((source, target))

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.splits.split import Split, compact_json
-from ihgnn_cli.data.splits.stratify import by_class, random_bits, stratified
+from ihgnn_cli.data.splits.stratify import by_class, grouped, random_bits, stratified
 from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.words import counted
@@ -65,7 +65,11 @@ class Fold:
 
 
 def draw_folds(
-    graph_class: NDArray[np.integer], seed: int, folds: int = PROTOCOL_FOLDS, inner: int = 1
+    graph_class: NDArray[np.integer],
+    seed: int,
+    folds: int = PROTOCOL_FOLDS,
+    inner: int = 1,
+    groups: NDArray[np.integer] | None = None,
 ) -> list[Fold]:
     """Draw the folds of the protocol: each graph is tested once; a tenth of the rest validates.
 
@@ -73,15 +77,19 @@ def draw_folds(
     part of one split. Stratified: the sizes of test parts (and of inner parts), and the counts of
     each class in them, differ by at most 1.
 
+    With `groups` (a number per graph), the graphs of a group are in the same part of every split,
+    and parts are as equal as that allows.
+
     Raises:
-        InputError: there are fewer than two folds, no inner splits, or too few graphs.
+        InputError: there are fewer than two folds, no inner splits, or too few graphs or groups.
     """
     _check_counts(len(graph_class), folds, inner)
     random = random_bits(seed)
     drawn = []
-    for test in _dealt(graph_class, folds, random):
+    for test in _dealt(graph_class, folds, random, groups):
         rest = np.setdiff1d(np.arange(len(graph_class)), test)
-        validating = _validating(graph_class[rest], inner, random)
+        of_rest = None if groups is None else groups[rest]
+        validating = _validating(graph_class[rest], inner, random, of_rest)
         splits = [
             Split(np.delete(rest, validation), rest[validation], test) for validation in validating
         ]
@@ -180,20 +188,33 @@ def _check_counts(graphs: int, folds: int, inner: int) -> None:
 
 
 def _validating(
-    graph_class: NDArray[np.integer], inner: int, random: np.random.PCG64
+    graph_class: NDArray[np.integer],
+    inner: int,
+    random: np.random.PCG64,
+    groups: NDArray[np.integer] | None,
 ) -> list[NDArray[np.int64]]:
     """The validation positions of each split."""
     if inner > 1:
-        return _dealt(graph_class, inner, random)
+        return _dealt(graph_class, inner, random, groups)
     graphs = len(graph_class)
     size = max(1, round(INNER_VALIDATION_SHARE * graphs))
-    return stratified(graph_class, (graphs - size, size), random)[1:]
+    if groups is None:
+        return stratified(graph_class, (graphs - size, size), random)[1:]
+    # One of ten parts; the first ones received the largest groups.
+    count = max(2, min(round(1 / INNER_VALIDATION_SHARE), len(np.unique(groups))))
+    parts = grouped(graph_class, groups, count, random)
+    return [min(parts, key=lambda part: abs(len(part) - size))]
 
 
 def _dealt(
-    graph_class: NDArray[np.integer], parts: int, random: np.random.PCG64
+    graph_class: NDArray[np.integer],
+    parts: int,
+    random: np.random.PCG64,
+    groups: NDArray[np.integer] | None = None,
 ) -> list[NDArray[np.int64]]:
-    """Deal all positions into parts in turn, class by class."""
+    """Deal all positions into parts in turn, class by class, or groups to parts."""
+    if groups is not None:
+        return grouped(graph_class, groups, parts, random)
     order = by_class(graph_class, random)
     return [order[part::parts] for part in range(parts)]
 

@@ -11,6 +11,7 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.kinds import ALL, FOLD, HOLDOUT, file_readings, split_shares
 from ihgnn_cli.data.splits.folds import PROTOCOL_FOLDS, draw_folds, read_fold_file
 from ihgnn_cli.data.splits.split import Split, holdout
+from ihgnn_cli.data.twins import twin_groups
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.paths import expanded
 
@@ -21,7 +22,8 @@ def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
     """Load the split that a text names.
 
     `0.7/0.1/0.2` are the shares of train, validation and test, drawn like `holdout`, which is
-    `0.8/0.1/0.1`. Folds and splits are counted from 0; `fold:3` is one of `draw_folds`. Use `FILE`
+    `0.8/0.1/0.1`. Folds and splits are counted from 0; `fold:3` is one of `draw_folds`, and
+    `fold:3:twins` one of those that keep graphs with the same 1-WL colouring together. Use `FILE`
     for a file with one split, `FILE:3` for a fold with one split, and `FILE:3:0` otherwise. A file
     whose own name ends in `:3` is found, too, and `./holdout` is a file. With `all`, every graph
     trains, and validation and test are empty.
@@ -37,7 +39,8 @@ def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
         _, validation, test = shares or (0.8, 0.1, 0.1)
         return holdout(dataset.graph_class, seed, validation_share=validation, test_share=test)
     if match := FOLD.fullmatch(text):
-        drawn = draw_folds(dataset.graph_class, seed)
+        groups = twin_groups(dataset) if match[2] else None
+        drawn = draw_folds(dataset.graph_class, seed, groups=groups)
         return _numbered(drawn, int(match[1]), "fold", "The protocol").splits[0]
     for name, numbers in file_readings(text):
         path = expanded(Path(name))
@@ -45,7 +48,8 @@ def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
             return _from_file(path, numbers, dataset)
     raise InputError(
         f"No split '{text}', and no file of that name. Give {HOLDOUT}, shares such as 0.8/0.1/0.1, "
-        f"fold:N (N from 0 to {PROTOCOL_FOLDS - 1}), or a fold file as FILE, FILE:N or FILE:N:I."
+        f"fold:N or fold:N:twins (N from 0 to {PROTOCOL_FOLDS - 1}), or a fold file as FILE, "
+        "FILE:N or FILE:N:I."
     )
 
 

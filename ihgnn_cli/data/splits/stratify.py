@@ -31,6 +31,39 @@ def stratified(
     return [order[part == number] for number in range(len(sizes))]
 
 
+def grouped(
+    graph_class: NDArray[np.integer],
+    groups: NDArray[np.integer],
+    parts: int,
+    random: np.random.PCG64,
+) -> list[NDArray[np.int64]]:
+    """Divide all positions into parts without dividing a group, as stratified as that allows.
+
+    Greedy: groups from the largest to the smallest, in random order among equals, each to the part
+    that has the smallest shares of the group's classes so far (of equal ones, the smallest part).
+
+    Raises:
+        InputError: there are fewer groups than parts.
+    """
+    group, size = np.unique(groups, return_inverse=True, return_counts=True)[1:]
+    if len(size) < parts:
+        raise InputError(
+            f"{len(size)} groups of twins cannot be divided into {parts} parts. Use fewer folds."
+        )
+    position, members = np.unique(graph_class, return_inverse=True, return_counts=True)[1:]
+    table = np.zeros((len(size), len(members)), dtype=np.int64)
+    np.add.at(table, (group, position), 1)
+    filled = np.zeros((parts, len(members)))
+    part = np.empty(len(size), dtype=np.int64)
+    for each in np.lexsort((random.random_raw(len(size)), -size)):
+        # How much the group adds to the sum of squares of all shares of classes in parts.
+        added = (table[each] * (2 * filled + table[each]) / members**2).sum(axis=1)
+        # The first groups fill empty parts, and none is left empty.
+        part[each] = np.lexsort((filled.sum(axis=1), added.round(12), filled.any(axis=1)))[0]
+        filled[part[each]] += table[each]
+    return [np.flatnonzero(part[group] == number) for number in range(parts)]
+
+
 def _rounded(table: NDArray[np.int64], unit: int, random: np.random.PCG64) -> NDArray[np.int64]:
     """Round each entry of `table` / `unit` up or down, keeping the sums of rows and columns.
 

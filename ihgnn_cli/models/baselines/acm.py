@@ -24,7 +24,7 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 
-from ihgnn_cli.models.baselines.hops import Hops, neighbours
+from ihgnn_cli.models.baselines.hops import Hops, TracedHops, neighbours
 from ihgnn_cli.models.baselines.pieces import SumClassifier
 from ihgnn_cli.models.entries.acm import CHANNELS, ACMSettings, Order
 from ihgnn_cli.models.graphs import Graphs
@@ -46,7 +46,7 @@ class ACMLayer(nn.Module):
         self.order = settings.order
         self.temperature = settings.temperature
 
-    def forward(self, h: Tensor, hops: Hops) -> Tensor:
+    def forward(self, h: Tensor, hops: Hops | TracedHops) -> Tensor:
         """[n, after] from h [n, before]."""
         # Apply weights first: the filters then act on fewer columns if there are many features.
         channels = torch.matmul(h, self.weight)
@@ -57,7 +57,7 @@ class ACMLayer(nn.Module):
         return CHANNELS * torch.einsum("nc,cnw->nw", share, channels)
 
     @staticmethod
-    def filtered(channels: Tensor, hops: Hops) -> Tensor:
+    def filtered(channels: Tensor, hops: Hops | TracedHops) -> Tensor:
         """[3, n, after]: apply P to the first channel and I - P to the second; keep the third.
 
         P h = D^(-1) (A + I) h is the mean over a node and its neighbours.

@@ -36,7 +36,6 @@ Differences from the paper:
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
-from torch_geometric.utils import scatter
 
 from ihgnn_cli.models.baselines.hops import neighbours
 from ihgnn_cli.models.baselines.pieces import Classifier, Norm
@@ -51,9 +50,8 @@ class _Graph:
     def __init__(self, graphs: Graphs) -> None:
         self._graphs, self._neighbors = graphs, neighbours(graphs)
         self._share = 1 / graphs.degree.clamp(min=1).unsqueeze(1)
-        device = graphs.x.device
-        self.sizes = torch.tensor(graphs.sizes, device=device)
-        self.squares = torch.tensor(graphs.edge_counts, device=device)
+        self.sizes = graphs.node_counts.squeeze(1)
+        self.squares = graphs.sum_nodes(graphs.degree.unsqueeze(1)).squeeze(1)
         """The sum of A_uv^2 for each graph."""
 
     def sum(self, h: Tensor) -> Tensor:
@@ -66,8 +64,7 @@ class _Graph:
 
     def largest(self, h: Tensor) -> Tensor:
         """[B, width] the maximum of each column."""
-        most: Tensor = scatter(h, self._graphs.graph, dim_size=len(self._graphs), reduce="max")
-        return most
+        return self._graphs.max_nodes(h)
 
     def dense(self, h: Tensor) -> Tensor:
         """[B, most rows of a graph, width]."""

@@ -46,12 +46,13 @@ import torch
 import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor, nn
-from torch_geometric.utils import scatter
 
 from ihgnn_cli.models.baselines.pieces import Classifier, Norm
+from ihgnn_cli.models.baselines.spectrum import band_filters
 from ihgnn_cli.models.entries.gnnml import Design, GNNMLSettings, Kind
 from ihgnn_cli.models.graphs import Derived, Graphs
 from ihgnn_cli.models.settings import Inputs
+from ihgnn_cli.models.traced import PaddedGraphs
 
 # Eigenvector entries looked up at a time when supports are computed: 128 MB.
 _AT_ONCE = 2**24
@@ -90,6 +91,21 @@ class Supports:
         return found
 
 
+class PaddedSupports:
+    """The same, in operations that export to ONNX: for all pairs of nodes, 0 where M is."""
+
+    def __init__(self, matrices: Tensor) -> None:
+        """From the supports [B, n, n, S]."""
+        self._shape = matrices.shape
+        self.values = matrices.flatten(0, 2)
+
+    def summed(self, rows: Tensor, values: Tensor) -> Tensor:
+        """[B · n, width], as above."""
+        graphs, n, _, supports = self._shape
+        wide = values.view(graphs, n, n * supports)
+        return (wide @ rows.view(graphs, n * supports, rows.shape[2])).flatten(0, 1)
+
+
 class GNNML(nn.Module):
     """Layers on supports, a readout over the nodes, and a classifier."""
 
@@ -126,6 +142,7 @@ class GNNML(nn.Module):
     def forward(self, graphs: Graphs) -> Tensor:
         """[B, classes] logits."""
         chosen = self.settings
+        supports: Supports | PaddedSupports
         if chosen.kind == Kind.GNNML1:
             supports = adjacency(graphs)
         else:
@@ -140,14 +157,11 @@ class GNNML(nn.Module):
 
     def _read(self, h: Tensor, graphs: Graphs) -> Tensor:
         """[B, width or 2 width] the classifier's input, from nodes h [n, width]."""
-        read = graphs.sum_nodes(h)
-        if self.settings.design != Design.ENZYMES:
-            sizes = torch.tensor(graphs.sizes, dtype=h.dtype, device=h.device)
-            read = read / sizes.unsqueeze(1)
+        enzymes = self.settings.design == Design.ENZYMES
+        read = graphs.sum_nodes(h) if enzymes else graphs.mean_nodes(h)
         if self.settings.design == Design.MUTAG:
             return read
-        most = scatter(h, graphs.graph, dim_size=len(graphs), reduce="max")
-        read = torch.cat([read, most], dim=1)
+        read = torch.cat([read, graphs.max_nodes(h)], dim=1)
         return read if self.read_norm is None else self.read_norm(read)
 
 
@@ -167,10 +181,10 @@ class ML3Layer(nn.Module):
         self.left = nn.Linear(before, width) if product else None
         self.right = nn.Linear(before, width) if product else None
 
-    def forward(self, h: Tensor, supports: Supports) -> Tensor:
+    def forward(self, h: Tensor, supports: Supports | PaddedSupports) -> Tensor:
         """[n, width or 2 width] from h [n, before]."""
         values = supports.values if self.supports is None else self.supports(supports.values)
-        rows = self.conv(h).view(len(h), values.shape[1], -1)
+        rows = self.conv(h).view(h.shape[0], values.shape[1], -1)
         summed = (supports.summed(rows, values) + self.bias).relu()
         if self.left is None or self.right is None:
             return summed
@@ -206,21 +220,28 @@ class ML1Layer(nn.Module):
         self.left = nn.Linear(before, width)
         self.right = nn.Linear(before, width)
 
-    def forward(self, h: Tensor, supports: Supports) -> Tensor:
+    def forward(self, h: Tensor, supports: Supports | PaddedSupports) -> Tensor:
         """[n, 3 width] from h [n, before]."""
         summed = supports.summed(self.conv(h).unsqueeze(1), supports.values) + self.bias
         product = self.left(h).relu() * self.right(h).relu()
         return torch.cat([self.own(h).relu(), summed.relu(), product], dim=1)
 
 
-def adjacency(graphs: Graphs) -> Supports:
+def adjacency(graphs: Graphs) -> Supports | PaddedSupports:
     """A as the only support."""
+    if isinstance(graphs, PaddedGraphs):
+        return PaddedSupports(graphs.adjacency.unsqueeze(3))
     values = graphs.x.new_ones(graphs.edge_index.shape[1], 1)
     return Supports(graphs.edge_index[0], graphs.degree.long(), values)
 
 
-def spectral(graphs: Graphs, bands: int, sharpness: float, hops: int) -> Supports:
+def spectral(graphs: Graphs, bands: int, sharpness: float, hops: int) -> Supports | PaddedSupports:
     """The supports C' from the spectrum."""
+    if isinstance(graphs, PaddedGraphs):
+        own = graphs.identity.expand_as(graphs.adjacency)
+        filters = [*band_filters(graphs, bands, sharpness), own]
+        near = sum(graphs.within(hops), graphs.identity)
+        return PaddedSupports(torch.stack(filters, dim=3) * near.unsqueeze(3))
     found = graphs.derived(
         f"gnnml-{bands}-{sharpness}-{hops}",
         partial(graph_supports, bands=bands, sharpness=sharpness, hops=hops),

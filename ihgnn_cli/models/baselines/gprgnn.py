@@ -46,13 +46,11 @@ class GPRGNN(nn.Module):
         hidden = self.first(F.dropout(graphs.x, self.dropout, self.training)).relu()
         h = self.second(F.dropout(hidden, self.dropout, self.training))
         h = F.dropout(h, self.walk_dropout, self.training)
-        hops = neighbours(graphs)
         inverse = (graphs.degree + 1).rsqrt()
-        sender, receiver = graphs.edge_index
-        weight, own = inverse[sender] * inverse[receiver], inverse.square().unsqueeze(1)
+        hops, own = neighbours(graphs, inverse), inverse.square().unsqueeze(1)
         z = self.gamma[0] * h
         for gamma in self.gamma[1:]:
-            h = hops.weighted(h, weight).squeeze(1) + own * h
+            h = hops.normalized(h).squeeze(1) + own * h
             z = z + gamma * h
         logits: Tensor = self.readout(z, graphs)
         return logits

@@ -27,12 +27,14 @@ import torch
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import shortest_path
 from torch import Tensor, nn
+from torch.nn import functional as F  # noqa: N812
 
 from ihgnn_cli.models.baselines.attention import SMALL, EncoderLayer, start_normal
 from ihgnn_cli.models.baselines.pieces import Classifier
 from ihgnn_cli.models.entries.graphormer import GraphormerSettings
 from ihgnn_cli.models.graphs import Derived, Graphs
 from ihgnn_cli.models.settings import Inputs
+from ihgnn_cli.models.traced import PaddedGraphs
 
 
 class Graphormer(nn.Module):
@@ -42,6 +44,7 @@ class Graphormer(nn.Module):
         super().__init__()
         self.max_degree = settings.max_degree
         self.max_distance = settings.max_distance
+        self.virtual = settings.max_distance + 2
         self.encoder = nn.Linear(inputs.features, settings.width)
         self.centrality = nn.Embedding(settings.max_degree + 1, settings.width)
         # Distances, then "no path", then "to or from [VNode]".
@@ -67,7 +70,7 @@ class Graphormer(nn.Module):
         """[B, classes] logits."""
         degree = graphs.degree.long().clamp(max=self.max_degree)
         nodes = graphs.padded(self.encoder(graphs.x) + self.centrality(degree))
-        h = torch.cat([self.virtual_node.expand(len(graphs), 1, -1), nodes], dim=1)
+        h = torch.cat([self.virtual_node.expand(nodes.shape[0], 1, -1), nodes], dim=1)
         bias = self._bias(graphs)
         *layers, last = self.layers
         for layer in layers:
@@ -79,16 +82,23 @@ class Graphormer(nn.Module):
 
     def _bias(self, graphs: Graphs) -> Tensor:
         """[B, heads, 1 + largest, 1 + largest] attention bias, -inf for padding."""
-        tokens = 1 + graphs.largest
-        device = graphs.x.device
-        shape = (len(graphs), tokens, tokens)
-        index = torch.full(shape, self.max_distance + 2, dtype=torch.uint8, device=device)
-        for at, (found,) in enumerate(distances(graphs, self.max_distance)):
-            index[at, 1 : len(found) + 1, 1 : len(found) + 1] = found
+        index = F.pad(padded_distances(graphs, self.max_distance), (1, 0, 1, 0), value=self.virtual)
         bias: Tensor = self.spatial(index.int()).permute(0, 3, 1, 2)
-        padding = torch.zeros(len(graphs), tokens, device=device)
-        padding[:, 1:].masked_fill_(~graphs.mask, -torch.inf)
-        return bias + padding[:, None, None]
+        padding = torch.zeros_like(graphs.mask, dtype=bias.dtype).masked_fill(
+            ~graphs.mask, -torch.inf
+        )
+        return bias + F.pad(padding, (1, 0))[:, None, None]
+
+
+def padded_distances(graphs: Graphs, most: int) -> Tensor:
+    """[B, largest, largest] as `distances`, with arbitrary values for padding."""
+    if isinstance(graphs, PaddedGraphs):
+        return graphs.distances(most)
+    shape, device = (len(graphs), graphs.largest, graphs.largest), graphs.x.device
+    index = torch.zeros(shape, dtype=torch.uint8, device=device)
+    for at, (found,) in enumerate(distances(graphs, most)):
+        index[at, : len(found), : len(found)] = found
+    return index
 
 
 def distances(graphs: Graphs, most: int) -> list[Derived]:

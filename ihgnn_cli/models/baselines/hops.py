@@ -5,7 +5,9 @@ over the pairs and store no row per pair (torch's `embedding_bag`). On graphs wi
 is about thirty times as fast as gathering and adding rows.
 """
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from scipy.sparse import csr_array, eye_array
 from torch import Tensor
 
 from ihgnn_cli.models.graphs import Derived, Graphs
+from ihgnn_cli.models.traced import PaddedGraphs, TracedGraphs
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +56,40 @@ class Hops:
         return out.view(nodes, distances, -1)
 
 
-def neighbours(graphs: Graphs) -> Hops:
-    """The edges: distance 1 only."""
+@dataclass(frozen=True, eq=False)
+class TracedHops:
+    """The same sums as `Hops` has, in operations that export to ONNX."""
+
+    spreads: Sequence[Callable[[Tensor], Tensor]]
+    """A_k·h for each distance k."""
+    counts: Tensor
+    """[n, K]."""
+    scale: Tensor
+    """[n, K] the weight of a pair at a distance is the product of its nodes' scales."""
+
+    def sums(self, h: Tensor) -> Tensor:
+        """[n, K, width]."""
+        return torch.stack([spread(h) for spread in self.spreads], dim=1)
+
+    def sum(self, h: Tensor) -> Tensor:
+        """[n, width]."""
+        return self.spreads[0](h)
+
+    def normalized(self, h: Tensor) -> Tensor:
+        """[n, K, width]."""
+        scales = zip(self.spreads, torch.split(self.scale, 1, dim=1), strict=True)
+        return torch.stack([scale * spread(scale * h) for spread, scale in scales], dim=1)
+
+
+def neighbours(graphs: Graphs, scale: Tensor | None = None) -> Hops | TracedHops:
+    """The edges: distance 1 only.
+
+    `normalized` multiplies an edge by the scales [n] of its nodes; by default degree^(-1/2).
+    """
+    inverse = graphs.degree.clamp(min=1).rsqrt() if scale is None else scale
+    if isinstance(graphs, TracedGraphs):
+        return TracedHops([graphs.sum_neighbours], graphs.degree.unsqueeze(1), inverse.unsqueeze(1))
     sender, receiver = graphs.edge_index
-    inverse = graphs.degree.clamp(min=1).rsqrt()
     ends = graphs.degree.cumsum(0, dtype=torch.float64).int()
     short = sender.int()
     return Hops(
@@ -68,8 +101,13 @@ def neighbours(graphs: Graphs) -> Hops:
     )
 
 
-def within(graphs: Graphs, distance: int) -> Hops:
+def within(graphs: Graphs, distance: int) -> Hops | TracedHops:
     """All pairs of different nodes up to a shortest-path distance, computed once per graph."""
+    if isinstance(graphs, PaddedGraphs):
+        matrices = list(graphs.within(distance))
+        found_at = torch.stack([each.sum(2).flatten() for each in matrices], dim=1)
+        spreads = [partial(graphs.sum_over, each) for each in matrices]
+        return TracedHops(spreads, found_at, found_at.clamp(min=1).rsqrt())
     found = graphs.derived(
         f"hops-{distance}", lambda edge_index, nodes: pairs_within(edge_index, nodes, distance)
     )

@@ -62,15 +62,13 @@ class PCNet(nn.Module):
         hidden = self.first(F.dropout(graphs.x, self.dropout, self.training)).relu()
         h = self.second(F.dropout(hidden, self.dropout, self.training))
         h = F.dropout(h, self.walk_dropout, self.training)
-        hops = neighbours(graphs)
         scale = (graphs.degree + 1) ** -self.power
-        sender, receiver = graphs.edge_index
-        weight = scale[sender] * scale[receiver]
+        hops = neighbours(graphs, scale)
         diagonal = (scale.square() - self.beta).unsqueeze(1)
         shares = self.theta[1:] @ self.series
         z = (self.theta[0] + shares[0]) * h
         for share in shares[1:]:
-            h = hops.weighted(h, weight).squeeze(1) + diagonal * h
+            h = hops.normalized(h).squeeze(1) + diagonal * h
             z = z + share * h
         logits: Tensor = self.readout(z, graphs)
         return logits

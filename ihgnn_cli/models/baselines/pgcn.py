@@ -32,7 +32,6 @@ the same result.
 import torch
 import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
-from torch_geometric.utils import scatter
 
 from ihgnn_cli.models.baselines.hops import neighbours
 from ihgnn_cli.models.baselines.pieces import Norm
@@ -70,10 +69,8 @@ class PGCN(nn.Module):
     def forward(self, graphs: Graphs) -> Tensor:
         """[B, classes] logits."""
         h = self.norm(self.polynomial(graphs))
-        sums = graphs.sum_nodes(h)
-        sizes = torch.tensor(graphs.sizes, device=h.device).unsqueeze(1)
-        most = scatter(h, graphs.graph, dim_size=len(graphs), reduce="max")
-        h = self.read_norm(torch.cat([sums / sizes, sums, most], dim=1))
+        sums, most = graphs.sum_nodes(h), graphs.max_nodes(h)
+        h = self.read_norm(torch.cat([sums / graphs.node_counts, sums, most], dim=1))
         if self.drop_read:
             h = F.dropout(h, self.dropout, self.training)
         for layer in self.hidden:

@@ -116,12 +116,10 @@ class Block(nn.Module):
 
 def input_tensor(graphs: Graphs) -> Tensor:
     """[2 + features, B, n, n] A, I and the features on the diagonal, 0 beyond a graph's nodes."""
-    out = graphs.x.new_zeros(2 + graphs.x.shape[1], len(graphs), graphs.largest, graphs.largest)
-    out[0] = graphs.adjacency
-    diagonal = out.diagonal(dim1=2, dim2=3)
-    diagonal[1] = graphs.mask.to(out.dtype)
-    diagonal[2:, graphs.graph, graphs.rank] = graphs.x.t()
-    return out
+    adjacency = graphs.adjacency
+    nodes = graphs.padded(torch.cat([torch.ones_like(graphs.x[:, :1]), graphs.x], dim=1))
+    identity = torch.eye(graphs.largest, dtype=nodes.dtype, device=nodes.device)
+    return torch.cat([adjacency.unsqueeze(0), nodes.permute(2, 0, 1).unsqueeze(3) * identity])
 
 
 def _score(read: int, settings: PPGNSettings, inputs: Inputs) -> nn.Sequential:

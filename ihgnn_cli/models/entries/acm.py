@@ -74,4 +74,5 @@ MODEL = ModelSpec(
         'ACM-GCN (`order = "acmii"` is ACMII-GCN), without the structure channel of ACM-GCN+ and '
         "ACM-GCN++, which is made for a single graph. Sum pooling and a two-layer MLP on top."
     ),
+    layouts=("padded", "sparse"),
 )

@@ -45,4 +45,5 @@ MODEL = ModelSpec(
         "GIN-0 unless learn_eps is set; 4 rounds and the input, 2-layer MLPs. The learning rate is "
         "not halved every 50 epochs as in the paper."
     ),
+    layouts=("padded", "sparse"),
 )

@@ -75,4 +75,5 @@ MODEL = ModelSpec(
         "Sum pooling and a two-layer MLP on top; one weight decay for all weights. Linear between "
         "the first MLP and the pooling, so it sees where labels are, not which are neighbours."
     ),
+    layouts=("padded", "sparse"),
 )

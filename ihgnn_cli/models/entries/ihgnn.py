@@ -52,6 +52,10 @@ MODEL = ModelSpec(
     node_limit=lambda settings, max_nodes: settings.variant.node_limit(max_nodes),
     without_each_node=_without_each_node,
     layer_weights=lambda weights: weights.get("aggregation.theta"),
-    exportable=True,
-    recipes=("paper", "authors"),
+    layouts=("padded", "sparse"),
+    export_modules={
+        "padded": "ihgnn_cli.deploy.padded:PaddedIHGNN",
+        "sparse": "ihgnn_cli.deploy.sparse:SparseIHGNN",
+    },
+    recipes=("paper", "authors", "robust"),
 )

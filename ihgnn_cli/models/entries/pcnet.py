@@ -78,4 +78,5 @@ MODEL = ModelSpec(
         "two-layer MLP on top. Linear between the first MLP and the pooling, so it sees where "
         "labels are, not which are neighbours."
     ),
+    layouts=("padded", "sparse"),
 )

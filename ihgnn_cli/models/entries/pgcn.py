@@ -81,4 +81,5 @@ MODEL = ModelSpec(
         "Powers of the adjacency unless operator says laplacian. The projection before the powers, "
         "the normalizations and the classifiers follow the authors' code."
     ),
+    layouts=("padded", "sparse"),
 )

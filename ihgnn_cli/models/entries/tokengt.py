@@ -63,4 +63,8 @@ MODEL = ModelSpec(
         "numbering, unless that order cannot be found (some regular graphs, or too much work)."
     ),
     by_size=True,
+    layouts_note=(
+        "Its node identifiers are eigenvectors with signs and bases from a canonical order of the "
+        "nodes, which ONNX has no operators for."
+    ),
 )

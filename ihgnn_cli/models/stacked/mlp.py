@@ -124,11 +124,11 @@ class NormedTail(nn.Module):
         return to_x.mul_(slope)
 
 
-def remember(tails: Sequence[NormedTail], batch: Batch) -> None:
+def remember(tails: Sequence[NormedTail], batch: Batch, weight: float = MOMENTUM) -> None:
     """Update the running statistics from the last batch, with the unbiased variance, as torch does.
 
-    A member without nodes in the batch keeps its statistics.
+    `weight` is the share of the new statistics. A member without nodes in the batch keeps its own.
     """
     running = [tail.mean for tail in tails] + [tail.variance for tail in tails]
     seen = [tail.seen[0] for tail in tails] + [tail.seen[1] * batch.unbiased for tail in tails]
-    torch._foreach_lerp_(running, seen, [batch.filled * MOMENTUM] * len(running))
+    torch._foreach_lerp_(running, seen, [batch.filled * weight] * len(running))

@@ -4,17 +4,18 @@
 https://arxiv.org/abs/2203.07678.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching import Batch
+from ihgnn_cli.data.batching import Batch, Positions
 from ihgnn_cli.models.autograd import LossGradient
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant, WeightInit
 from ihgnn_cli.models.stacked.aggregation import AdaptiveSum, LayerConcat
 from ihgnn_cli.models.stacked.layer import IHGNNLayer, InputLayer
 from ihgnn_cli.models.stacked.mlp import (
+    NormedTail,
     Tape,
     gradient_of,
     linear_bias,
@@ -79,11 +80,40 @@ class StackedIHGNN(nn.Module):
         """Number of hidden units of the classifier."""
         return self.weight.shape[1]
 
+    @property
+    def ranked(self) -> nn.Parameter | None:
+        """The readout's matrix, if its rows are ordered by rank."""
+        return self.readout.weight if isinstance(self.readout, SortConcat) else None
+
+    def reach(self, batch: Batch) -> Positions | None:
+        """[S] the rows of that matrix up to the largest graph of each member."""
+        return self.readout.reach(batch) if isinstance(self.readout, SortConcat) else None
+
+    @property
+    def sorts(self) -> bool:
+        """Whether the readout sorts nodes."""
+        return isinstance(self.readout, SortConcat)
+
+    @torch.no_grad()
+    def sort_keys(self, batch: Batch) -> tuple[Tensor, Tensor, Tensor]:
+        """Rows of H [n, ·] and sort keys [n] of all members' nodes, and the graph of each."""
+        h, last_layer = self.embed(batch)
+        row, readout = batch.layout.row, self.readout
+        if not isinstance(readout, SortConcat):
+            raise TypeError("the readout does not sort")
+        key = readout.sort_key(h, last_layer).flatten()[row]
+        return h.flatten(0, 1)[row], key, batch.layout.graph
+
     @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:
         """[S, B, classes] logits, with the running statistics and without dropout."""
-        hidden = self.readout(*self.embed(batch), self.hidden_bias, batch, None).relu_()
-        return torch.baddbmm(self.bias, hidden, self.weight)
+        return torch.baddbmm(self.bias, self.graph_embedding(batch), self.weight)
+
+    @torch.no_grad()
+    def graph_embedding(self, batch: Batch) -> Tensor:
+        """[S, B, hidden] the hidden layer of the classifier, without dropout."""
+        read: Tensor = self.readout(*self.embed(batch), self.hidden_bias, batch, None)
+        return read.relu_()
 
     def train_step(
         self, batch: Batch, factor: Tensor, seeds: Sequence[int], gradient: LossGradient
@@ -103,11 +133,22 @@ class StackedIHGNN(nn.Module):
     def forward_train(self, batch: Batch, factor: Tensor, tape: Tape) -> Tensor:
         """[S, B, classes] the logits of a batch in training; updates the running statistics."""
         h, last_layer = self.embed(batch, tape)
-        remember([self.input.tail, *(layer.tail for layer in self._blocks)], batch)
+        remember(self._tails, batch)
         active = self.readout(h, last_layer, self.hidden_bias, batch, tape).relu_()
         hidden = active * factor
         tape.append((active, hidden))
         return torch.baddbmm(self.bias, hidden, self.weight)
+
+    @torch.no_grad()
+    def recompute_statistics(self, batches: Iterable[Batch]) -> None:
+        """Replace the running statistics by their means over these batches."""
+        for number, batch in enumerate(batches, 1):
+            self.embed(batch, [])
+            remember(self._tails, batch, 1 / number)
+
+    @property
+    def _tails(self) -> list[NormedTail]:
+        return [self.input.tail, *(layer.tail for layer in self._blocks)]
 
     @torch.no_grad()
     def backward(self, to_logits: Tensor, batch: Batch, factor: Tensor, tape: Tape) -> None:

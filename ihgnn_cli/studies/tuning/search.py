@@ -101,10 +101,12 @@ def prepare(
     Raises:
         InputError: the split, the number of inner folds or the interval is not valid.
     """
-    seed, epochs = config.training.seed, config.training.epochs
+    seed = config.training.seed
+    split = load_split(config.data.split, dataset, seed)
+    config = config.with_epochs(len(split.train))
+    epochs = config.training.epochs
     if interval is not None and not 1 <= interval <= epochs:
         raise InputError(f"--report-every must be from 1 to {epochs} (epochs), not {interval}.")
-    split = load_split(config.data.split, dataset, seed)
     return Search(
         config,
         space,
@@ -125,12 +127,14 @@ def trials_together(search: Search, places: Places) -> int:
     """
     learning = search.sampler in (SamplerName.TPE, SamplerName.GP)
     on_gpu = places.first.type == "cuda"
-    models = (_LEARNING_CUDA if on_gpu else _LEARNING_CPU) if learning else paying(places.first)
     corners = search.space.corners(search.config)
     for corner in search.space.smallest(search.config):
         require_room(corner, search.dataset, places.first, places.memory)
     if search.config.spec.stacked is None:
         return 1
     each = max(model_bytes(search.dataset, corner) for corner in corners)
+    models = paying(places.first, each)
+    if learning:
+        models = min(models, _LEARNING_CUDA if on_gpu else _LEARNING_CPU)
     models = min(models, fitting(places.memory, places.first, search.dataset, each))
     return max(1, models // len(search.inner))

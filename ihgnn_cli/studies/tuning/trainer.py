@@ -107,7 +107,7 @@ class TrialTrainer:
             for split in splits
         ]
         shape = configs[0]
-        inputs = inputs_of(self.search.dataset, shape.data.features)
+        inputs = inputs_of(self.search.dataset, shape.data.features, shape.data.inputs)
         return new_cohort(shape, inputs, self.store(shape), members, keep_weights=False)
 
     def _train_split_by_split(self, number: int, config: RunConfig) -> None:

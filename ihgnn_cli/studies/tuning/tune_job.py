@@ -145,6 +145,7 @@ class TuneJob:
         result["final"] = {
             "folder": target.name,
             **{name: tested[name] for name in ("best_epoch", "validation", "test", "seeds")},
+            "snapshots": tested.get("snapshots", []),  # missing in older runs
             "tested_before": earlier_runs(self.folder, trial),
         }
         return result

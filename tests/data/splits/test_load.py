@@ -176,7 +176,7 @@ def test_a_text_that_is_no_split_is_told_the_forms(text: str) -> None:
         load_split(text, dataset(), 0)
     assert str(caught.value) == (
         f"No split '{text}', and no file of that name. Give holdout, shares such as 0.8/0.1/0.1, "
-        "fold:N (N from 0 to 9), or a fold file as FILE, FILE:N or FILE:N:I."
+        "fold:N or fold:N:twins (N from 0 to 9), or a fold file as FILE, FILE:N or FILE:N:I."
     )
 
 

@@ -1,0 +1,191 @@
+"""`ihgnn serve`: an exported model as an HTTP service."""
+
+import re
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ihgnn_cli.cli.help import COMPUTE_PANEL, LIMITS_PANEL, SERVICE_PANEL, examples
+from ihgnn_cli.cli.options import (
+    AllowUnknown,
+    AsJson,
+    Device,
+    Provider,
+    chosen_providers,
+    refuse_missing,
+)
+
+_EXTRA = ("starlette", "uvicorn", "prometheus_client")
+
+EXAMPLES = examples(
+    ("ihgnn serve model.onnx", "Serve on http://127.0.0.1:8000"),
+    ("ihgnn serve model.onnx --host 0.0.0.0 --port 80", "Serve other machines"),
+    ("ihgnn serve model.onnx --port 0 --json", "A free port, announced as JSON"),
+)
+
+
+def serve(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An exported .onnx file.")],
+    host: Annotated[
+        str,
+        typer.Option(
+            metavar="ADDRESS",
+            help="Address to listen on; 0.0.0.0 for all.",
+            rich_help_panel=SERVICE_PANEL,
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(
+            min=0, max=65535, help="Port; 0 chooses a free one.", rich_help_panel=SERVICE_PANEL
+        ),
+    ] = 8000,
+    name: Annotated[
+        str | None,
+        typer.Option(
+            metavar="NAME",
+            help="Name of the model in /v2/models/NAME.",
+            show_default="file name",
+            rich_help_panel=SERVICE_PANEL,
+        ),
+    ] = None,
+    allow_unknown: AllowUnknown = False,
+    batch_size: Annotated[
+        int,
+        typer.Option(
+            "--batch-size",
+            help="A batch starts at this number of graphs.",
+            rich_help_panel=COMPUTE_PANEL,
+        ),
+    ] = 64,
+    batch_wait: Annotated[
+        float,
+        typer.Option(
+            "--batch-wait",
+            metavar="MS",
+            help="Milliseconds that a request waits for others to share its batch.",
+            rich_help_panel=COMPUTE_PANEL,
+        ),
+    ] = 2.0,
+    threads: Annotated[
+        int | None,
+        typer.Option(
+            min=1,
+            help="CPU threads of the model.",
+            show_default="chosen by onnxruntime",
+            rich_help_panel=COMPUTE_PANEL,
+        ),
+    ] = None,
+    device: Device = None,
+    provider: Provider = None,
+    max_graphs: Annotated[
+        int, typer.Option("--max-graphs", help="Graphs per request.", rich_help_panel=LIMITS_PANEL)
+    ] = 1000,
+    max_nodes: Annotated[
+        int | None,
+        typer.Option(
+            "--max-nodes",
+            help="Nodes per graph.",
+            show_default="at least m; 2,000 padded, 100,000 sparse",
+            rich_help_panel=LIMITS_PANEL,
+        ),
+    ] = None,
+    max_body: Annotated[
+        float,
+        typer.Option(
+            "--max-body", metavar="MIB", help="MiB per request.", rich_help_panel=LIMITS_PANEL
+        ),
+    ] = 8.0,
+    max_waiting: Annotated[
+        int,
+        typer.Option(
+            "--max-waiting",
+            help="Requests that may wait; more get 503.",
+            rich_help_panel=LIMITS_PANEL,
+        ),
+    ] = 256,
+    timeout: Annotated[
+        float,
+        typer.Option(
+            metavar="SECONDS",
+            help="Time to receive a request, and to answer it.",
+            rich_help_panel=LIMITS_PANEL,
+        ),
+    ] = 30.0,
+    as_json: AsJson = False,
+) -> None:
+    """Serve an exported model over HTTP.
+
+    POST /predict takes graphs as JSON, /v2 is the Open Inference Protocol (KServe, Triton clients),
+    /metrics is for Prometheus, and / is a page to try it. Concurrent requests share batches.
+    Ctrl-C or SIGTERM stops the service after it has answered everything it accepted.
+    """
+    refuse_missing(None, model)
+    from ihgnn_cli.deploy.serving.settings import ServeSettings
+    from ihgnn_cli.errors import InputError
+
+    settings = ServeSettings(
+        batch_size=batch_size,
+        batch_wait=batch_wait,
+        max_graphs=max_graphs,
+        max_nodes=max_nodes,
+        max_body=max_body,
+        max_waiting=max_waiting,
+        timeout=timeout,
+        allow_unknown=allow_unknown,
+    )
+    called = _checked_name(name, model)
+    if model.suffix.lower() != ".onnx":
+        raise InputError(f"{model} is not a .onnx file. Write one with: ihgnn export {model}")
+    try:
+        from ihgnn_cli.deploy.serving import server
+        from ihgnn_cli.deploy.serving.app import Service
+    except ModuleNotFoundError as error:
+        if str(error.name).partition(".")[0] not in _EXTRA:
+            raise
+        raise InputError(
+            f"{error.name} is not installed: pip install 'ihgnn-cli[serve]'"
+        ) from error
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.deploy.onnx_model import load_onnx
+    from ihgnn_cli.training.devices import AUTO
+
+    providers = chosen_providers(device, provider)
+    listening = server.listen(host, port)
+    with listening:
+        classifier = load_onnx(model, device or AUTO, providers, threads)
+        service = Service(classifier, called, settings)
+        url = server.url_of(host, listening)
+
+        def announce() -> None:
+            if as_json:
+                told = {"url": url, "name": called, "model": model, "runs_on": classifier.runs_on}
+                console.show_json(told)
+            else:
+                console.show(f"{called} on {classifier.runs_on}: {url}")
+            console.out.file.flush()
+            if not server.is_loopback(host):
+                console.warn(
+                    "other machines can reach this service. It has no passwords and no "
+                    "encryption: put a reverse proxy in front of it."
+                )
+            console.note("Press Ctrl-C to stop.")
+
+        server.run(service, listening, announce)
+    console.note("Stopped.")
+
+
+def _checked_name(given: str | None, model: Path) -> str:
+    """The name of the model in addresses.
+
+    Raises:
+        InputError: it has characters that do not belong there.
+    """
+    from ihgnn_cli.errors import InputError
+
+    if given is None:
+        return re.sub(r"[^A-Za-z0-9._-]", "-", model.stem) or "model"
+    if not re.fullmatch(r"[A-Za-z0-9._-]+", given):
+        raise InputError(f"--name '{given}' must consist of letters, digits, '.', '_' and '-'.")
+    return given

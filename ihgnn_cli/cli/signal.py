@@ -1,0 +1,193 @@
+"""`ihgnn signal`: what is attainable on a data set before any network is trained."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ihgnn_cli.cli.help import DATA_PANEL, PROTOCOL_PANEL, examples
+from ihgnn_cli.cli.options import (
+    AsJson,
+    DataArgument,
+    DataRoot,
+    GroupTwins,
+    Offline,
+    OwnData,
+    Quiet,
+    figure,
+    one_dataset,
+    refuse_missing,
+)
+
+if TYPE_CHECKING:
+    from ihgnn_cli.data.dataset import GraphDataset
+    from ihgnn_cli.data.splits import Fold
+    from ihgnn_cli.studies.signal import Signal
+
+_DEFAULT = "MUTAG"
+
+EXAMPLES = examples(
+    ("ihgnn signal MUTAG", "References, 1-WL ceiling, twins and a permutation test"),
+    ("ihgnn signal IMDB-BINARY --group-twins", "Twins are never in training and test at once"),
+    ("ihgnn signal graphs.jsonl --permutations 0 --plot signal.png", "Without the test"),
+)
+
+
+def signal(
+    data: DataArgument = None,
+    dataset: OwnData = None,
+    split_file: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="JSON file with published folds.",
+            show_default="the folds of 'ihgnn crossval'",
+            rich_help_panel=DATA_PANEL,
+        ),
+    ] = None,
+    data_root: DataRoot = None,
+    offline: Offline = False,
+    folds: Annotated[
+        int | None,
+        typer.Option(
+            help="Number of folds; with --split-file, the first N of the file.",
+            show_default="10, or all in the file",
+            rich_help_panel=PROTOCOL_PANEL,
+        ),
+    ] = None,
+    group_twins: GroupTwins = False,
+    permutations: Annotated[
+        int | None,
+        typer.Option(
+            help="Shuffles of the classes in the permutation test; 0: no test.",
+            show_default="1000, or 200 for more than 2,000 graphs",
+            rich_help_panel=PROTOCOL_PANEL,
+        ),
+    ] = None,
+    seed: Annotated[
+        int,
+        typer.Option(help="Random seed of folds and shuffles.", rich_help_panel=PROTOCOL_PANEL),
+    ] = 0,
+    plot: Annotated[
+        Path | None, figure("references, ceiling and permutation test in one picture")
+    ] = None,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Measure what is attainable on a data set before a network is trained.
+
+    References are classifiers without a network, on the folds of 'ihgnn crossval'. The 1-WL ceiling
+    is the best accuracy of any message-passing network. Twins are graphs that such a network cannot
+    tell apart. The permutation test compares with shuffled classes.
+    """
+    name = one_dataset(data, dataset) or _DEFAULT
+    refuse_missing(name)
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.errors import InputError, SettingError
+    from ihgnn_cli.report.figures import check_figure_path
+
+    if plot is not None:
+        check_figure_path(plot)
+    if permutations is not None and permutations < 0:
+        raise SettingError("permutations", f"must be at least 0, not {permutations}.")
+    from ihgnn_cli.data.sources import load_dataset
+    from ihgnn_cli.studies.folds import make_folds
+
+    graphs = load_dataset(
+        name, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
+    )
+    if len(set(graphs.graph_class.tolist())) < 2:
+        raise InputError(
+            f"All graphs of {graphs.name} have the same class, so there is nothing to predict. "
+            "Give data with two classes or more."
+        )
+    made = make_folds(graphs, seed, file=split_file, folds=folds, group_twins=group_twins)
+    found = _measured(graphs, made, seed, permutations, quiet=quiet)
+    if as_json:
+        console.show_json(
+            {
+                "dataset": graphs.name,
+                "graphs": len(graphs),
+                "folds": len(made),
+                "group_twins": group_twins,
+                "seed": seed,
+                "best": found.best.key,
+                "conclusion": found.conclusion,
+                **asdict(found),
+            }
+        )
+    else:
+        _show(graphs, made, found, group_twins=group_twins)
+    if plot is not None:
+        from ihgnn_cli.report.signal import draw_signal
+
+        draw_signal(graphs.name, found, plot)
+        console.note(f"Wrote {plot}")
+    if not as_json:
+        console.next_steps(("crossval", name, *(["--group-twins"] if group_twins else [])))
+
+
+def _measured(
+    graphs: "GraphDataset",
+    folds: "tuple[Fold, ...]",
+    seed: int,
+    permutations: int | None,
+    *,
+    quiet: bool,
+) -> "Signal":
+    from contextlib import ExitStack
+
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.display import Update
+    from ihgnn_cli.studies.signal import measure_signal
+    from ihgnn_cli.words import counted
+
+    if not quiet:
+        console.note(
+            f"Read {graphs.name}: {counted(len(graphs), 'graph')}, {len(folds)} folds. "
+            "Fitting the references ..."
+        )
+    shown: dict[str, Update] = {}
+    with ExitStack() as stack:
+
+        def tell(step: str, done: int, total: int, text: str) -> None:
+            if step not in shown:
+                stack.close()  # the bar of the step before
+                shown[step] = stack.enter_context(console.work(step, quiet=quiet))
+            shown[step](done, total, text)
+
+        return measure_signal(graphs, folds, seed=seed, permutations=permutations, tell=tell)
+
+
+def _show(
+    graphs: "GraphDataset", folds: "tuple[Fold, ...]", found: "Signal", *, group_twins: bool
+) -> None:
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.report.signal import auc_text, ceiling_lines, permutation_lines, twin_lines
+
+    together = ", twins kept together" if group_twins else ""
+    shown = console.table(
+        f"{graphs.name}: references, mean over {len(folds)} folds{together}",
+        *("", "Accuracy %", "Balanced %", "ROC-AUC"),
+    )
+    for each in found.references:
+        scores = each.scores
+        shown.add_row(
+            each.title,
+            f"{100 * scores.accuracy:.1f} ± {100 * scores.accuracy_std:.1f}",
+            f"{100 * scores.balanced_accuracy:.1f}",
+            auc_text(scores.roc_auc),
+        )
+    console.show(shown)
+    for title, lines in (
+        ("1-WL ceiling", ceiling_lines(found.ceiling)),
+        ("Twins", twin_lines(found)),
+        ("Permutation test", permutation_lines(found.test)),
+    ):
+        if lines:
+            console.show(title, style="bold")
+            for line in lines:
+                console.show(f"  {line}")
+    console.show("")
+    console.show(found.conclusion, style="bold")

@@ -1,0 +1,142 @@
+"""What is attainable on a data set, as lines of text and as a figure."""
+
+import math
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
+from ihgnn_cli.report.layout import percent
+from ihgnn_cli.studies.permutation import PermutationTest, Permuted
+from ihgnn_cli.studies.signal import Signal
+from ihgnn_cli.studies.wl_ceiling import Ceiling
+from ihgnn_cli.words import counted
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+_BLUE, _RED, _GRAY = "#4c72b0", "#c44e52", "#6b6b6b"
+_LONGEST_NAME = 40
+
+
+def auc_text(value: float) -> str:
+    """An area with three digits; `-` if it is undefined."""
+    return "-" if math.isnan(value) else f"{value:.3f}"
+
+
+def ceiling_lines(ceiling: Ceiling) -> list[str]:
+    """The bound by round, and by homophily where it is below 100 %."""
+    rounds = ", ".join(percent(each) for each in ceiling.rounds)
+    lines = [f"{rounds} % after 0, 1, ... {len(ceiling.rounds) - 1} rounds, with classes known"]
+    lines += [
+        f"{percent(each.accuracy)} % of {counted(each.graphs, 'graph')} with homophily "
+        f"{each.low:.1f} to {each.high:.1f}"
+        for each in ceiling.bins
+        if each.graphs and each.accuracy < 1
+    ]
+    return lines
+
+
+def twin_lines(found: Signal) -> list[str]:
+    """How many graphs have twins, and how the best reference does on them."""
+    twins, tested = found.twins, found.tested
+    lines = [
+        f"{percent(twins.same_class)} % of the graphs have a twin of the same class, "
+        f"{percent(twins.other_class)} % one of another class"
+    ]
+    where = (
+        f"{tested.with_twin:,} of {counted(tested.tested, 'test graph')} have a twin in training"
+    )
+    shares = [(tested.accuracy_with, "with"), (tested.accuracy_without, "without")]
+    told = [f"{percent(share)} % {word}" for share, word in shares if share is not None]
+    return [*lines, f"{where}; {found.best.title}: {' and '.join(told)} one"]
+
+
+def permutation_lines(test: PermutationTest | None) -> list[str]:
+    """The statistics with the true classes and with shuffled ones."""
+    if test is None:
+        return []
+    return [
+        f"accuracy {percent(test.accuracy.value)} %, {_shuffled(test.accuracy, percent)} %, "
+        f"{_p(test.accuracy)}",
+        f"ROC-AUC {auc_text(test.roc_auc.value)}, {_shuffled(test.roc_auc, auc_text)}, "
+        f"{_p(test.roc_auc)}",
+        f"best of {len(test.kernels)} kernel ridge classifiers and the majority class, "
+        f"{counted(test.permutations, 'shuffle')} of the classes of "
+        f"{counted(test.graphs, 'graph')}",
+    ]
+
+
+def draw_signal(name: str, found: Signal, path: Path) -> None:
+    """Draw the references with the ceiling, the ceiling by round, and the permutation test.
+
+    Raises:
+        InputError: the suffix is not one of a figure.
+    """
+    figure = new_figure((11.5, 4.2))
+    left, middle, right = figure.subplots(1, 3, width_ratios=(2.2, 1, 1.2))
+    _draw_references(left, found)
+    _draw_ceiling(middle, found.ceiling)
+    _draw_test(right, found.test)
+    figure.suptitle(literal(f"{shortened(name, _LONGEST_NAME)}: attainable without a network"))
+    save_figure(figure, path)
+
+
+def _draw_references(panel: "Axes", found: Signal) -> None:
+    for place, each in enumerate(found.references):
+        mean, std = 100 * each.scores.accuracy, 100 * each.scores.accuracy_std
+        color = _GRAY if each.key == "majority" else _BLUE
+        panel.errorbar(mean, place, xerr=std, fmt="o", color=color, capsize=3)
+        panel.annotate(
+            f"{mean:.1f}",
+            (mean, place),
+            (0, 6),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+        )
+    panel.axvline(100 * found.ceiling.rounds[-1], color=_RED, linestyle="--", linewidth=1.2)
+    panel.set_yticks(
+        range(len(found.references)),
+        [each.title.replace(", ", ",\n") for each in found.references],
+        fontsize=8,
+    )
+    panel.set_ylim(len(found.references) - 0.4, -0.6)
+    panel.set_xlabel("accuracy in %, mean ± std over folds\n(dashed: 1-WL ceiling)")
+    panel.grid(axis="x", alpha=0.25)
+
+
+def _draw_ceiling(panel: "Axes", ceiling: Ceiling) -> None:
+    values = [100 * each for each in ceiling.rounds]
+    panel.plot(range(len(values)), values, "o-", color=_RED)
+    panel.set_xticks(range(len(values)))
+    panel.set_ylim(min(50.0, *values) - 2, 102)
+    panel.set_xlabel("rounds of 1-WL")
+    panel.set_ylabel("ceiling in %")
+    panel.grid(axis="y", alpha=0.25)
+
+
+def _draw_test(panel: "Axes", test: PermutationTest | None) -> None:
+    if test is None:
+        panel.set_axis_off()
+        return
+    for place, (name, each) in enumerate((("accuracy", test.accuracy), ("ROC-AUC", test.roc_auc))):
+        panel.plot([each.null_mean, each.null_high], [place, place], color=_GRAY, linewidth=6)
+        panel.plot(each.value, place, "D", color=_BLUE)
+        panel.annotate(
+            f"{name}, {_p(each)}", (0.02, place - 0.15), xycoords=("axes fraction", "data")
+        )
+    panel.set_ylim(1.5, -0.5)
+    panel.set_yticks([])
+    panel.set_xlabel(
+        f"true classes (blue) and {test.permutations:,} shuffles\n(gray: mean to 95 % quantile)"
+    )
+    panel.grid(axis="x", alpha=0.25)
+
+
+def _shuffled(found: Permuted, shown: Callable[[float], str]) -> str:
+    return f"with shuffled classes {shown(found.null_mean)} (95 % below {shown(found.null_high)})"
+
+
+def _p(found: Permuted) -> str:
+    return "p undefined" if math.isnan(found.p) else f"p = {found.p:.3f}"

@@ -1,0 +1,134 @@
+"""References: classifiers without a network, on the folds of a cross-validation.
+
+A network that does not beat them has not learned anything that needs a network. They read node
+labels and edges, learn from all graphs outside the test part, and nothing is chosen on test graphs.
+"""
+
+import hashlib
+import json
+import warnings
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.splits import Fold
+from ihgnn_cli.files import written_whole
+from ihgnn_cli.jsonable import jsonable
+from ihgnn_cli.studies.fold_scores import Probabilities, Scores, fold_scores
+from ihgnn_cli.studies.graph_features import GraphFeatures
+
+if TYPE_CHECKING:
+    from ihgnn_cli.studies.reference_models import Fit
+
+FILE = "references.json"
+_FORMAT = 1  # increased when the same folds would give other numbers
+
+
+@dataclass(frozen=True)
+class Reference:
+    """A classifier without a network, tested on every fold."""
+
+    key: str
+    title: str
+    scores: Scores
+    predictions: tuple[tuple[int, ...], ...]
+    """The class of each test graph, by fold, as a position in the data set's classes."""
+
+
+def references(
+    features: GraphFeatures,
+    folds: Sequence[Fold],
+    seed: int,
+    tell: Callable[[int, int, str], None] = lambda _done, _total, _text: None,
+) -> tuple[Reference, ...]:
+    """Fit and test all references on the same folds.
+
+    Args:
+        features: of the graphs.
+        folds: their test parts.
+        seed: of the forest, and of the SVM's inner folds.
+        tell: receives the fits done, their number, and the current one.
+    """
+    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+
+    from ihgnn_cli.studies.reference_models import fitters  # noqa: PLC0415  imports scikit-learn
+
+    dataset, models = features.dataset, fitters(features, seed)
+    total, found = len(models) * len(folds), []
+    with warnings.catch_warnings(), threadpool_limits(limits=1):  # the matrices are small
+        warnings.simplefilter("ignore")  # rare classes, a fit that stops after 1,000 iterations
+        for number, (key, (title, fit)) in enumerate(models.items()):
+            tested = []
+            for fold, each in enumerate(folds):
+                tell(number * len(folds) + fold, total, title)
+                tested.append(_tested(dataset, each, fit))
+            scores = fold_scores(tested, [dataset.graph_class[fold.test] for fold in folds])
+            predictions = tuple(tuple(each.argmax(axis=1).tolist()) for each in tested)
+            found.append(Reference(key, title, scores, predictions))
+    tell(total, total, "")
+    return tuple(found)
+
+
+def stored_references(
+    path: Path,
+    dataset: GraphDataset,
+    folds: Sequence[Fold],
+    seed: int,
+    tell: Callable[[int, int, str], None] = lambda _done, _total, _text: None,
+) -> tuple[Reference, ...]:
+    """The references of these folds from a file; if it has others, compute and write them."""
+    tests = json.dumps([fold.test.tolist() for fold in folds])
+    identity = {
+        "format": _FORMAT,
+        "data_sha256": dataset.fingerprint,
+        "tests_sha256": hashlib.sha256(tests.encode()).hexdigest(),
+        "seed": seed,
+    }
+    found = _read(path, identity)
+    if found is None:
+        found = references(GraphFeatures(dataset), folds, seed, tell)
+        content = jsonable({**identity, "references": [asdict(each) for each in found]})
+        with written_whole(path) as temporary:
+            temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
+    return found
+
+
+def best_reference(found: Sequence[Reference]) -> Reference:
+    """The reference with the highest accuracy; the first one of equals."""
+    return max(found, key=lambda each: each.scores.accuracy)
+
+
+def _read(path: Path, identity: dict[str, Any]) -> tuple[Reference, ...] | None:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        listed = content.pop("references")
+        if content != identity:
+            return None
+        return tuple(
+            Reference(
+                each["key"],
+                each["title"],
+                Scores.parsed(each["scores"]),
+                tuple(map(tuple, each["predictions"])),
+            )
+            for each in listed
+        )
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+        return None  # missing, damaged or of another version
+
+
+def _tested(dataset: GraphDataset, fold: Fold, fit: "Fit") -> Probabilities:
+    """The probabilities of a fold's test graphs, with one column for every class of the data."""
+    train = np.setdiff1d(np.arange(len(dataset)), fold.test)
+    there = np.unique(dataset.graph_class[train])
+    found = np.zeros((len(fold.test), len(dataset.class_values)))
+    if len(there) == 1:
+        found[:, there] = 1
+        return found
+    fitted = fit(train, fold.test)
+    found[:, there if fitted.shape[1] == len(there) else slice(None)] = fitted
+    return found

@@ -1,0 +1,108 @@
+"""What is attainable on a data set before any network is trained."""
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.splits import Fold
+from ihgnn_cli.data.twins import colorings
+from ihgnn_cli.errors import SettingError
+from ihgnn_cli.studies.graph_features import GraphFeatures
+from ihgnn_cli.studies.permutation import PermutationTest, permutation_test
+from ihgnn_cli.studies.references import Reference, best_reference, references
+from ihgnn_cli.studies.significance import LEVEL
+from ihgnn_cli.studies.wl_ceiling import (
+    Ceiling,
+    TwinAccuracy,
+    Twins,
+    accuracy_by_twins,
+    ceiling,
+    twins,
+)
+
+_LARGE = 2000  # graphs
+
+Tell = Callable[[str, int, int, str], None]
+"""Takes the step, the units done, their total, and a text."""
+
+
+@dataclass(frozen=True)
+class Signal:
+    """References, the 1-WL ceiling, twins, and a permutation test."""
+
+    references: tuple[Reference, ...]
+    ceiling: Ceiling
+    twins: Twins
+    tested: TwinAccuracy
+    """Of the best reference."""
+    test: PermutationTest | None
+    """`None` without permutations."""
+
+    @property
+    def best(self) -> Reference:
+        """The reference with the highest accuracy."""
+        return best_reference(self.references)
+
+    @property
+    def conclusion(self) -> str:
+        """What follows, in a sentence or two."""
+        best, majority = self.best.scores, self.references[0].scores
+        if self.test is None:
+            gap = 100 * (best.accuracy - majority.accuracy)
+            return (
+                f"The best reference, {self.best.title}, is {gap:.1f} points above the majority "
+                "class. Whether that is chance was not tested."
+            )
+        found, accuracy = self.test.accuracy, self.test.accuracy.p < LEVEL
+        gain = found.value - majority.accuracy
+        error = math.sqrt(found.value * (1 - found.value) / self.tested.tested)
+        if accuracy and gain > NOISE * error:
+            return (
+                "There is signal: accuracy is better than with shuffled classes. A network has to "
+                f"beat {100 * best.accuracy:.1f} % ({self.best.title})."
+            )
+        if accuracy or self.test.roc_auc.p < LEVEL:
+            return (
+                "There is signal, but accuracy hides it: the classes are predicted better than "
+                f"shuffled ones (p = {min(found.p, self.test.roc_auc.p):.3f}), but accuracy is "
+                f"{100 * gain:.1f} points above the majority class at most. Judge models by "
+                "ROC-AUC or balanced accuracy."
+            )
+        return (
+            "No signal was found: neither accuracy nor ROC-AUC is better than with shuffled "
+            "classes. Expect no more than the majority class from a network."
+        )
+
+
+def default_permutations(graphs: int) -> int:
+    """Fewer for large data, where a shuffle takes longer."""
+    return 1000 if graphs <= _LARGE else 200
+
+
+def measure_signal(
+    dataset: GraphDataset,
+    folds: Sequence[Fold],
+    *,
+    seed: int = 0,
+    permutations: int | None = None,
+    tell: Tell = lambda _step, _done, _total, _text: None,
+) -> Signal:
+    """Compute everything; `permutations=0` leaves the test out.
+
+    Raises:
+        InputError: the number of permutations is negative.
+    """
+    if permutations is None:
+        permutations = default_permutations(len(dataset))
+    if permutations < 0:
+        raise SettingError("permutations", f"must be at least 0, not {permutations}.")
+    features = GraphFeatures(dataset)
+    found = references(features, folds, seed, partial(tell, "fits"))
+    test = None
+    if permutations:
+        test = permutation_test(features, folds, permutations, seed, partial(tell, "shuffles"))
+    rounds = colorings(dataset)
+    tested = accuracy_by_twins(dataset, rounds[-1], folds, best_reference(found).predictions)
+    return Signal(found, ceiling(dataset, rounds), twins(dataset, rounds[-1]), tested, test)

@@ -1,0 +1,66 @@
+"""`ihgnn signal` as a user meets it."""
+
+import json
+
+import pytest
+from refusals import assert_refused
+
+from ihgnn_cli.studies import reference_models
+
+DATA = "synthetic:graphs=24,nodes=12,degree=2"
+
+
+@pytest.fixture(autouse=True)
+def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference_models, "TREES", 10)
+
+
+def test_references_ceiling_twins_and_test_end_in_a_sentence(ihgnn, tmp_path) -> None:
+    args = ("signal", DATA, "--folds", "3", "--permutations", "20")
+    shown = ihgnn(*args, "--plot", "signal.png")
+    assert shown.returncode == 0, shown.stderr
+    for text in (
+        "mean over 3 folds",
+        "random forest, histograms",
+        "1-WL ceiling",
+        "have a twin in training",
+        "20 shuffles of the classes",
+        "ihgnn crossval",
+    ):
+        assert text in shown.stdout, text
+    assert "15 of 15 fits" in shown.stderr
+    assert (tmp_path / "signal.png").read_bytes().startswith(b"\x89PNG")
+    told = json.loads(ihgnn(*args, "--json", "-q").stdout)
+    assert told["conclusion"] in " ".join(shown.stdout.split())
+    assert told["test"]["permutations"] == 20
+    assert len(told["references"]) == 5
+    assert len(told["ceiling"]["rounds"]) == 6
+
+
+def test_the_folds_are_those_of_crossval(ihgnn, tmp_path) -> None:
+    args = (DATA, "--folds", "2", "--seed", "3", "--json", "-q")
+    told = json.loads(ihgnn("signal", *args, "--permutations", "0").stdout)
+    assert told["test"] is None
+    grid = ("--lr", "0.01", "-b", "32", "-k", "1", "-e", "1", "--runs", "1", "--workers", "1")
+    result = json.loads(ihgnn("crossval", *args, *grid, "--out", "job").stdout)
+    beside = {each["key"]: each["accuracy"] for each in result["references"]["methods"]}
+    assert beside == {each["key"]: each["scores"]["accuracy"] for each in told["references"]}
+    assert 0 <= result["roc_auc"] <= 1
+    assert (tmp_path / "job" / "references.json").is_file()
+    again = ihgnn("crossval", *args[:-2], *grid, "--out", "job")
+    assert "best reference" in again.stdout
+    assert "logistic regression, 1-WL counts" in again.stdout
+    assert "models finished" not in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("--permutations", "-1"), "--permutations must be at least 0, not -1."),
+        (("--folds", "1"), "--folds must be at least 2, not 1."),
+        (("--group-twins", "--split-file", "x.json"), "Give one."),
+        (("--plot", "figure.txt"), "Cannot draw to figure.txt"),
+    ],
+)
+def test_wrong_values_are_refused(ihgnn, args, said) -> None:
+    assert_refused(ihgnn("signal", "MUTAG", *args), 2, said)

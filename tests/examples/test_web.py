@@ -1,0 +1,151 @@
+"""The page in examples/web, used in a real browser."""
+
+import json
+import os
+import shutil
+import subprocess
+from collections.abc import Iterator
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import pytest
+from elsewhere import BUNDLED, EXAMPLES, NODE_MODULES, needs_npm
+
+from ihgnn_cli.data.objects import from_graphs
+from ihgnn_cli.deploy import load
+from ihgnn_cli.deploy.runtime import Predictor
+from ihgnn_cli.inference.explanation import explain_graph
+from ihgnn_cli.inference.vocabulary import encode_dataset
+from ihgnn_cli.training.classifier import load_torch
+from ihgnn_cli.training.devices import resolve_device
+
+BROWSERS = ("chromium", "chromium-browser", "google-chrome")
+CHROMIUM = next(filter(None, map(shutil.which, BROWSERS)), None)
+
+pytestmark = [
+    needs_npm("onnxruntime-web", "playwright-core", "axe-core"),
+    pytest.mark.skipif(CHROMIUM is None, reason="Chromium is not installed"),
+    pytest.mark.filterwarnings("ignore::ihgnn_cli.UnknownLabelsWarning"),
+]
+
+
+class _Quiet(SimpleHTTPRequestHandler):
+    extensions_map = {**SimpleHTTPRequestHandler.extensions_map, ".mjs": "text/javascript"}  # noqa: RUF012
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@pytest.fixture(scope="module")
+def address(tmp_path_factory: pytest.TempPathFactory, node: str) -> Iterator[str]:
+    """The page with the files of onnxruntime-web, on a local server."""
+    folder = tmp_path_factory.mktemp("site")
+    for name in ("node", "web"):
+        skipped = shutil.ignore_patterns("node_modules", "ort")
+        shutil.copytree(EXAMPLES / name, folder / name, ignore=skipped)
+    subprocess.run([node, folder / "web" / "copy_ort.mjs", NODE_MODULES], check=True)
+    server = ThreadingHTTPServer(("127.0.0.1", 0), partial(_Quiet, directory=str(folder)))
+    thread = Thread(target=server.serve_forever, daemon=True)
+    thread.start()
+    yield f"http://127.0.0.1:{server.server_port}/web/"
+    server.shutdown()
+    server.server_close()
+    thread.join()
+
+
+@pytest.fixture(scope="module")
+def told(address: str, node: str, mutag_model, tmp_path_factory) -> dict[str, Any]:
+    """What the page showed; see browse.mjs."""
+    shots = os.environ.get("IHGNN_SCREENSHOTS") or tmp_path_factory.mktemp("shots")
+    script = Path(__file__).parent / "browse.mjs"
+    done = subprocess.run(
+        [node, script, address, str(CHROMIUM), mutag_model.exported, shots],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    found: dict[str, Any] = json.loads(done.stdout)
+    return found
+
+
+def expect_as_python(shown: dict[str, Any], model: Predictor) -> None:
+    """The probabilities, and those without each node, are those of Python."""
+    graph = json.loads(shown["graph"])
+    others = [without(graph, node) for node in range(len(graph["node_labels"]))]
+    answer, *left = model.predict([graph, *others], allow_unknown=True)
+    assert shown["class"].split()[1] == str(answer.class_value)
+    assert shown["probabilities"] == pytest.approx(list(answer.probabilities.values()), abs=1e-4)
+    before = answer.probabilities[answer.class_value]
+    for node, found in enumerate(left):
+        effect = before - found.probabilities[answer.class_value]
+        assert shown["effects"][str(node)] == pytest.approx(effect, abs=2e-4)
+
+
+def without(graph: dict[str, Any], node: int) -> dict[str, Any]:
+    edges = [edge for edge in graph["edges"] if node not in edge]
+    labels = graph["node_labels"]
+    return {
+        "node_labels": labels[:node] + labels[node + 1 :],
+        "edges": [[end - (end > node) for end in edge] for edge in edges],
+    }
+
+
+def test_an_example_is_shown_at_the_start(told) -> None:
+    expect_as_python(told["example"], load(BUNDLED))
+
+
+def test_a_graph_drawn_by_mouse_is_answered_as_by_python(told) -> None:
+    drawn = told["drawn"]
+    path = {"node_labels": [0, 0, 0, 1, 2], "edges": [[0, 1], [1, 2], [2, 3], [3, 4]]}
+    assert json.loads(drawn["graph"]) == path
+    assert drawn["homophily"] == {"0": 1, "1": 1, "2": 0.5, "3": 0, "4": 0}
+    expect_as_python(drawn, load(BUNDLED))
+    assert json.loads(told["undone"])["edges"] == [*path["edges"], [0, 4]]
+
+
+def test_a_graph_drawn_by_keyboard_is_answered_as_by_python(told) -> None:
+    ring = [[0, 1], [1, 2], [0, 2]]
+    typed = {"node_labels": [0, 2, 0, 0], "edges": [*ring, [1, 3]]}
+    assert json.loads(told["typed"]["graph"]) == typed
+    assert told["focused"].startswith("Node ")
+    expect_as_python(told["typed"], load(BUNDLED))
+    assert json.loads(told["deleted"]) == {"node_labels": [0, 2, 0], "edges": ring}
+
+
+def test_pasted_json_is_checked_and_answered(told) -> None:
+    assert told["refusal"] == "edge [0, 2] in a graph of 2 nodes. Nodes are counted from 0 to 1."
+    assert told["pasted"]["notes"] == ["The model does not know the labels of 1 of 4 nodes."]
+    expect_as_python(told["pasted"], load(BUNDLED))
+
+
+def test_another_model_answers_and_sorts_as_its_checkpoint(told, mutag_model) -> None:
+    shown = told["other"]
+    expect_as_python(shown, load(mutag_model.exported))
+    classifier = load_torch(mutag_model.checkpoint, resolve_device("cpu"))
+    graph = from_graphs([{**json.loads(shown["graph"]), "class": 1}])
+    encoded = encode_dataset(classifier.card, graph).dataset
+    positions = explain_graph(classifier, graph, encoded, 0).positions
+    expected = sorted(positions, key=lambda each: each.position or 0)
+    assert shown["order"] == [each.node for each in expected]
+
+
+def test_a_file_that_is_no_model_is_refused(told) -> None:
+    assert told["notAModel"] == "This is not an ONNX file, or it is damaged."
+
+
+def test_everything_is_local(told, address: str) -> None:
+    assert told["errors"] == []
+    site = address.removesuffix("web/")
+    assert [each for each in told["requests"] if not each.startswith(site)] == []
+
+
+def test_the_page_is_accessible_and_fits_a_phone(told) -> None:
+    assert told["unmet"] == []
+    assert told["unmetInDark"] == []
+    assert told["overflow"] == 0
+    assert json.loads(told["tapped"]) == {"node_labels": [0], "edges": []}

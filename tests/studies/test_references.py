@@ -1,0 +1,159 @@
+"""References: on the folds of crossval, kept in a file, compared with a network graph by graph."""
+
+import json
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from graph_makers import dataset_of
+
+from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.splits import Fold, Split
+from ihgnn_cli.studies import reference_models
+from ihgnn_cli.studies import references as module
+from ihgnn_cli.studies.beside import beside, final_scores
+from ihgnn_cli.studies.fold_scores import Scores
+from ihgnn_cli.studies.folds import make_folds
+from ihgnn_cli.studies.graph_features import GraphFeatures
+from ihgnn_cli.studies.grid import Configuration
+from ihgnn_cli.studies.references import Reference, best_reference, references, stored_references
+from ihgnn_cli.studies.units import Record, Stage, Unit, Validated, parsed
+from ihgnn_cli.studies.units import Tested as Outcome
+
+KEYS = ["majority", "forest", "logistic", "logistic-wl", "svm-wl"]
+
+
+@pytest.fixture(autouse=True)
+def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(reference_models, "TREES", 10)
+
+
+def paths(count: int) -> GraphDataset:
+    """Paths of two nodes in class 0 and of five nodes in class 1."""
+    two, five = ([0, 1], [(0, 1)]), ([0, 1, 0, 1, 2], [(0, 1), (1, 2), (2, 3), (3, 4)])
+    return dataset_of([two, five] * (count // 2))
+
+
+def fold(train: Sequence[int], validation: Sequence[int], test: Sequence[int]) -> Fold:
+    return Fold((Split(*map(np.array, (train, validation, test))),))
+
+
+def test_histograms_count_labels_degrees_nodes_and_edges() -> None:
+    features = GraphFeatures(dataset_of([([0, 1, 1], [(0, 1), (1, 2)]), ([2], [])], [0, 1]))
+    # Labels 0, 1, 2; degrees 0, 1, 2; nodes; edges.
+    expected = [[1, 2, 0, 0, 2, 1, 3, 2], [0, 0, 1, 1, 0, 0, 1, 0]]
+    assert features.histograms.tolist() == expected
+
+
+def test_degrees_that_are_labels_are_counted_once() -> None:
+    features = GraphFeatures(paths(2).with_degree_labels())
+    assert features.histograms.tolist() == [[2, 0, 2, 1], [2, 3, 5, 4]]
+
+
+def test_colours_of_one_graph_only_are_no_feature_of_the_logistic_regression() -> None:
+    features = GraphFeatures(paths(2))
+    # Both have nodes with the labels 0 and 1, and one end with label 0 beside a node with label 1.
+    assert features.logarithms.toarray() == pytest.approx(np.log([[2, 2, 2], [3, 3, 2]]))
+
+
+def test_subtree_counts_have_length_1() -> None:
+    kernel = GraphFeatures(paths(4)).subtrees(3)
+    assert (kernel @ kernel.T).diagonal() == pytest.approx(np.ones(4))
+
+
+def test_plain_classes_are_learned_by_all_but_the_majority_class() -> None:
+    data = paths(24)
+    found = references(GraphFeatures(data), make_folds(data, 0, folds=3), 0)
+    assert [each.key for each in found] == KEYS
+    assert [each.scores.accuracy for each in found] == [0.5, 1, 1, 1, 1]
+    assert [each.scores.roc_auc for each in found] == [0.5, 1, 1, 1, 1]
+    assert best_reference(found).key == "forest"  # the first of equals
+
+
+def test_the_majority_class_is_that_of_the_graphs_outside_the_test_part() -> None:
+    data = dataset_of([([0], [])] * 5, [0, 0, 1, 1, 1])
+    found = references(
+        GraphFeatures(data), [fold([0, 1], [2], [3, 4]), fold([2, 3], [4], [0, 1])], 0
+    )[0]
+    assert found.predictions == ((0, 0), (1, 1))
+    assert found.scores.accuracy == 0
+
+
+def test_training_graphs_of_one_class_predict_it() -> None:
+    data = dataset_of([([0], []), ([1], []), ([0], []), ([1], [])], [0, 0, 1, 1])
+    found = references(GraphFeatures(data), [fold([0], [1], [2, 3]), fold([2], [3], [0, 1])], 0)
+    assert {each.predictions for each in found} == {((0, 0), (1, 1))}
+
+
+def test_they_are_kept_in_a_file_for_the_same_data_folds_and_seed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = paths(12)
+    folds = make_folds(data, 0, folds=2)
+    path = tmp_path / "references.json"
+    first = stored_references(path, data, folds, 0)
+    computed = []
+    monkeypatch.setattr(module, "references", lambda *_: computed.append(1) or first)
+    assert stored_references(path, data, folds, 0) == first
+    assert not computed
+    stored_references(path, data, make_folds(data, 1, folds=2), 0)
+    stored_references(path, data, folds, 0)
+    stored_references(path, data, folds, 1)
+    path.write_text("{")
+    stored_references(path, data, folds, 1)
+    assert len(computed) == 4
+
+
+def record(number: int, run: int, tested: Outcome) -> Record:
+    unit = Unit(Stage.FINAL, number, 0, Configuration(0.01, 32, 3), run)
+    return Record(Validated(unit, 0, "", 1, False, None, 1, (1,), (0.5,), 0.1, 1, "cpu"), tested)
+
+
+FOLDS = [fold([2], [3], [0, 1]), fold([0], [1], [2, 3])]
+TRUTH = np.array([0, 1, 0, 1])
+RIGHT = Reference("svm-wl", "SVM", Scores(1, 0, 1, 1, (1, 1)), ((0, 1), (0, 1)))
+
+
+def test_a_network_is_compared_with_the_best_reference_graph_by_graph() -> None:
+    wrong = replace(RIGHT, key="majority", scores=replace(RIGHT.scores, accuracy=0.5))
+    runs = [[(0, 1), (0, 0)], [(0, 0), (0, 0)]]  # [run][fold]
+    final = [
+        record(number, run, Outcome(2, 0.5, runs[run][number]))
+        for run in (0, 1)
+        for number in (0, 1)
+    ]
+    found = beside([wrong, RIGHT], final, FOLDS, TRUTH)
+    assert found["best"] == "svm-wl"
+    # Hits 1, 1/2, 1, 0 of the network and 1, 1, 1, 1 of the reference.
+    assert found["difference"] == pytest.approx(-3 / 8)
+    assert found["error"] == pytest.approx(np.std([0, 0.5, 0, 1], ddof=1) / 2)
+    assert not found["above"]
+    assert found["sentence"] == (
+        "Not distinguishable from the best reference, SVM: -37.5 ± 23.9 points "
+        "(paired over graphs, ± standard error)."
+    )
+
+
+def test_a_network_that_is_always_wrong_is_worse() -> None:
+    final = [record(number, 0, Outcome(2, 0.0, (1, 0))) for number in (0, 1)]
+    sentence = beside([RIGHT], final, FOLDS, TRUTH)["sentence"]
+    assert sentence.startswith("Worse than the best reference, SVM: -100.0 ± 0.0 points")
+
+
+def test_probabilities_of_final_runs_give_area_and_balanced_accuracy() -> None:
+    likely = ((0.9, 0.1), (0.8, 0.2))
+    final = [record(number, 0, Outcome(2, 0.5, (0, 0), probabilities=likely)) for number in (0, 1)]
+    again = [parsed(each.line()) for each in final]
+    assert again == final
+    found = final_scores(again, FOLDS, TRUTH)
+    assert found is not None
+    assert (found.accuracy, found.balanced_accuracy, found.roc_auc) == (0.5, 0.5, 1)
+
+
+def test_final_runs_of_older_versions_have_no_area() -> None:
+    line = json.loads(record(0, 0, Outcome(2, 0.5, (0, 0))).line())
+    line["test"].pop("probabilities", None)
+    old = parsed(json.dumps(line))
+    assert final_scores([old], FOLDS, TRUTH) is None

@@ -1,0 +1,119 @@
+"""A cross-validation that averages snapshots and chooses nothing."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ihgnn_cli.api.crossval import planned
+from ihgnn_cli.data import load_dataset
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.jobs.executor import Executor
+from ihgnn_cli.jobs.local import work
+from ihgnn_cli.studies import crossval
+from ihgnn_cli.studies.folds import make_folds
+from ihgnn_cli.studies.grid import check_choices, own_grid
+from ihgnn_cli.studies.plan import final_units, selection_units
+from ihgnn_cli.studies.recipes import all_recipes, differing
+from ihgnn_cli.studies.units import Unit, parsed
+from ihgnn_cli.studies.work import Job
+from ihgnn_cli.training.config import configure, read_config, recipe_grid
+from ihgnn_cli.training.kinds import Recipe
+
+SMALL = {"width": 4, "hidden": 8, "epochs": 4, "device": "cpu", "ensemble": 2, "snapshots": 2}
+HERE = Executor(1, torch.device("cpu"), 2**34, lambda queue, callback: work(queue, "cpu", callback))
+
+
+def make_job() -> Job:
+    config = configure(Recipe.ROBUST, overrides=SMALL)
+    dataset = load_dataset("MUTAG")
+    protocol = planned(config, {**recipe_grid(Recipe.ROBUST), "batch_size": (64,), "layers": (1,)})
+    return Job(protocol, dataset, make_folds(dataset, 0, folds=2))
+
+
+def finished(job: Job, folder: Path) -> dict:
+    stack = crossval.begin(job, folder, HERE)
+    return crossval.finish(job, folder, HERE, stack).result
+
+
+def test_all_graphs_outside_the_test_part_train() -> None:
+    job = make_job()
+    assert selection_units(job.protocol, job.folds) == []
+    units = final_units(job.protocol, job.folds, dict.fromkeys(range(2), job.protocol.grid[0]))
+    assert len(units) == 4  # two seeds in each of two folds
+    split = job.split(units[0])
+    assert len(split.validation) == 0
+    assert len(split.train) + len(split.test) == len(job.dataset)
+
+
+def test_the_accuracy_of_a_fold_is_that_of_the_mean_prediction(tmp_path: Path) -> None:
+    job = make_job()
+    result = finished(job, tmp_path / "job")
+    records = [
+        parsed(path.read_text(encoding="utf-8")) for path in (tmp_path / "job/units").iterdir()
+    ]
+    assert len(records) == result["models"] == 4
+    for number, fold in enumerate(job.folds):
+        rows = [each.tested.probabilities for each in records if each.validated.unit.fold == number]
+        right = np.mean(rows, axis=0).argmax(1) == job.dataset.graph_class[fold.test]
+        assert result["folds"][number]["test_mean"] == pytest.approx(right.mean())
+        assert result["folds"][number]["validation_accuracy"] is None
+    assert result["chosen_by"] == "nothing"
+    assert result["snapshots"] == 2
+    assert result["model_epochs"] == 16
+    best = read_config(tmp_path / "job" / "best.toml").training
+    assert (best.ensemble, best.snapshots, best.epochs) == (2, 2, 4)
+
+
+def test_a_finished_job_is_not_trained_again(tmp_path: Path) -> None:
+    job = make_job()
+    result = finished(job, tmp_path / "job")
+    stack = crossval.begin(job, tmp_path / "job", HERE)
+    again = crossval.finish(job, tmp_path / "job", HERE, stack)
+    assert again.trained is None
+    assert again.result == result
+
+
+def test_classes_of_test_graphs_change_no_prediction(tmp_path: Path) -> None:
+    job = make_job()
+
+    def predicted(job: Job, folder: Path) -> dict[Unit, tuple]:
+        finished(job, folder)
+        lines = [path.read_text(encoding="utf-8") for path in (folder / "units").iterdir()]
+        found = [parsed(line) for line in lines]
+        return {each.validated.unit: each.tested.probabilities for each in found}
+
+    first = replace(job, folds=job.folds[:1])
+    classes = job.dataset.graph_class.copy()
+    classes[job.folds[0].test] = 0
+    other = replace(first, dataset=replace(job.dataset, graph_class=classes))
+    assert predicted(first, tmp_path / "one") == predicted(other, tmp_path / "other")
+
+
+@pytest.mark.parametrize(
+    ("settings", "lists", "asked", "what"),
+    [
+        ({}, {"lr": (0.1, 0.01)}, {}, "a list of values has no meaning"),
+        ({}, {}, {"race": True}, "a race has no meaning"),
+        ({}, {}, {"rules": True}, "rules has no meaning"),
+        ({}, {}, {"inner_folds": 3}, "inner folds has no meaning"),
+        ({"snapshots": 0}, {}, {}, "ensemble needs snapshots"),
+    ],
+)
+def test_what_would_choose_is_refused(settings, lists, asked, what) -> None:
+    config = configure(Recipe.ROBUST, overrides=settings)
+    grid = own_grid(config, {**recipe_grid(Recipe.ROBUST), **lists})
+    with pytest.raises(InputError, match=what):
+        check_choices(config, grid, **asked)
+
+
+def test_recipes_tell_what_they_cost() -> None:
+    paper, authors, robust = all_recipes()
+    assert paper.cost.model_epochs == (105_000, 105_000)
+    assert authors.cost.model_epochs == (73_500, 73_500)
+    assert robust.cost.model_epochs == (1_000, 5_000)
+    assert robust.cost.configurations == 0
+    assert "label_smoothing" in differing([paper, authors, robust])
+    assert "width" not in differing([paper, authors, robust])
