@@ -9,6 +9,7 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.data.twins import colorings
 from ihgnn_cli.errors import SettingError
+from ihgnn_cli.studies.fold_scores import NOISE
 from ihgnn_cli.studies.graph_features import GraphFeatures
 from ihgnn_cli.studies.permutation import PermutationTest, permutation_test
 from ihgnn_cli.studies.references import Reference, best_reference, references
