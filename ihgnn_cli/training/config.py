@@ -143,7 +143,7 @@ class TrainingSettings(Settings):
         if self.members > _MOST_MEMBERS:
             problem = f"times snapshots must be at most {_MOST_MEMBERS:,}, not {self.members:,}."
             raise SettingError("ensemble", problem)
-        if self.patience and self.members > 1:
+        if self.patience and (self.ensemble > 1 or self.snapshots):
             raise SettingError("patience", "must be 0 for an ensemble or with snapshots.")
 
     @property

@@ -233,7 +233,7 @@ class _Sitting:
             if time.monotonic() - saved >= _SAVE_SECONDS:
                 self._save()
                 saved = time.monotonic()
-            watch(epoch, None if self.snapshots else self._best() or epoch)
+            watch(epoch, self._best())
         self._save()
         parts = self._kept()
         if self.snapshots:
@@ -259,7 +259,9 @@ class _Sitting:
         return [mean_epoch(each) for each in epochs]
 
     def _best(self) -> Epoch | None:
-        """The best epochs of all models as one; `None` if there are none yet."""
+        """The best epochs of all models as one; `None` before any, or if snapshots are averaged."""
+        if self.snapshots:
+            return None
         found = [course.best for course in self.courses if course.best is not None]
         return mean_epoch(found) if len(found) == len(self.courses) else None
 
@@ -287,7 +289,7 @@ class _Sitting:
         if epoch is None:
             return
         kept, best = "", self._best()
-        if best is not None and not self.snapshots:
+        if best is not None:
             self._save_best()
             kept = f" The best model so far (epoch {best.epoch}) is {self.folder / folders.BEST}."
         raise IhgnnError(
@@ -307,7 +309,7 @@ class _Sitting:
 
     def _save_best(self) -> None:
         best, each = self._best(), [course.best for course in self.courses]
-        if best is not None and not self.snapshots and each != self.saved_best:
+        if best is not None and each != self.saved_best:
             checkpoint = self._checkpoint(self._kept()[0], best, {})
             save_checkpoint(checkpoint, self.folder / folders.BEST)
             self.saved_best = each

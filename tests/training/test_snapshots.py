@@ -14,6 +14,7 @@ from ihgnn_cli.training import run
 from ihgnn_cli.training.checkpoint import load_checkpoint
 from ihgnn_cli.training.cohort import Cohort, new_cohort
 from ihgnn_cli.training.config import RunConfig, TrainingSettings, configure
+from ihgnn_cli.training.final import final_config
 from ihgnn_cli.training.in_memory import fit_in_memory
 from ihgnn_cli.training.kinds import Recipe
 from ihgnn_cli.training.loading import store_for
@@ -72,8 +73,9 @@ def test_members_have_the_seeds_from_the_given_one_on() -> None:
     training = TrainingSettings(seed=5, ensemble=3, snapshots=4)
     assert training.seeds == (5, 6, 7)
     assert training.members == 12
-    with pytest.raises(InputError, match="patience must be 0"):
-        TrainingSettings(ensemble=2, patience=3)
+    for several in ({"ensemble": 2}, {"snapshots": 1}):
+        with pytest.raises(InputError, match="patience must be 0"):
+            TrainingSettings(**several, patience=3)
 
 
 def sizes(stack: Stack) -> list[list[int]]:
@@ -104,7 +106,7 @@ def test_refreshed_statistics_are_those_of_the_training_graphs() -> None:
 
 
 def test_an_ensemble_keeps_every_snapshot_of_every_member(tmp_path: Path) -> None:
-    outcome = trained(tmp_path / "run", **ENSEMBLE)
+    outcome = trained(tmp_path / "run", **ENSEMBLE, lr=0.3)  # validation is best before the end
     checkpoint = load_checkpoint(tmp_path / "run" / "ckpt.pt")
     assert checkpoint.members == 4
     assert checkpoint.card.snapshot.seeds == (0, 1)
@@ -112,6 +114,9 @@ def test_an_ensemble_keeps_every_snapshot_of_every_member(tmp_path: Path) -> Non
     assert len(outcome.members_test) == 4
     assert outcome.result["snapshots"] == [1, 4]
     assert outcome.result["chosen_by"].startswith("nothing")
+    assert outcome.best == outcome.history[-1]
+    again = final_config(configure(), file=tmp_path / "run" / "config.toml")
+    assert (outcome.result["best_epoch"], again.training.epochs) == (4, 4)
     assert not (tmp_path / "run" / "snapshots").exists()
 
 
