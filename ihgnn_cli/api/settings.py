@@ -115,10 +115,7 @@ def configured(
         if name not in known:
             named = [each for each in arguments if each != "settings"]
             raise no_setting(base, name, [*known, *named], _ELSEWHERE.get(name, name))
-    given = {key: value for key, value in settings.items() if value is not None}
-    if "epochs" in given:
-        given = {"steps": 0, **given}  # those of a recipe or file
-    return base.with_values(given)
+    return base.with_values({key: value for key, value in settings.items() if value is not None})
 
 
 def searchable(config: RunConfig) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ the module's own parameters while that member runs.
 """
 
 import copy
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -79,6 +79,9 @@ class AutogradStack(nn.Module):
 
     def reach(self, batch: Batch) -> None:
         """A batch reads all parameters."""
+
+    def recompute_statistics(self, batches: Iterable[Batch]) -> None:
+        """Modules keep their running statistics."""
 
     @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:

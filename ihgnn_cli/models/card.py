@@ -68,6 +68,7 @@ class ModelCard:
     seen: frozenset[str]
     """Digests of the graphs that were used to train or to choose the epoch."""
     snapshot: Snapshot | None = None
+    """`None` before the first epoch."""
     columns: tuple[InputColumn, ...] = ()
     """Inputs that are computed from the graph, the last of the attributes."""
 
@@ -82,8 +83,6 @@ class ModelCard:
         if self.features == Features.BOTH and not self.given_attributes:
             return Features.LABELS
         return self.features
-
-    """`None` before the first epoch."""
 
     @property
     def label_words(self) -> str:

@@ -1,6 +1,6 @@
 """Builds a stack of models from a registry entry and its settings."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import Protocol, cast
 
 import torch
@@ -56,6 +56,9 @@ class StackedModel(Protocol):
         respect to them, so the model does not know the loss. A model that processes its graphs in
         parts calls it once per part.
         """
+
+    def recompute_statistics(self, batches: Iterable[Batch], /) -> None:
+        """Replace running statistics by those of these batches; a model may keep its own."""
 
     def train(self) -> object:
         """As in torch.nn.Module, like the methods below."""

@@ -21,7 +21,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import torch
@@ -47,13 +47,6 @@ _FIRST_COMBINED, _MOST_COMBINED = 32, 256
 _WORTH_IT = 0.8
 
 
-class Trained(Protocol):
-    """What Adam needs to know of a member."""
-
-    @property
-    def lr(self) -> float: ...  # noqa: D102
-
-
 class StackedAdam:
     """Fused Adam with a learning rate and a number of steps for each member.
 
@@ -63,7 +56,7 @@ class StackedAdam:
 
     Args:
         parameters: each with a leading member axis.
-        members: in the order of that axis.
+        lrs: the learning rate of each member.
         steps: of each member per epoch.
         weight_decay: Adam's weight decay.
         ranked: the parameter [S, rows, *] of which a batch may read only the first rows.
@@ -73,7 +66,7 @@ class StackedAdam:
     def __init__(
         self,
         parameters: Sequence[nn.Parameter],
-        members: Sequence[Trained],
+        lrs: Sequence[float],
         steps: Sequence[int],
         *,
         weight_decay: float = 0.0,
@@ -87,8 +80,7 @@ class StackedAdam:
         self._tensors = values, gradients, self._first, self._second
         self._runs: list[_Run] = []
         start = 0
-        pairs = zip(members, steps, strict=True)
-        for (lr, count), run in groupby(pairs, lambda pair: (pair[0].lr, pair[1])):
+        for (lr, count), run in groupby(zip(lrs, steps, strict=True)):
             part = slice(start, start + len(list(run)))
             start = part.stop
             self._runs.append(_Run(part, lr, count))

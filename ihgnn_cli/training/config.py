@@ -223,6 +223,8 @@ class RunConfig:
         Raises:
             InputError: a value has the wrong type or is out of range.
         """
+        if "epochs" in values:
+            values = {"steps": 0, **values}  # which would replace them
         changed: dict[str, Any] = {}
         for name in SECTIONS:
             current = getattr(self, name)
@@ -308,8 +310,6 @@ def configure(
         sections = {name: part for name, part in _recipe(recipe).items() if name != "grid"}
         config = config.with_values(_flat(sections, recipe, config), recipe)
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
-    if "epochs" in given:
-        given = {"steps": 0, **given}  # those of a recipe or file
     for key in given:
         if key not in config.names():
             raise no_setting(config, key, [each.name for each in fields(config.model)])

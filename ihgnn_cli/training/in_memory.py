@@ -18,7 +18,7 @@ from ihgnn_cli.training.cohort import new_cohort
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.devices import computing, resolve_device
 from ihgnn_cli.training.loading import load_data, store_for
-from ihgnn_cli.training.needs import require_room
+from ihgnn_cli.training.needs import require_room, step_elements
 from ihgnn_cli.training.snapshots import Weights, joined, snapshot_epochs
 from ihgnn_cli.training.stack import Epoch, Member, mean_epoch
 
@@ -65,13 +65,8 @@ def fit_in_memory(
     members = [Member(each, training.lr, train, validation) for each in training.seeds]
     kept_epochs = snapshot_epochs(training.epochs, training.snapshots)
     cohort = new_cohort(config, card.inputs, store, members, keep_weights=not kept_epochs)
-    elements = int(
-        float(store.cost(train).mean())
-        * min(config.training.batch_size, len(train))
-        * config.model.width
-    )
     snapshots: list[Weights] = []
-    with computing(elements):
+    with computing(step_elements(config, store, train)):
         while not cohort.finished:
             cohort.advance()
             for course in cohort.courses:

@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
+from ihgnn_cli.data.batching import GraphStore, Positions
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.models.autograd import PAIRS_AT_ONCE
@@ -89,6 +90,12 @@ def model_bytes(dataset: GraphDataset, config: RunConfig) -> int:
         for nodes, edges in sizes
     )
     return int(_FLOAT * (_COPIES * parameters + kept))
+
+
+def step_elements(config: RunConfig, store: GraphStore, train: Positions) -> int:
+    """Approximate size of the largest operations of a training step."""
+    batch = min(config.training.batch_size, len(train))
+    return int(float(store.cost(train).mean()) * batch * config.model.width)
 
 
 def _snapshot_bytes(dataset: GraphDataset, config: RunConfig) -> int:

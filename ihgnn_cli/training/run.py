@@ -28,7 +28,7 @@ from ihgnn_cli.training.cohort import new_cohort
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.devices import computing, is_full_memory, resolve_device
 from ihgnn_cli.training.loading import load_data, store_for
-from ihgnn_cli.training.needs import require_room
+from ihgnn_cli.training.needs import require_room, step_elements
 from ihgnn_cli.training.provenance import provenance
 from ihgnn_cli.training.snapshots import (
     FOLDER,
@@ -174,7 +174,7 @@ def fit(
         with locked(folder / folders.SPLITS):
             remove_parts(folder)  # left by a process that was killed while writing
             sitting = _Sitting(prepared, folder)
-            with computing(sitting.elements):
+            with computing(step_elements(prepared.config, sitting.store, prepared.split.train)):
                 return sitting.run(watch, command)
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
         if not is_full_memory(error):
@@ -205,14 +205,6 @@ class _Sitting:
         self.seconds_before = 0.0
         if (folder / folders.LAST).is_file():
             self._go_on(_last_of(folder))
-
-    @property
-    def elements(self) -> int:
-        """Approximate size of a step's largest operations."""
-        settings, graphs = self.prepared.config, self.prepared.split.train
-        mean = float(self.store.cost(graphs).mean())
-        step = min(settings.training.batch_size, len(graphs))
-        return int(mean * step * settings.model.width)
 
     def run(self, watch: Watch, command: str) -> Outcome:
         training = self.prepared.config.training

@@ -4,7 +4,6 @@ They are spaced evenly over all but the first tenth of the epochs, and end with 
 BatchNorm statistics are recomputed before each of them (`Stack.refresh_statistics`).
 """
 
-import io
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ import torch
 from torch import Tensor
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.files import written_whole
+from ihgnn_cli.models.checkpoint import read_content, write_content
 
 FOLDER = "snapshots"
 """Folder of a run that keeps them until all are there."""
@@ -45,10 +44,7 @@ def write_snapshot(weights: Mapping[str, Tensor], folder: Path, epoch: int) -> N
     Raises:
         IhgnnError: the folder cannot be written.
     """
-    written = io.BytesIO()
-    torch.save({name: each.cpu() for name, each in weights.items()}, written)
-    with written_whole(_path(folder, epoch)) as temporary:
-        temporary.write_bytes(written.getbuffer())
+    write_content({"weights": dict(weights)}, _path(folder, epoch))
 
 
 def read_snapshot(folder: Path, epoch: int) -> Weights:
@@ -59,10 +55,10 @@ def read_snapshot(folder: Path, epoch: int) -> Weights:
     """
     path = _path(folder, epoch)
     try:
-        weights: Weights = torch.load(path, map_location="cpu", weights_only=True)
-        return {name: each.detach() for name, each in weights.items()}
-    except Exception as error:  # a damaged file can raise anything
+        weights: Weights = read_content(path)["weights"]
+    except InputError as error:
         raise InputError(f"{path} is missing or damaged. Start a new run.") from error
+    return weights
 
 
 def missing_snapshot(folder: Path, epochs: Sequence[int]) -> Path | None:

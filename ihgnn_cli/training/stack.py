@@ -158,12 +158,11 @@ class Stack:
         """Recompute the BatchNorm statistics on each member's training graphs.
 
         The running statistics follow the last batches only, and some epochs end with statistics
-        that fit few graphs (docs/training.md). Models without such a method keep them.
+        that fit few graphs (docs/training.md).
         """
-        recompute = getattr(self.model, "recompute_statistics", None)
-        if recompute is not None:
-            orders = [self._draw(member)[0] for member in self.members]  # shuffled
-            recompute(self.store.batches(_parts(orders, *self._bounds(orders))))
+        orders = [self._draw(member)[0] for member in self.members]  # shuffled
+        batches = self.store.batches(_parts(orders, *self._bounds(orders)))
+        self.model.recompute_statistics(batches)
 
     def keep(self, positions: Sequence[int]) -> None:
         """Keep only these members; apart from rounding, their training does not change."""
@@ -205,7 +204,7 @@ class Stack:
         shares = [expected_share(sizes[each.train], self.batch_size, most) for each in self.members]
         return StackedAdam(
             list(self.model.parameters()),
-            self.members,
+            [member.lr for member in self.members],
             [self._steps(member) for member in self.members],
             weight_decay=self._weight_decay,
             ranked=self.model.ranked,

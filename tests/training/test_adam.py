@@ -1,7 +1,5 @@
 """Adam for a stack, against torch.optim.Adam in double precision."""
 
-from dataclasses import dataclass
-
 import numpy as np
 import pytest
 import torch
@@ -18,11 +16,6 @@ from ihgnn_cli.training.config import configure
 from ihgnn_cli.training.stack import Member
 
 ROWS, WIDTH = 12, 4
-
-
-@dataclass(frozen=True)
-class Rate:
-    lr: float
 
 
 def gradients(steps: int, members: int, *, seed: int = 0) -> tuple[np.ndarray, np.ndarray]:
@@ -63,7 +56,7 @@ def by_us(
     ranked = nn.Parameter(start(len(lrs)))
     optimizer = StackedAdam(
         [before, ranked, after],
-        [Rate(lr) for lr in lrs],
+        lrs,
         [per_epoch] * len(lrs),
         ranked=ranked,
         share=share,
@@ -94,7 +87,7 @@ def test_rows_beyond_the_reach_wait_and_are_caught_up_when_they_are_read(
 ) -> None:
     monkeypatch.setattr(adam, "_PLAIN_STEPS", 0)
     ranked = nn.Parameter(start(1))
-    optimizer = StackedAdam([ranked], [Rate(0.01)], [10], ranked=ranked, share=0.1)
+    optimizer = StackedAdam([ranked], [0.01], [10], ranked=ranked, share=0.1)
 
     def step(number: int, reach: int) -> None:
         optimizer.before(number, np.array([reach]))

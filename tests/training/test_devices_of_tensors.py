@@ -41,6 +41,8 @@ def test_no_tensor_of_a_step_is_left_on_the_cpu(variant: Variant, rounds: int | 
         batch, torch.ones(2, 5, 8, device=meta), [], CrossEntropy().gradient(batch)
     ).shape == (2, 5, 2)
     assert all(each.grad.device == meta for each in moved.parameters())
+    moved.recompute_statistics([batch])
+    assert moved.input.tail.mean.device == meta
 
 
 # Which operations these two do depends on the values, which tensors of the meta device lack.

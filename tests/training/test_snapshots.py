@@ -67,6 +67,8 @@ def test_given_epochs_replace_the_steps_of_a_recipe() -> None:
     config = configure(Recipe.ROBUST, overrides={"epochs": 7}).with_epochs(1000)
     assert (config.training.epochs, config.training.steps) == (7, 0)
     assert RunConfig().with_epochs(1000) == RunConfig()
+    both = RunConfig().with_values({"steps": 9, "epochs": 7}).training
+    assert (both.epochs, both.steps) == (7, 9)  # as in a file of all settings
 
 
 def test_members_have_the_seeds_from_the_given_one_on() -> None:
