@@ -156,7 +156,7 @@ def evaluate(
         )
     if plot is not None:
         title = f"{graphs.name}, {_part_words(found.part)}"
-        draw_evaluation(found, title, plot)
+        draw_evaluation(found.bins, found.calibration, title, found.metrics.accuracy, plot)
     _warn(found, graphs, classifier.card)
     theta = _theta(classifier) if explain else None
     if as_json:

@@ -183,7 +183,7 @@ def _show(
     for title, lines in (
         ("1-WL ceiling", ceiling_lines(found.ceiling)),
         ("Twins", twin_lines(found)),
-        ("Permutation test", permutation_lines(found.test)),
+        ("Permutation test", permutation_lines(found.permutation_test)),
     ):
         if lines:
             console.show(title, style="bold")

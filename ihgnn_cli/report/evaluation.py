@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.inference.calibration import Calibration
-from ihgnn_cli.inference.evaluation import Evaluation
 from ihgnn_cli.inference.metrics import HomophilyBin
 from ihgnn_cli.report.figures import literal, new_figure, save_figure
 from ihgnn_cli.report.predictions import id_text
@@ -20,29 +19,21 @@ from ihgnn_cli.report.tables import write_rows
 _STRIP = 0.1  # room below the bars for the numbers of graphs, in units of accuracy
 
 
-def draw_evaluation(found: Evaluation, title: str, path: Path) -> None:
+def draw_evaluation(
+    bins: Sequence[HomophilyBin],
+    calibration: Calibration,
+    title: str,
+    overall_accuracy: float,
+    path: Path,
+) -> None:
     """Draw accuracy by homophily, and accuracy against confidence."""
     figure = new_figure((11.5, 4.4))
     by_homophily, by_confidence = figure.subplots(1, 2, width_ratios=[1.7, 1])
-    legend = _homophily_panel(by_homophily, found.bins, title, found.metrics.accuracy)
-    _finish(figure, legend, path, _confidence_panel(by_confidence, found.calibration))
-
-
-def draw_accuracy_by_homophily(
-    bins: Sequence[HomophilyBin], title: str, overall_accuracy: float, path: Path
-) -> None:
-    """Draw one bar per non-empty bin, with its Wilson interval and number of graphs."""
-    figure = new_figure((max(7.0, 0.55 * len(bins) + 1.5), 4.4))
-    _finish(figure, _homophily_panel(figure.subplots(), bins, title, overall_accuracy), path)
-
-
-def _finish(
-    figure: Any, legend: dict[str, Any], path: Path, more: dict[str, Any] | None = None
-) -> None:
-    entries = legend | (more or {})
+    legend = _homophily_panel(by_homophily, bins, title, overall_accuracy)
+    legend |= _confidence_panel(by_confidence, calibration)
     figure.legend(
-        list(entries.values()),
-        list(entries),
+        list(legend.values()),
+        list(legend),
         loc="outside lower center",
         ncols=3,
         frameon=False,
@@ -80,7 +71,7 @@ def _confidence_panel(panel: Any, calibration: Calibration) -> dict[str, Any]:
 def _homophily_panel(
     panel: Any, bins: Sequence[HomophilyBin], title: str, overall_accuracy: float
 ) -> dict[str, Any]:
-    """Returns the entries of the legend."""
+    """One bar per non-empty bin, with its Wilson interval; returns the entries of the legend."""
     filled = [each for each in bins if each.graphs]
     middles = np.array([(each.low + each.high) / 2 for each in filled])
     widths = np.array([0.86 * (each.high - each.low) for each in filled])

@@ -39,7 +39,7 @@ def ceiling_lines(ceiling: Ceiling) -> list[str]:
 
 def twin_lines(found: Signal) -> list[str]:
     """How many graphs have twins, and how the best reference does on them."""
-    twins, tested = found.twins, found.tested
+    twins, tested = found.twins, found.accuracy_by_twins
     lines = [
         f"{percent(twins.same_class)} % of the graphs have a twin of the same class, "
         f"{percent(twins.other_class)} % one of another class"
@@ -48,8 +48,8 @@ def twin_lines(found: Signal) -> list[str]:
         f"{tested.with_twin:,} of {counted(tested.tested, 'test graph')} have a twin in training"
     )
     shares = [(tested.accuracy_with, "with"), (tested.accuracy_without, "without")]
-    told = [f"{percent(share)} % {word}" for share, word in shares if share is not None]
-    return [*lines, f"{where}; {found.best.title}: {' and '.join(told)} one"]
+    parts = [f"{percent(share)} % {word}" for share, word in shares if share is not None]
+    return [*lines, f"{where}; {found.best.title}: {' and '.join(parts)} one"]
 
 
 def permutation_lines(test: PermutationTest | None) -> list[str]:
@@ -77,7 +77,7 @@ def draw_signal(name: str, found: Signal, path: Path) -> None:
     left, middle, right = figure.subplots(1, 3, width_ratios=(2.2, 1, 1.2))
     _draw_references(left, found)
     _draw_ceiling(middle, found.ceiling)
-    _draw_test(right, found.test)
+    _draw_test(right, found.permutation_test)
     figure.suptitle(literal(f"{shortened(name, _LONGEST_NAME)}: attainable without a network"))
     save_figure(figure, path)
 

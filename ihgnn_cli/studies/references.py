@@ -69,7 +69,7 @@ def references(
             scores = fold_scores(tested, [dataset.graph_class[fold.test] for fold in folds])
             predictions = tuple(tuple(each.argmax(axis=1).tolist()) for each in tested)
             found.append(Reference(key, title, scores, predictions))
-    tell(total, total, "")
+    tell(total, total, title)
     return tuple(found)
 
 

@@ -36,9 +36,9 @@ class Signal:
     references: tuple[Reference, ...]
     ceiling: Ceiling
     twins: Twins
-    tested: TwinAccuracy
+    accuracy_by_twins: TwinAccuracy
     """Of the best reference."""
-    test: PermutationTest | None
+    permutation_test: PermutationTest | None
     """`None` without permutations."""
 
     @property
@@ -50,30 +50,36 @@ class Signal:
     def conclusion(self) -> str:
         """What follows, in a sentence or two."""
         best, majority = self.best.scores, self.references[0].scores
-        if self.test is None:
+        test = self.permutation_test
+        if test is None:
             gap = 100 * (best.accuracy - majority.accuracy)
             return (
                 f"The best reference, {self.best.title}, is {gap:.1f} points above the majority "
                 "class. Whether that is chance was not tested."
             )
-        found, accuracy = self.test.accuracy, self.test.accuracy.p < LEVEL
-        gain = found.value - majority.accuracy
-        error = math.sqrt(found.value * (1 - found.value) / self.tested.tested)
-        if accuracy and gain > NOISE * error:
+        value, level = test.accuracy.value, LEVEL / 2  # two tests
+        gain = value - majority.accuracy
+        error = math.sqrt(value * (1 - value) / test.graphs)
+        if test.accuracy.p < level and gain > NOISE * error:
             return (
                 "There is signal: accuracy is better than with shuffled classes. A network has to "
                 f"beat {100 * best.accuracy:.1f} % ({self.best.title})."
             )
-        if accuracy or self.test.roc_auc.p < LEVEL:
+        p = min(test.accuracy.p, test.roc_auc.p)
+        if p < level:
             return (
                 "There is signal, but accuracy hides it: the classes are predicted better than "
-                f"shuffled ones (p = {min(found.p, self.test.roc_auc.p):.3f}), but accuracy is "
-                f"{100 * gain:.1f} points above the majority class at most. Judge models by "
-                "ROC-AUC or balanced accuracy."
+                f"shuffled ones (p = {p:.3f}), but accuracy is {100 * gain:.1f} points above the "
+                "majority class at most. Judge models by ROC-AUC or balanced accuracy."
+            )
+        if 1 / (1 + test.permutations) >= level:
+            return (
+                f"Too few shuffles to tell: p cannot be below {level:g}. Use --permutations "
+                f"{math.floor(1 / level)} or more."
             )
         return (
             "No signal was found: neither accuracy nor ROC-AUC is better than with shuffled "
-            "classes. Expect no more than the majority class from a network."
+            f"classes (p below {level:g}). Expect no more than the majority class from a network."
         )
 
 
@@ -105,5 +111,5 @@ def measure_signal(
     if permutations:
         test = permutation_test(features, folds, permutations, seed, partial(tell, "shuffles"))
     rounds = colorings(dataset)
-    tested = accuracy_by_twins(dataset, rounds[-1], folds, best_reference(found).predictions)
-    return Signal(found, ceiling(dataset, rounds), twins(dataset, rounds[-1]), tested, test)
+    by_twins = accuracy_by_twins(dataset, rounds[-1], folds, best_reference(found).predictions)
+    return Signal(found, ceiling(dataset, rounds), twins(dataset, rounds[-1]), by_twins, test)

@@ -32,7 +32,7 @@ def test_references_ceiling_twins_and_test_end_in_a_sentence(ihgnn, tmp_path) ->
     assert (tmp_path / "signal.png").read_bytes().startswith(b"\x89PNG")
     told = json.loads(ihgnn(*args, "--json", "-q").stdout)
     assert told["conclusion"] in " ".join(shown.stdout.split())
-    assert told["test"]["permutations"] == 20
+    assert told["permutation_test"]["permutations"] == 20
     assert len(told["references"]) == 5
     assert len(told["ceiling"]["rounds"]) == 6
 
@@ -40,7 +40,7 @@ def test_references_ceiling_twins_and_test_end_in_a_sentence(ihgnn, tmp_path) ->
 def test_the_folds_are_those_of_crossval(ihgnn, tmp_path) -> None:
     args = (DATA, "--folds", "2", "--seed", "3", "--json", "-q")
     told = json.loads(ihgnn("signal", *args, "--permutations", "0").stdout)
-    assert told["test"] is None
+    assert told["permutation_test"] is None
     grid = ("--lr", "0.01", "-b", "32", "-k", "1", "-e", "1", "--runs", "1", "--workers", "1")
     result = json.loads(ihgnn("crossval", *args, *grid, "--out", "job").stdout)
     beside = {each["key"]: each["accuracy"] for each in result["references"]["methods"]}

@@ -11,15 +11,18 @@ import pytest
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.inference.calibration import calibrate
 from ihgnn_cli.inference.metrics import HomophilyBin, accuracy_by_homophily
-from ihgnn_cli.report.evaluation import draw_accuracy_by_homophily, write_predictions
+from ihgnn_cli.report.evaluation import draw_evaluation, write_predictions
+
+CERTAIN, TRUTH = np.eye(2)[[0, 0, 1]], np.array([0, 1, 0])
+CALIBRATION = calibrate(CERTAIN, TRUTH, None)
 
 
 @pytest.fixture
 def bins() -> list[HomophilyBin]:
     """Ten bins, the first with two graphs, the last with one."""
-    truth, beta = np.array([0, 1, 0]), np.array([0, 0.05, 1])
-    return accuracy_by_homophily(np.eye(2)[[0, 0, 1]], truth, beta)
+    return accuracy_by_homophily(CERTAIN, TRUTH, np.array([0, 0.05, 1]))
 
 
 @pytest.fixture
@@ -49,29 +52,30 @@ def test_the_figure_tells_counts_and_overall_accuracy(
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "none"}):
-        draw_accuracy_by_homophily(bins, "Costs $5 and $6", 1 / 3, tmp_path / "a.svg")
+        draw_evaluation(bins, CALIBRATION, "Costs $5 and $6", 1 / 3, tmp_path / "a.svg")
     shown = texts(tmp_path / "a.svg")
     assert "Costs $5 and $6" in shown
     assert "Node homophily β" in shown
     assert "overall accuracy 0.333" in shown
+    assert "confidence, calibration error 0.667" in shown
     assert (shown.count("2"), shown.count("1"), shown.count("0")) == (1, 1, 0)  # graphs
 
 
 def test_a_png_is_written(tmp_path: Path, bins: list[HomophilyBin]) -> None:
-    draw_accuracy_by_homophily(bins, "three", 1 / 3, tmp_path / "a.png")
+    draw_evaluation(bins, CALIBRATION, "three", 1 / 3, tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     assert [file.name for file in tmp_path.iterdir()] == ["a.png"]
 
 
 def test_bins_may_all_be_empty(tmp_path: Path) -> None:
     empty = HomophilyBin(0, 1, 0, math.nan, math.nan, math.nan, math.nan, math.nan)
-    draw_accuracy_by_homophily([empty], "none", math.nan, tmp_path / "a.png")
+    draw_evaluation([empty], CALIBRATION, "none", math.nan, tmp_path / "a.png")
     assert (tmp_path / "a.png").exists()
 
 
 def test_other_formats_are_refused(tmp_path: Path, bins: list[HomophilyBin]) -> None:
     with pytest.raises(InputError, match=r"\.png, \.svg, \.pdf"):
-        draw_accuracy_by_homophily(bins, "three", 1 / 3, tmp_path / "a.txt")
+        draw_evaluation(bins, CALIBRATION, "three", 1 / 3, tmp_path / "a.txt")
     assert not any(tmp_path.iterdir())
 
 

@@ -20,9 +20,9 @@ def signal(test: PermutationTest | None) -> Signal:
     return Signal(found, Ceiling((1.0,), ()), Twins(0, 0), tested, test)
 
 
-def permuted(accuracy: float, p: float, auc_p: float) -> PermutationTest:
+def permuted(accuracy: float, p: float, auc_p: float, permutations: int = 1000) -> PermutationTest:
     return PermutationTest(
-        1000, 400, Permuted(accuracy, p, 0.68, 0.69), Permuted(0.7, auc_p, 0.5, 0.6), {}
+        permutations, 400, Permuted(accuracy, p, 0.68, 0.69), Permuted(0.7, auc_p, 0.5, 0.6), {}
     )
 
 
@@ -33,6 +33,9 @@ def permuted(accuracy: float, p: float, auc_p: float) -> PermutationTest:
         (permuted(0.68, 0.7, 0.001), "but accuracy hides it"),
         (permuted(0.685, 0.02, 0.001), "accuracy is 0.5 points above the majority class at most"),
         (permuted(0.69, 0.5, 0.2), "No signal was found"),
+        (permuted(0.80, 0.03, 0.04), "No signal was found"),  # two tests: each at half the level
+        (permuted(0.80, 1 / 40, 1 / 40, 39), "Use --permutations 40 or more."),
+        (permuted(0.80, 1 / 41, 1 / 41, 40), "There is signal: accuracy"),
         (None, "Whether that is chance was not tested."),
     ],
 )
