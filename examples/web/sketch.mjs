@@ -87,7 +87,7 @@ export class Sketch {
     this.edges = [];
   }
 
-  /** Place all nodes anew. */
+  /** Place all nodes again. */
   arrange() {
     for (const [node, [x, y]] of layout(this.neighbors()).entries())
       Object.assign(this.nodes[node], { x, y });

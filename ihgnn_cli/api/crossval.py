@@ -121,17 +121,17 @@ def crossval(
         cluster=cluster,
         dataset=dataset_of(dataset, data_root, offline, display.reading),
     )
-    beside: tuple[Reference, ...] = ()
+    tested: tuple[Reference, ...] = ()
     if references:
         with display.work("fits") as update:
-            beside = begun.references(update)
+            tested = begun.references(update)
     with display.work("model-epochs") as update:
 
         def watch(now: jobs.Progress, _step: Step) -> None:
             line = f"{now.models:,} of {now.of_models:,} models finished"
             update(now.epochs, now.of_epochs, line)
 
-        result = begun.finish(watch, beside).result
+        result = begun.finish(watch, tested).result
     mean, std = result["test_mean"], result["test_std"]
     return CrossValidation(begun.folder, mean, std, jobs.best_config(begun.job, result), result)
 

@@ -145,7 +145,9 @@ def train(
     )
     epochs = begun.config.training.epochs
     with display.work("epochs") as update:
-        outcome = complete(begun, lambda now, best: update(now.epoch, epochs, told(now, best)))
+        outcome = complete(
+            begun, lambda now, best: update(now.epoch, epochs, epoch_line(now, best))
+        )
     return Run(
         begun.folder,
         begun.config,
@@ -225,7 +227,7 @@ def draw(folder: Path, result: Mapping[str, Any]) -> None:
     draw_curves(history, title, best, folder / folders.CURVES)
 
 
-def told(epoch: Epoch, best: Epoch | None) -> str:
+def epoch_line(epoch: Epoch, best: Epoch | None) -> str:
     """One line about an epoch and the best epoch so far, if there are validation graphs."""
     line = f"train loss {epoch.train_loss:.4f} acc {epoch.train_accuracy:.3f}"
     if math.isnan(epoch.validation_loss):

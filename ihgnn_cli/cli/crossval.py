@@ -299,8 +299,8 @@ def crossval(
         console.warn(
             f"{folder} was started with {begun.changed}: the remaining results may differ slightly."
         )
-    beside = () if no_references else _references(begun, quiet=quiet)
-    done = _finish(begun, beside, quiet=quiet)
+    references = () if no_references else _references(begun, quiet=quiet)
+    done = _finish(begun, references, quiet=quiet)
     if as_json:
         console.show_json({**done.result, "folder": folder})
     else:
@@ -358,7 +358,7 @@ def _references(begun: "Begun", *, quiet: bool) -> "tuple[Reference, ...]":
     return found
 
 
-def _finish(begun: "Begun", beside: "Sequence[Reference]", *, quiet: bool) -> "Finished":
+def _finish(begun: "Begun", references: "Sequence[Reference]", *, quiet: bool) -> "Finished":
     from ihgnn_cli.cli import console, crossval_display
     from ihgnn_cli.words import counted
 
@@ -397,4 +397,4 @@ def _finish(begun: "Begun", beside: "Sequence[Reference]", *, quiet: bool) -> "F
             seen[:] = [progress]
             show(progress, step)
 
-        return begun.finish(watch, beside)
+        return begun.finish(watch, references)

@@ -121,7 +121,7 @@ def export(
         int | None,
         typer.Option(
             metavar="N",
-            help="Fixed number of graphs per batch, beside --max-nodes: all shapes are then fixed.",
+            help="Fixed number of graphs per batch, with --max-nodes: all shapes are then fixed.",
             show_default="any number",
             rich_help_panel=ADVANCED_PANEL,
         ),

@@ -36,10 +36,12 @@ def recipes(as_json: AsJson = False) -> None:
     }.items():
         costs.add_row(title, *values)
     console.show(costs)
-    console.show(
-        "robust: the number of epochs follows from the number of graphs, so that a training takes "
-        "about 800 optimizer steps."
-    )
+    for each in found:
+        if each.settings["steps"]:
+            console.show(
+                f"{each.name}: the number of epochs follows from the number of graphs, so that a "
+                f"training takes about {each.settings['steps']} optimizer steps."
+            )
     console.next_steps(("crossval", "MUTAG", "--recipe", "robust"))
 
 

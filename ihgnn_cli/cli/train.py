@@ -380,11 +380,11 @@ def _of_model(config: "RunConfig") -> str:
 @contextmanager
 def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch | None], None]]":
     """A live bar in a terminal, otherwise a line per tenth of the epochs, on standard error."""
-    from ihgnn_cli.api.train import told
+    from ihgnn_cli.api.train import epoch_line
     from ihgnn_cli.cli import console
 
     with console.work("epochs", quiet=quiet) as update:
-        yield lambda epoch, best: update(epoch.epoch, epochs, told(epoch, best))
+        yield lambda epoch, best: update(epoch.epoch, epochs, epoch_line(epoch, best))
 
 
 def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:

@@ -97,7 +97,7 @@ class ModelCard:
 
     def as_plain(self) -> dict[str, Any]:
         """The card as plain values, for JSON and torch.save; without computed inputs if none."""
-        columns = [each.as_plain() for each in self.columns]
+        columns = [asdict(each) for each in self.columns]
         return {
             "dataset": self.dataset,
             "dataset_name": self.dataset_name,

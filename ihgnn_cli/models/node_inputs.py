@@ -41,10 +41,6 @@ class InputColumn:
     shift: float
     scale: float
 
-    def as_plain(self) -> dict[str, Any]:
-        """The column as plain values."""
-        return {"name": self.name, "shift": self.shift, "scale": self.scale}
-
 
 def column_from_plain(plain: Mapping[str, Any]) -> InputColumn:
     """A column from its plain values.

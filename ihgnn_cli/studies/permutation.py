@@ -80,26 +80,22 @@ def permutation_test(
     classes = _shuffled(dataset.graph_class[graphs], parts, permutations, seed)
     majority = np.bincount(classes[:, 0]).argmax()  # the same in every shuffle
     always = np.mean([(classes[part, 0] == majority).mean() for part in parts])
-    best = {
-        "accuracy": np.full(permutations + 1, always),
-        "roc_auc": np.full(permutations + 1, 0.5),
-    }
+    best = np.tile([[always], [0.5]], permutations + 1)  # accuracy and ROC-AUC
     true: dict[str, tuple[float, float]] = {}
     total = len(_KERNELS) * permutations
     for number, (title, kernel) in enumerate(_kernels(features, graphs)):
         tell(number * permutations, total, title)
         solver = _ridge(kernel, parts)
-        found: dict[str, list[NDArray[np.float64]]] = {"accuracy": [], "roc_auc": []}
+        found = []
         for start in range(0, permutations + 1, _CHUNK):
             some = classes[:, start : start + _CHUNK]
             scores = _scores(solver, some, len(dataset.class_values))
-            found["accuracy"].append(_accuracy(scores, some, parts))
-            found["roc_auc"].append(_roc_auc(scores, some, parts))
+            found.append([_accuracy(scores, some, parts), _roc_auc(scores, some, parts)])
             tell(number * permutations + min(start + _CHUNK, permutations), total, title)
-        whole = {name: np.concatenate(each) for name, each in found.items()}
-        true[title] = float(whole["accuracy"][0]), float(whole["roc_auc"][0])
-        best = {name: np.maximum(each, best[name]) for name, each in whole.items()}
-    accuracy, auc = _permuted(best["accuracy"]), _permuted(best["roc_auc"])
+        values = np.concatenate(found, axis=1)
+        true[title] = float(values[0, 0]), float(values[1, 0])
+        best = np.maximum(best, values)
+    accuracy, auc = map(_permuted, best)
     return PermutationTest(permutations, len(graphs), accuracy, auc, true)
 
 

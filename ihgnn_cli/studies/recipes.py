@@ -19,7 +19,7 @@ _PURPOSE = {
     Recipe.AUTHORS: "the authors' published code where it differs from the text",
     Recipe.ROBUST: "an ensemble that chooses nothing, at a twentieth of the paper's cost or less",
 }
-# Named where a setting belongs to the machine or to one run.
+# Settings of a machine or of one run.
 _NOT_SHOWN = {"dataset", "split", "split_from", "device", "seed", "patience"}
 
 
