@@ -161,7 +161,7 @@ def crossval(
             min=1,
             help="Final runs per fold with the chosen configuration; with --snapshots, seeds to "
             "average.",
-            show_default="3; robust: 5",
+            show_default="3; with --snapshots 1; robust: 5",
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = None,

@@ -118,7 +118,8 @@ def own_grid(
 ) -> tuple[Configuration, ...]:
     """The grid of the model's own paper; given lists replace its own.
 
-    Settings in neither keep the value from the configuration.
+    Settings in neither keep the value from the configuration. With snapshots nothing is chosen,
+    and only given lists count.
 
     Raises:
         InputError: see `grid`.
@@ -127,7 +128,7 @@ def own_grid(
         "lr": (config.training.lr,),
         "batch_size": (config.training.batch_size,),
         "layers": (config.model.layers,),
-        **config.spec.grid,
+        **({} if config.training.snapshots else config.spec.grid),
         **(given or {}),
     }
     lr, batch_size, layers = (lists.pop(key) for key in COMMON)

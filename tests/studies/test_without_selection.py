@@ -12,6 +12,7 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.local import work
+from ihgnn_cli.models.registry import model_names
 from ihgnn_cli.studies import crossval
 from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.grid import check_choices, own_grid
@@ -19,7 +20,7 @@ from ihgnn_cli.studies.plan import final_units, selection_units
 from ihgnn_cli.studies.recipes import all_recipes, differing
 from ihgnn_cli.studies.units import Unit, parsed
 from ihgnn_cli.studies.work import Job
-from ihgnn_cli.training.config import configure, read_config, recipe_grid
+from ihgnn_cli.training.config import configure, read_config
 from ihgnn_cli.training.kinds import Recipe
 
 SMALL = {"width": 4, "hidden": 8, "epochs": 4, "device": "cpu", "ensemble": 2, "snapshots": 2}
@@ -29,7 +30,7 @@ HERE = Executor(1, torch.device("cpu"), 2**34, lambda queue, callback: work(queu
 def make_job() -> Job:
     config = configure(Recipe.ROBUST, overrides=SMALL)
     dataset = load_dataset("MUTAG")
-    protocol = planned(config, {**recipe_grid(Recipe.ROBUST), "batch_size": (64,), "layers": (1,)})
+    protocol = planned(config, {"batch_size": (64,), "layers": (1,)})
     return Job(protocol, dataset, make_folds(dataset, 0, folds=2))
 
 
@@ -104,9 +105,15 @@ def test_classes_of_test_graphs_change_no_prediction(tmp_path: Path) -> None:
 )
 def test_what_would_choose_is_refused(settings, lists, asked, what) -> None:
     config = configure(Recipe.ROBUST, overrides=settings)
-    grid = own_grid(config, {**recipe_grid(Recipe.ROBUST), **lists})
     with pytest.raises(InputError, match=what):
-        check_choices(config, grid, **asked)
+        check_choices(config, own_grid(config, lists), **asked)
+
+
+@pytest.mark.parametrize("model", model_names())
+def test_snapshots_leave_one_configuration_of_every_model(model: str) -> None:
+    config = configure(overrides={"snapshots": 3, "lr": 0.02}, model=model)
+    (only,) = own_grid(config)
+    assert only.applied(config) == config
 
 
 def test_recipes_tell_what_they_cost() -> None:
