@@ -159,8 +159,7 @@ def crossval(
         int | None,
         typer.Option(
             min=1,
-            help="Final runs per fold with the chosen configuration; with --snapshots, seeds to "
-            "average.",
+            help="Final runs per fold, or with --snapshots seeds to average.",
             show_default="3; with --snapshots 1; robust: 5",
             rich_help_panel=PROTOCOL_PANEL,
         ),
