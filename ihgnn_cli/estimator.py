@@ -59,6 +59,8 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         snapshots: average this many epochs, evenly spaced, instead of keeping one.
         inputs: node inputs to compute from the graph: `"degree"`, `"homophily"`, `"triangles"`,
             `"random-walk"`, or several separated by commas.
+        edge_labels: whether to tell edges apart by label.
+        background_edge_label: edges with this label are left out.
         features: node features that the model reads: `"labels"`, `"attributes"`, `"both"` or
             `"auto"` (labels if there are any, otherwise attributes).
         device: auto, cpu, cuda or cuda:N.
@@ -92,6 +94,8 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         ensemble: int = 1,
         snapshots: int = 0,
         inputs: str = "",
+        edge_labels: bool = False,
+        background_edge_label: str = "",
         features: str = AUTO,
         device: str = AUTO,
         random_state: int | np.random.RandomState | None = 0,
@@ -112,6 +116,8 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.ensemble = ensemble
         self.snapshots = snapshots
         self.inputs = inputs
+        self.edge_labels = edge_labels
+        self.background_edge_label = background_edge_label
         self.features = features
         self.device = device
         self.random_state = random_state

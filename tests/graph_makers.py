@@ -37,8 +37,15 @@ TWO_TRIANGLES: Graph = ([0] * 6, [(0, 1), (1, 2), (0, 2), (3, 4), (4, 5), (3, 5)
 HEXAGON: Graph = ([0] * 6, [(0, 1), (1, 2), (2, 3), (3, 4), (4, 5), (5, 0)])
 
 
-def dataset_of(graphs: Sequence[Graph], classes: Sequence[int] | None = None) -> GraphDataset:
-    """A data set of these graphs with three labels (-1: unknown) and the classes 0 and 1."""
+def dataset_of(
+    graphs: Sequence[Graph],
+    classes: Sequence[int] | None = None,
+    edge_labels: Sequence[int] | None = None,
+) -> GraphDataset:
+    """A data set of these graphs with three labels (-1: unknown) and the classes 0 and 1.
+
+    Edge labels are those of the edges of all graphs, in their order, from 0 to 2.
+    """
     sizes = np.array([len(labels) for labels, _ in graphs])
     starts = np.cumsum(sizes) - sizes
     pairs = [
@@ -57,6 +64,9 @@ def dataset_of(graphs: Sequence[Graph], classes: Sequence[int] | None = None) ->
             target=ends[:, 1],
             classes=(np.array(given, dtype=np.int32), (0, 1)),
             node_labels=(labels, tuple(range(LABELS))),
+            edge_labels=None
+            if edge_labels is None
+            else (np.array(edge_labels, dtype=np.int32), (0, 1, 2)),
             undirected=True,
         )
     )

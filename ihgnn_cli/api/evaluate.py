@@ -12,6 +12,7 @@ from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError, retold
 from ihgnn_cli.inference import evaluation
 from ihgnn_cli.inference.kinds import Part
+from ihgnn_cli.inference.vocabulary import with_model_edges
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training import folder as folders
@@ -93,7 +94,7 @@ def data_for(
             error, f"Cannot find the model's data: {error}\nOr name it with --dataset."
         ) from error
     refuse_overwriting(outputs, [source])
-    graphs = read(source, progress)
+    graphs = with_model_edges(card, read(source, progress))
     if given is None and graphs.fingerprint != card.fingerprint:
         raise InputError(
             f"{name} has changed since the model was trained. Restore the original data, or "

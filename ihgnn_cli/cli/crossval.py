@@ -18,11 +18,13 @@ from ihgnn_cli.cli.help import (
 )
 from ihgnn_cli.cli.options import (
     AsJson,
+    BackgroundEdgeLabel,
     ClassWeighting,
     ConfigFile,
     DataArgument,
     DataRoot,
     Device,
+    EdgeLabels,
     Epochs,
     EqualBatches,
     FeatureKind,
@@ -75,6 +77,8 @@ def crossval(
     dataset: OwnData = None,
     features: FeatureKind = None,
     inputs: Inputs = None,
+    edge_labels: EdgeLabels = None,
+    background_edge_label: BackgroundEdgeLabel = None,
     split_file: Annotated[
         Path | None,
         typer.Option(
@@ -237,6 +241,8 @@ def crossval(
         "dataset": dataset,
         "features": features,
         "inputs": inputs,
+        "edge_labels": edge_labels,
+        "background_edge_label": background_edge_label,
         "variant": variant,
         "label_smoothing": label_smoothing,
         "class_weights": class_weights,

@@ -6,7 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ihgnn_cli.cli.help import DATA_PANEL, OUTPUT_PANEL, examples
-from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, complete_dataset, figure
+from ihgnn_cli.cli.options import (
+    AsJson,
+    BackgroundEdgeLabel,
+    DataRoot,
+    Offline,
+    complete_dataset,
+    figure,
+)
 from ihgnn_cli.homophily.kinds import Measure
 
 if TYPE_CHECKING:
@@ -51,6 +58,7 @@ def homophily(
             rich_help_panel=DATA_PANEL,
         ),
     ] = None,
+    background_edge_label: BackgroundEdgeLabel = None,
     data_root: DataRoot = None,
     offline: Offline = False,
     compare_paper: Annotated[
@@ -79,6 +87,7 @@ def homophily(
     adjusted is that share corrected for label frequencies.
     """
     from ihgnn_cli.cli import console
+    from ihgnn_cli.data.edge_labels import with_edge_labels
     from ihgnn_cli.data.sources import locate, read, refuse_overwriting
     from ihgnn_cli.errors import InputError
     from ihgnn_cli.homophily.summary import summarize
@@ -97,7 +106,10 @@ def homophily(
         locate(name, data_root=data_root, offline=offline, progress=progress) for name in names
     ]
     refuse_overwriting([each for each in (csv, plot) if each is not None], sources)
-    datasets = [read(source, progress) for source in sources]
+    datasets = [
+        with_edge_labels(read(source, progress), background=background_edge_label or "")
+        for source in sources
+    ]
     summaries = [summarize(each, measures) for each in datasets]
     if csv is not None:
         write_csv(datasets, summaries, shown, csv)

@@ -84,6 +84,7 @@ def _entry(spec: "ModelSpec") -> dict[str, Any]:
         "cost": spec.cost,
         "package": spec.package,
         "stacked": spec.stacked is not None,
+        "edge_labels": spec.edge_labels(spec.settings()),
         "layouts": list(spec.layouts),
         "layouts_note": spec.layouts_note,
         "settings": asdict(spec.settings()),
@@ -106,6 +107,8 @@ def _describe(spec: "ModelSpec") -> None:
     )
     if spec.note:
         console.show(spec.note)
+    if spec.edge_labels(spec.settings()):
+        console.show("Reads edge labels with --edge-labels.")
     layouts = " or ".join(spec.layouts)
     export = f"--layout {layouts}" if layouts else "not possible"
     console.show(f"Export to ONNX: {export}. {spec.layouts_note}".strip())

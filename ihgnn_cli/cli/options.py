@@ -177,6 +177,23 @@ Inputs = Annotated[
         rich_help_panel=DATA_PANEL,
     ),
 ]
+EdgeLabels = Annotated[
+    bool | None,
+    typer.Option(
+        "--edge-labels",
+        help="Tell edges apart by their labels.",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
+BackgroundEdgeLabel = Annotated[
+    str | None,
+    typer.Option(
+        "--background-edge-label",
+        metavar="LABEL",
+        help="Leave out edges with this label, which means 'no bond' in complete graphs.",
+        rich_help_panel=DATA_PANEL,
+    ),
+]
 Split = Annotated[
     str | None,
     typer.Option(

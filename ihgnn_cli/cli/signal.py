@@ -9,8 +9,10 @@ import typer
 from ihgnn_cli.cli.help import DATA_PANEL, PROTOCOL_PANEL, examples
 from ihgnn_cli.cli.options import (
     AsJson,
+    BackgroundEdgeLabel,
     DataArgument,
     DataRoot,
+    EdgeLabels,
     GroupTwins,
     Offline,
     OwnData,
@@ -30,6 +32,10 @@ _DEFAULT = "MUTAG"
 EXAMPLES = examples(
     ("ihgnn signal MUTAG", "References, 1-WL ceiling, twins and a permutation test"),
     ("ihgnn signal IMDB-BINARY --group-twins", "Twins are never in training and test at once"),
+    (
+        "ihgnn signal BZR_MD --edge-labels --background-edge-label 1",
+        "Bonds of molecules stored as complete graphs",
+    ),
     ("ihgnn signal graphs.jsonl --permutations 0 --plot signal.png", "Without the test"),
 )
 
@@ -46,6 +52,8 @@ def signal(
             rich_help_panel=DATA_PANEL,
         ),
     ] = None,
+    edge_labels: EdgeLabels = None,
+    background_edge_label: BackgroundEdgeLabel = None,
     data_root: DataRoot = None,
     offline: Offline = False,
     folds: Annotated[
@@ -91,12 +99,14 @@ def signal(
         check_figure_path(plot)
     if permutations is not None and permutations < 0:
         raise SettingError("permutations", f"must be at least 0, not {permutations}.")
+    from ihgnn_cli.data.edge_labels import with_edge_labels
     from ihgnn_cli.data.sources import load_dataset
     from ihgnn_cli.studies.folds import make_folds
 
     graphs = load_dataset(
         name, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
     )
+    graphs = with_edge_labels(graphs, use=bool(edge_labels), background=background_edge_label or "")
     if len(set(graphs.graph_class.tolist())) < 2:
         raise InputError(
             f"All graphs of {graphs.name} have the same class, so there is nothing to predict. "
@@ -111,6 +121,8 @@ def signal(
                 "graphs": len(graphs),
                 "folds": len(made),
                 "group_twins": group_twins,
+                "edge_labels": graphs.uses_edge_labels,
+                "background_edge_label": graphs.background_edge_label,
                 "seed": seed,
                 "best": found.best.key,
                 "conclusion": found.conclusion,
@@ -125,7 +137,11 @@ def signal(
         draw_signal(graphs.name, found, plot)
         console.note(f"Wrote {plot}")
     if not as_json:
-        console.next_steps(("crossval", name, *(["--group-twins"] if group_twins else [])))
+        given = ["--group-twins"] if group_twins else []
+        given += ["--edge-labels"] if edge_labels else []
+        if background_edge_label:
+            given += ["--background-edge-label", background_edge_label]
+        console.next_steps(("crossval", name, *given))
 
 
 def _measured(
@@ -145,7 +161,8 @@ def _measured(
 
     if not quiet:
         console.note(
-            f"Read {graphs.name}: {counted(len(graphs), 'graph')}, {len(folds)} folds. "
+            f"Read {graphs.name}: {counted(len(graphs), 'graph')}, "
+            f"{counted(graphs.num_edges, 'edge')}, {len(folds)} folds. "
             "Fitting the references ..."
         )
     shown: dict[str, Update] = {}
@@ -166,9 +183,10 @@ def _show(
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.signal import auc_text, ceiling_lines, permutation_lines, twin_lines
 
-    together = ", twins kept together" if group_twins else ""
+    how = ", twins kept together" if group_twins else ""
+    how += ", with edge labels" if graphs.uses_edge_labels else ""
     shown = console.table(
-        f"{graphs.name}: references, mean over {len(folds)} folds{together}",
+        f"{graphs.name}: references, mean over {len(folds)} folds{how}",
         *("", "Accuracy %", "Balanced %", "ROC-AUC"),
     )
     for each in found.references:

@@ -101,6 +101,11 @@ class GraphDataset:
     notes: ReadingNotes = field(default_factory=ReadingNotes)
     source: str = ""
     """The name or absolute path that finds this data set again; empty for graphs of a program."""
+    uses_edge_labels: bool = False
+    """Whether models, 1-WL colours and references tell edges apart by label; see
+    `data.edge_labels`."""
+    background_edge_label: str = ""
+    """Edges with this label were left out; empty: none."""
 
     def __post_init__(self) -> None:
         if len(self.node_ptr) < 2:
@@ -140,6 +145,16 @@ class GraphDataset:
         return np.diff(self.neighbor_ptr)
 
     @property
+    def edge_type(self) -> NDArray[np.int32] | None:
+        """[E] the edge labels, if they are used."""
+        return self.edge_label if self.uses_edge_labels else None
+
+    @property
+    def edge_types(self) -> int:
+        """Number of edge labels that are told apart; 1 if they are not used."""
+        return len(self.edge_label_values) if self.uses_edge_labels else 1
+
+    @property
     def edge_ptr(self) -> NDArray[np.int64]:
         """[G + 1] graph g has the directed edges edge_ptr[g] to edge_ptr[g + 1] - 1."""
         return self.neighbor_ptr[self.node_ptr]
@@ -162,7 +177,7 @@ class GraphDataset:
     @cached_property
     def fingerprint(self) -> str:
         """SHA-256 of the content, without the name; independent of the file format."""
-        digest = hashlib.sha256()
+        digest = hashlib.sha256(b"edge labels" if self.uses_edge_labels else b"")
         vocabularies = [self.label_values, self.edge_label_values, self.class_values]
         digest.update(json.dumps([vocabularies, self.label_source]).encode())
         for name, column in self.columns().items():
@@ -214,10 +229,12 @@ def graph_digests(
     """A short hash of the labels and edges of each graph, which depends on the order of nodes.
 
     The hash uses label values rather than positions, so that it does not depend on the rest of the
-    data set. It ignores the class, and node attributes unless requested.
+    data set. It ignores the class, edge labels unless they are used, and node attributes unless
+    requested.
     """
-    value = [_number(str(each).encode()) for each in dataset.label_values]
-    label = np.array(value, dtype=np.uint64)[dataset.node_label]
+    label = _codes(dataset.label_values)[dataset.node_label]
+    edge_type = dataset.edge_type
+    edge_code = None if edge_type is None else _codes(dataset.edge_label_values)[edge_type]
     found = []
     for graph in graphs.tolist():
         start, end = dataset.node_ptr[graph], dataset.node_ptr[graph + 1]
@@ -226,14 +243,18 @@ def graph_digests(
         digest.update(label[start:end].tobytes())
         digest.update((ptr - ptr[0]).tobytes())
         digest.update((dataset.neighbors[ptr[0] : ptr[-1]] - start).astype(np.int32).tobytes())
+        if edge_code is not None:
+            digest.update(edge_code[ptr[0] : ptr[-1]].tobytes())
         if attributes and dataset.node_attributes is not None:
             digest.update(np.ascontiguousarray(dataset.node_attributes[start:end]).tobytes())
         found.append(digest.hexdigest())
     return found
 
 
-def _number(text: bytes) -> int:
-    return int.from_bytes(hashlib.blake2b(text, digest_size=_DIGEST_BYTES).digest(), "big")
+def _codes(values: Sequence[Value]) -> NDArray[np.uint64]:
+    """A hash of each value."""
+    hashes = [hashlib.blake2b(str(each).encode(), digest_size=_DIGEST_BYTES) for each in values]
+    return np.array([int.from_bytes(each.digest(), "big") for each in hashes], dtype=np.uint64)
 
 
 def vocabulary(values: NDArray[np.generic]) -> tuple[NDArray[np.int32], tuple[Value, ...]]:

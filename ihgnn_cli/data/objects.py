@@ -11,7 +11,7 @@ from ihgnn_cli.errors import DataError, InputError, Problem
 
 _log = logging.getLogger(__name__)
 LABEL, ATTRIBUTES, CLASS = "label", "x", "class"
-"""What networkx graphs call them: of a node, of a node, and of a graph."""
+"""What networkx graphs call them: of a node or edge, of a node, and of a graph."""
 GRAPHS = "torch-geometric Data, networkx graphs, or dicts with node_labels and edges"
 
 
@@ -21,9 +21,9 @@ def from_graphs(
     """Make a `GraphDataset` of a list of graphs, all of one kind.
 
     torch-geometric: see `data.pyg.from_pyg`. networkx: the node attribute `label` (integer or
-    string) is the node label and `x` (a list of numbers) holds node attributes; the graph
-    attribute `class` is the class. Dicts: the form of JSON lines (docs/data.md). Without labels,
-    the degree is the label.
+    string) is the node label and `x` (a list of numbers) holds node attributes; the edge attribute
+    `label` is the edge label, and the graph attribute `class` is the class. Dicts: the form of JSON
+    lines (docs/data.md). Without labels, the degree is the label.
 
     Args:
         graphs: at least one.
@@ -89,6 +89,14 @@ def plain_entry(graph: object) -> Mapping[str, Any]:
             )
         if found:
             entry[key] = [_plain(each) for each in found]
+    labels = [data[LABEL] for *_, data in graph.edges(data=True) if LABEL in data]  # type: ignore[attr-defined]
+    if labels and len(labels) < len(ends):
+        raise GraphError(
+            f"{len(ends) - len(labels)} of {len(ends)} edges have no '{LABEL}'.",
+            "Give it to every edge, or to none.",
+        )
+    if labels:
+        entry["edge_labels"] = [_plain(each) for each in labels]
     if CLASS in graph.graph:  # type: ignore[attr-defined]
         entry["class"] = _plain(graph.graph[CLASS])  # type: ignore[attr-defined]
     return entry

@@ -67,6 +67,11 @@ def check_exportable(checkpoint: Checkpoint, form: Form) -> None:
             f"The model {spec.name} has no {form.layout} layout.{reason} Use --layout "
             f"{' or '.join(spec.layouts)}."
         )
+    if checkpoint.card.edge_label_values or checkpoint.card.background_edge_label:
+        raise InputError(
+            "A model with edge labels cannot be exported yet. Use its checkpoint with 'ihgnn "
+            "predict' and 'ihgnn evaluate' directly."
+        )
     if form.small and form.layout not in spec.export_modules:
         raise InputError(
             f"--small is not available for the model {spec.name}, whose classifier's first matrix "

@@ -21,7 +21,7 @@ from ihgnn_cli.inference.metrics import (
     measure,
 )
 from ihgnn_cli.inference.prediction import Classifier, EnsembleClassifier, ask
-from ihgnn_cli.inference.vocabulary import UnknownLabels, encode_dataset
+from ihgnn_cli.inference.vocabulary import UnknownLabels, encode_dataset, with_model_edges
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.settings import checked
 from ihgnn_cli.words import counted
@@ -82,6 +82,7 @@ def evaluate(
         InputError: the data has no such part, or the model cannot read it.
     """
     card = classifier.card
+    dataset = with_model_edges(card, dataset)
     own = dataset.fingerprint == card.fingerprint
     default = Part.TEST if own and len(card.split.test) else Part.ALL
     chosen: Part = checked("part", part or default, Part)
@@ -128,7 +129,7 @@ def _validation(
 
 def part_of(card: ModelCard, dataset: GraphDataset, graph: int) -> Part | None:
     """The part of the model's own data set that contains a graph; `None` for other data."""
-    if dataset.fingerprint != card.fingerprint:
+    if with_model_edges(card, dataset).fingerprint != card.fingerprint:
         return None
     parts = (Part.TRAIN, Part.VALIDATION, Part.TEST)
     return next(part for part in parts if graph in getattr(card.split, part))

@@ -13,8 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, offsets, vocabulary
+from ihgnn_cli.data.edge_labels import refuse_directed, without_edges
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.readers.edges import symmetric
+from ihgnn_cli.data.readers.edges import simplify, symmetric
 from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph
 from ihgnn_cli.data.recode import (
     UNKNOWN,
@@ -144,12 +145,48 @@ def nearly_all_unknown(card: ModelCard, dataset: GraphDataset) -> NDArray[np.boo
     return found
 
 
+def with_model_edges(card: ModelCard, dataset: GraphDataset) -> GraphDataset:
+    """The data set with the edges and edge labels that the model reads.
+
+    Edge labels become positions in the model's vocabulary. The model's background label may be
+    missing. Applied twice, nothing more changes.
+
+    Raises:
+        InputError: edge labels are missing, depend on the direction, or are unknown to the model.
+    """
+    background, known = card.background_edge_label, card.edge_label_values
+    if not background and not known:
+        return dataset
+    if dataset.edge_label is None and dataset.num_edges:
+        raise InputError(
+            f"The model reads edge labels, and {dataset.name} has none. Give data of the same kind."
+        )
+    refuse_directed(dataset)
+    if background != dataset.background_edge_label:
+        dataset = without_edges(dataset, background)
+    if not known:
+        return dataset
+    position = positions(dataset.edge_label_values, known)
+    label = np.empty(0, dtype=np.int32) if dataset.edge_label is None else dataset.edge_label
+    used = np.unique(label)
+    unknown = [dataset.edge_label_values[at] for at in used[position[used] == UNKNOWN].tolist()]
+    if unknown:
+        raise InputError(
+            f"{dataset.name} has edge labels that the model does not know: {some_values(unknown)}. "
+            f"It knows {some_values(known)}."
+        )
+    return replace(
+        dataset, edge_label=position[label], edge_label_values=known, uses_edge_labels=True
+    )
+
+
 def encode_dataset(card: ModelCard, dataset: GraphDataset) -> Recoded:
     """Encode a data set: labels and classes become positions in the model's vocabulary.
 
     Raises:
         InputError: the data lacks labels or attributes that the model needs.
     """
+    dataset = with_model_edges(card, dataset)
     labels = card.label_values, card.label_source
     if card.given_features != Features.LABELS:
         columns = 0 if dataset.node_attributes is None else dataset.node_attributes.shape[1]
@@ -182,6 +219,28 @@ def check_fits(card: ModelCard, graph: JsonGraph) -> None:
                 f"are {columns}.",
                 f"Give each node a list of {counted(card.given_attributes, 'number')}.",
             )
+    if _reads_edges(card):
+        _check_edges(card, graph)
+
+
+def _check_edges(card: ModelCard, graph: JsonGraph) -> None:
+    if graph.edge_labels is None and graph.edges:
+        raise GraphError(
+            "no edge_labels, and the model was trained with them.", "Give each edge its label."
+        )
+    known = {*map(str, card.edge_label_values), card.background_edge_label or None}
+    found: dict[tuple[int, int], Value] = {}
+    for (one, other), label in zip(graph.edges, graph.edge_labels or (), strict=True):
+        if card.edge_label_values and str(label) not in known:
+            raise GraphError(
+                f"the model does not know the edge label {label}.",
+                f"It knows {some_values(card.edge_label_values)}.",
+            )
+        if str(found.setdefault((min(one, other), max(one, other)), label)) != str(label):
+            raise GraphError(
+                f"the edge between {one} and {other} has two labels.",
+                "List each edge once.",
+            )
 
 
 def encode_graphs(card: ModelCard, graphs: Sequence[JsonGraph]) -> Recoded:
@@ -193,7 +252,7 @@ def encode_graphs(card: ModelCard, graphs: Sequence[JsonGraph]) -> Recoded:
     starts = offsets(sizes)
     ends = np.fromiter(chain.from_iterable(chain(*(each.edges for each in graphs))), np.int64)
     ends += np.repeat(starts[:-1], [2 * len(each.edges) for each in graphs])
-    neighbor_ptr, neighbors = symmetric(ends[::2], ends[1::2], int(starts[-1]))
+    neighbor_ptr, neighbors, edge_label = _edges(card, graphs, ends, int(starts[-1]))
     labels, unknown = _labels(card, graphs, np.diff(neighbor_ptr))
     encoded = GraphDataset(
         name="graphs",
@@ -208,9 +267,36 @@ def encode_graphs(card: ModelCard, graphs: Sequence[JsonGraph]) -> Recoded:
         node_attributes=None
         if card.given_features == Features.LABELS
         else np.array([row for each in graphs for row in each.node_attributes or ()], np.float32),
+        edge_label=edge_label,
+        edge_label_values=card.edge_label_values,
+        uses_edge_labels=edge_label is not None,
+        background_edge_label=card.background_edge_label,
     )
     encoded = with_columns(encoded, card.given_features, card.columns)
     return Recoded(encoded, unknown, np.arange(len(graphs)))
+
+
+def _edges(
+    card: ModelCard, graphs: Sequence[JsonGraph], ends: NDArray[np.int64], nodes: int
+) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32] | None]:
+    """`neighbor_ptr` and `neighbors` of the edges that the model reads, and their labels."""
+    source, target = ends[::2], ends[1::2]
+    if not _reads_edges(card):
+        return *symmetric(source, target, nodes), None
+    given = [str(label) for each in graphs for label in each.edge_labels or ()]
+    background = card.background_edge_label or None
+    kept = np.array([label != background for label in given], dtype=bool)
+    source, target = (each[kept].astype(np.int32) for each in (source, target))
+    simple = simplify(source, target, nodes, keep_lines=True, undirected=True)
+    if not card.edge_label_values or simple.line is None:
+        return simple.neighbor_ptr, simple.neighbors, None
+    label = positions(given, card.edge_label_values)[kept]
+    return simple.neighbor_ptr, simple.neighbors, label[simple.line]
+
+
+def _reads_edges(card: ModelCard) -> bool:
+    """Whether the caller has to give edge labels."""
+    return bool(card.edge_label_values or card.background_edge_label)
 
 
 def _reads_labels(card: ModelCard) -> bool:

@@ -71,6 +71,10 @@ class ModelCard:
     """`None` before the first epoch."""
     columns: tuple[InputColumn, ...] = ()
     """Inputs that are computed from the graph, the last of the attributes."""
+    edge_label_values: tuple[Value, ...] = ()
+    """The edge labels that the network tells apart; empty if it reads none."""
+    background_edge_label: str = ""
+    """Edges with this label are left out; empty: none."""
 
     @property
     def given_attributes(self) -> int:
@@ -93,11 +97,19 @@ class ModelCard:
     def inputs(self) -> Inputs:
         """The sizes that determine the model's parameters."""
         labels = 0 if self.features == Features.ATTRIBUTES else len(self.label_values)
-        return Inputs(labels, self.attributes, len(self.class_values), self.max_nodes)
+        sizes = len(self.class_values), self.max_nodes, len(self.edge_label_values)
+        return Inputs(labels, self.attributes, *sizes)
 
     def as_plain(self) -> dict[str, Any]:
-        """The card as plain values, for JSON and torch.save; without computed inputs if none."""
-        columns = [asdict(each) for each in self.columns]
+        """The card as plain values, for JSON and torch.save.
+
+        Computed inputs, edge labels and their background are left out if there are none.
+        """
+        optional = {
+            "columns": [asdict(each) for each in self.columns],
+            "edge_label_values": list(self.edge_label_values),
+            "background_edge_label": self.background_edge_label,
+        }
         return {
             "dataset": self.dataset,
             "dataset_name": self.dataset_name,
@@ -111,7 +123,7 @@ class ModelCard:
             "split": self.split.as_fold(),
             "seen": sorted(self.seen),
             "snapshot": None if self.snapshot is None else _plain(self.snapshot),
-            **({"columns": columns} if columns else {}),
+            **{key: value for key, value in optional.items() if value},
         }
 
 
@@ -123,7 +135,9 @@ def inputs_of(dataset: GraphDataset, features: Features, computed: str = "") -> 
     labels = 0 if features == Features.ATTRIBUTES else len(dataset.label_values)
     attributes = _attributes(dataset, features)
     attributes += len(column_names(computed, dataset.label_source))
-    return Inputs(labels, attributes, len(dataset.class_values), dataset.max_nodes)
+    edge_labels = len(dataset.edge_label_values) if dataset.uses_edge_labels else 0
+    sizes = len(dataset.class_values), dataset.max_nodes, edge_labels
+    return Inputs(labels, attributes, *sizes)
 
 
 def _attributes(dataset: GraphDataset, features: Features) -> int:
@@ -156,6 +170,8 @@ def describe(
         split=split,
         seen=frozenset(graph_digests(dataset, used, attributes=attributes > 0)),
         columns=columns,
+        edge_label_values=dataset.edge_label_values if dataset.uses_edge_labels else (),
+        background_edge_label=dataset.background_edge_label,
     )
 
 
@@ -181,6 +197,8 @@ def card_from_plain(plain: Mapping[str, Any]) -> ModelCard:
         seen=frozenset(_typed(each, str) for each in plain["seen"]),
         snapshot=None if plain["snapshot"] is None else _snapshot(plain["snapshot"]),
         columns=tuple(map(column_from_plain, plain.get("columns", ()))),  # missing if none
+        edge_label_values=_values(plain.get("edge_label_values", ())),
+        background_edge_label=_typed(plain.get("background_edge_label", ""), str),
     )
     if card.given_attributes < 0:
         raise ValueError("there are more computed inputs than attributes")

@@ -12,6 +12,12 @@ h^(0) = MLP^(0)(x), and each MLP is Linear, BatchNorm, ReLU, Linear. Equation 8 
 graph by the last column of h (a continuous 1-WL label) and appends zero rows up to m, the number of
 nodes of the largest graph. A classifier with one hidden layer follows.
 
+With edge labels (not in the paper), the second block of equation 6 has a sum for each label t:
+
+    h_v^(k) = MLP^(k)(h_v^(k-1) || h_N1(v) || ... || h_NT(v) || (h_v^(k-1) + h_N(v)))
+
+where N_t(v) are the neighbours of v over edges with label t.
+
 `ihgnn_cli.models.stacked` computes the same faster, for many models at once; the tests hold its
 logits, losses and gradients to this module.
 """
@@ -58,6 +64,7 @@ class IHGNNConv(MessagePassing):  # type: ignore[misc]
         out_channels: the width of the new ones.
         separate: whether the MLP sees h and A·h on their own (not in the ablation w/o-Sepa).
         integrate: whether the MLP sees h + A·h (not in the ablation w/o-Integ).
+        edge_labels: the number of edge labels, with a sum for each; 0: one sum for all edges.
     """
 
     def __init__(
@@ -67,19 +74,27 @@ class IHGNNConv(MessagePassing):  # type: ignore[misc]
         *,
         separate: bool = True,
         integrate: bool = True,
+        edge_labels: int = 0,
     ) -> None:
         super().__init__(aggr="sum")
-        self.separate, self.integrate = separate, integrate
-        self.mlp = mlp((2 * separate + integrate) * in_channels, out_channels)
+        self.separate, self.integrate, self.edge_labels = separate, integrate, edge_labels
+        blocks = (1 + max(1, edge_labels)) * separate + integrate
+        self.mlp = mlp(blocks * in_channels, out_channels)
 
-    def forward(self, h: Tensor, edge_index: Tensor) -> Tensor:
-        """The embeddings of the next layer."""
-        neighbors = self.propagate(edge_index, x=h)
-        blocks = [h, neighbors] if self.separate else []
+    def forward(self, h: Tensor, edge_index: Tensor, edge_label: Tensor | None = None) -> Tensor:
+        """The embeddings of the next layer; `edge_label` [E] is from 0 to edge_labels - 1."""
+        sums = [self.propagate(each, x=h) for each in self._by_label(edge_index, edge_label)]
+        blocks = [h, *sums] if self.separate else []
         if self.integrate:
-            blocks.append(h + neighbors)
+            blocks.append(h + sum(sums))
         found: Tensor = self.mlp(torch.cat(blocks, dim=1))
         return found
+
+    def _by_label(self, edge_index: Tensor, edge_label: Tensor | None) -> list[Tensor]:
+        """The edges of each label, or all edges."""
+        if edge_label is None or not self.edge_labels:
+            return [edge_index]
+        return [edge_index[:, edge_label == label] for label in range(self.edge_labels)]
 
 
 def sort_concat(h: Tensor, key: Tensor, batch: Tensor | None, max_nodes: int) -> Tensor:
@@ -112,6 +127,7 @@ class IHGNN(nn.Module):
         readout_relu: a ReLU on h_G, as in the authors' code.
         theta_init: "mean" (1 / (K + 1)), "ones", or "glorot", as in the authors' code.
         weight_init: "torch" (the defaults of nn.Linear), or "glorot", as in the authors' code.
+        edge_labels: the number of edge labels, if the model reads them.
 
     Raises:
         InputError: an argument is out of its range.
@@ -133,6 +149,7 @@ class IHGNN(nn.Module):
         readout_relu: bool = False,
         theta_init: ThetaInit | str = ThetaInit.MEAN,
         weight_init: WeightInit | str = WeightInit.TORCH,
+        edge_labels: int = 0,
     ) -> None:
         super().__init__()
         sizes = {"in_channels": in_channels, "num_classes": num_classes, "max_nodes": max_nodes}
@@ -141,13 +158,18 @@ class IHGNN(nn.Module):
                 raise SettingError(name, f"must be at least 1, not {size}.")
         options = (variant, sort_key, sort_order, readout_relu, theta_init, weight_init)
         self.settings = made = IHGNNSettings(layers, width, hidden, dropout, *options)  # type: ignore[arg-type]
-        self.max_nodes = max_nodes
+        self.max_nodes, self.edge_labels = max_nodes, edge_labels
         self.input = mlp(in_channels, width)
-        blocks = {
-            "separate": made.variant != Variant.NO_SEPARATION,
-            "integrate": made.variant != Variant.NO_INTEGRATION,
-        }
-        self.convs = nn.ModuleList(IHGNNConv(width, width, **blocks) for _ in range(layers))
+        self.convs = nn.ModuleList(
+            IHGNNConv(
+                width,
+                width,
+                separate=made.variant != Variant.NO_SEPARATION,
+                integrate=made.variant != Variant.NO_INTEGRATION,
+                edge_labels=edge_labels,
+            )
+            for _ in range(layers)
+        )
         if made.variant == Variant.NO_ADAPTIVE:
             width *= layers + 1
         else:
@@ -181,17 +203,29 @@ class IHGNN(nn.Module):
             ones = self.settings.theta_init == ThetaInit.ONES
             nn.init.constant_(self.theta, 1.0 if ones else 1 / count)
 
-    def forward(self, x: Tensor, edge_index: Tensor, batch: Tensor | None = None) -> Tensor:
+    def forward(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        batch: Tensor | None = None,
+        edge_label: Tensor | None = None,
+    ) -> Tensor:
         """Logits [B, num_classes].
 
         Args:
             x: [N, in_channels] features of the nodes of all graphs.
             edge_index: [2, E], each undirected edge in both directions.
             batch: [N] the graph of each node, ascending; `None` for a single graph.
+            edge_label: [E] from 0 to edge_labels - 1, if the model reads edge labels.
+
+        Raises:
+            InputError: the model reads edge labels, and none are given.
         """
+        if self.edge_labels and edge_label is None:
+            raise InputError("The model reads edge labels. Give edge_label, one per edge.")
         layers = [self.input(x)]
         for conv in self.convs:
-            layers.append(conv(layers[-1], edge_index))
+            layers.append(conv(layers[-1], edge_index, edge_label))
         if self.settings.variant == Variant.NO_ADAPTIVE:
             h = torch.cat(layers, dim=1)
         else:
@@ -229,6 +263,7 @@ class IHGNN(nn.Module):
         if not 0 <= member < saved.members:
             raise InputError(f"{path} has members 0 to {saved.members - 1}, and no {member}.")
         inputs = saved.card.inputs
-        model = cls(inputs.features, inputs.classes, inputs.max_nodes, **vars(made))
+        sizes = inputs.features, inputs.classes, inputs.max_nodes
+        model = cls(*sizes, edge_labels=inputs.edge_labels, **vars(made))
         model.load_state_dict(readable_weights(saved.weights, member))
         return model.eval()

@@ -19,7 +19,7 @@ def entry_for(graph: object, card: ModelCard) -> Mapping[str, Any]:
     The columns of torch-geometric's `x` mean the same as in training: attributes first, if the
     model reads them, then labels. If there are as many one-hot columns as the model has labels,
     they stand for these labels in order; otherwise they stand for the labels 0, 1, ... A row
-    without a one is an unknown label.
+    without a one is an unknown label. The same holds for `edge_attr` and edge labels.
 
     Raises:
         GraphError: this is not a graph, or `x` is not of the kind that the model was trained with.
@@ -33,6 +33,11 @@ def entry_for(graph: object, card: ModelCard) -> Mapping[str, Any]:
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise GraphError("edge_index is not [2, E].", "Transpose it?")
     entry: dict[str, Any] = {"num_nodes": nodes, "edges": edges.T.tolist()}
+    known = card.edge_label_values or (card.background_edge_label,)
+    given = getattr(graph, "edge_attr", None)
+    if given is not None and known != ("",):
+        rows = np.asarray(given.detach().cpu()).reshape(len(given), -1)
+        entry["edge_labels"] = _labels(rows, known, "edge_attr")
     given = getattr(graph, "x", None)
     if given is None:
         return entry
@@ -45,14 +50,14 @@ def entry_for(graph: object, card: ModelCard) -> Mapping[str, Any]:
     return entry
 
 
-def _labels(rows: NDArray[np.generic], known: Sequence[Value]) -> list[Value]:
+def _labels(rows: NDArray[np.generic], known: Sequence[Value], name: str = "x") -> list[Value]:
     if rows.shape[1] == 1 and np.issubdtype(rows.dtype, np.integer):
         numbers: list[Value] = rows[:, 0].tolist()
         return numbers
     ones = rows == 1
     if not rows.shape[1] or not (ones | (rows == 0)).all() or (ones.sum(axis=1) > 1).any():
         raise GraphError(
-            "x is neither one-hot nor a single integer column.", "The model reads node labels."
+            f"{name} is neither one-hot nor a single integer column.", "The model reads labels."
         )
     names: list[Value] = list(known) if rows.shape[1] == len(known) else list(range(rows.shape[1]))
     if isinstance(known[0], str):

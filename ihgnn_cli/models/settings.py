@@ -145,6 +145,8 @@ class Inputs:
     classes: int
     max_nodes: int
     """m, the size of the largest graph."""
+    edge_labels: int = 0
+    """Number of edge label values; 0 if edge labels are not used."""
 
     @property
     def features(self) -> int:

@@ -45,6 +45,8 @@ class Load:
     """Number of nodes of the largest graph."""
     pairs: int
     """Sum of the squared graph sizes, with padding if the model pads."""
+    edge_types: int = 1
+    """Number of edge labels that are told apart."""
 
 
 @dataclass(frozen=True)
@@ -88,6 +90,8 @@ class ModelSpec:
     rounds: Callable[[Any], int | None] = lambda _: None
     """Rounds of message passing after which nodes of one colour have equal embeddings. `None` if
     every node must be computed separately; only a `stacked` model may return a number."""
+    edge_labels: Callable[[Any], bool] = lambda _: False
+    """Whether the model reads edge labels, given the settings; only a `stacked` model may."""
     node_limit: Callable[[Any, int], int | None] = lambda _settings, _max_nodes: None
     """Number of nodes per graph that the readout uses, the first in sorted order, given the
     settings and m. `None` if it uses all nodes."""

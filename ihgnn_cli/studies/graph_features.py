@@ -26,12 +26,15 @@ class GraphFeatures:
 
     @cached_property
     def histograms(self) -> NDArray[np.float64]:
-        """[G, *] numbers of nodes with each label and with each degree, of nodes, and of edges."""
+        """[G, *] numbers of nodes with each label and with each degree, of nodes, and of edges.
+
+        If edge labels are used, numbers of edges with each label, too.
+        """
         data = self.dataset
         degrees = self._counts(vocabulary(data.degree)[0].astype(np.int64)).toarray()
         sizes = [np.diff(data.node_ptr), np.diff(data.edge_ptr) // 2]
         with_labels = [] if data.label_source == LabelSource.DEGREE else [self.labels]
-        return np.column_stack([*with_labels, degrees, *sizes])
+        return np.column_stack([*with_labels, degrees, *sizes, *self._edge_counts()])
 
     @cached_property
     def colors(self) -> list[sparse.csr_array]:
@@ -52,6 +55,15 @@ class GraphFeatures:
         length = np.sqrt(counts.multiply(counts).sum(axis=1))
         found: sparse.csr_array = sparse.diags_array(1 / length) @ counts
         return found
+
+    def _edge_counts(self) -> list[NDArray[np.float64]]:
+        """[G, *] number of edges with each label, if edge labels are used."""
+        data = self.dataset
+        if data.edge_type is None:
+            return []
+        shape = len(data), data.edge_types
+        cell = np.repeat(np.arange(len(data)), np.diff(data.edge_ptr)) * shape[1] + data.edge_type
+        return [np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape) / 2]
 
     def _counts(self, color: NDArray[np.int64]) -> sparse.csr_array:
         shape = len(self.dataset), int(color.max()) + 1

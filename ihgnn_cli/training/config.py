@@ -59,6 +59,8 @@ _ADDED = {
     "class_weights": "none",
     "equal_batches": False,
     "inputs": "",
+    "edge_labels": False,
+    "background_edge_label": "",
     "ensemble": 1,
     "snapshots": 0,
     "steps": 0,
@@ -78,6 +80,10 @@ class DataSettings(Settings):
     """For the record: the file that the split of a run folder was taken from."""
     inputs: str = ""
     """Node inputs to compute from the graph, separated by commas: see `models.node_inputs`."""
+    edge_labels: bool = False
+    """Whether the model tells edges apart by label."""
+    background_edge_label: str = ""
+    """Edges with this label are left out; empty: none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -191,6 +197,11 @@ class RunConfig:
             raise InputError(
                 f"The model {self.model_name} has settings of type {expected.__name__}, not "
                 f"{type(self.model).__name__}. Give model and model_name that belong together."
+            )
+        if self.data.edge_labels and not self.spec.edge_labels(self.model):
+            raise InputError(
+                f"The model {self.model_name} with these settings does not read edge labels. Leave "
+                "out --edge-labels, or choose a model that does ('ihgnn models')."
             )
 
     @property

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.sources import load_dataset
 from ihgnn_cli.errors import InputError
@@ -48,6 +49,9 @@ def load_data(
                 "Start a new run there."
             )
         dataset = load_dataset(given, data_root=data_root, offline=offline, progress=progress)
+    dataset = with_edge_labels(
+        dataset, use=config.data.edge_labels, background=config.data.background_edge_label
+    )
     if config.data.features != Features.LABELS and dataset.node_attributes is None:
         raise InputError(f"{dataset.name} has no node attributes. Use --features labels.")
     if len(np.unique(dataset.graph_class)) < 2:
@@ -55,7 +59,13 @@ def load_data(
             f"All graphs of {dataset.name} have the same class, so there is nothing to learn. "
             "Give data with two classes or more."
         )
-    return replace(config, data=replace(config.data, dataset=dataset.source)), dataset
+    data = replace(
+        config.data,
+        dataset=dataset.source,
+        edge_labels=dataset.uses_edge_labels,
+        background_edge_label=dataset.background_edge_label,
+    )
+    return replace(config, data=data), dataset
 
 
 def store_for(

@@ -120,6 +120,7 @@ def _loads(dataset: GraphDataset, config: RunConfig) -> list[Load]:
         edges=int(batch * edges.mean()),
         largest=math.ceil(nodes.mean()),
         pairs=int(batch * squares),
+        edge_types=dataset.edge_types,
     )
     alone = Load(1, largest, int(edges.max()), largest, largest**2)
     if config.spec.by_size:
@@ -132,6 +133,7 @@ def _loads(dataset: GraphDataset, config: RunConfig) -> list[Load]:
             edges=average.edges + alone.edges,
             largest=largest,
             pairs=average.pairs + alone.pairs,
+            edge_types=dataset.edge_types,
         )
     ]
 

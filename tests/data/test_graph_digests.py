@@ -133,3 +133,14 @@ def test_degrees_as_labels_count_as_labels() -> None:
     assert digests(path.with_degree_labels()) != PATH
     degrees = graph([0, 1, 0], [(0, 1), (1, 2)], values=(1, 2))
     assert digests(path.with_degree_labels()) == digests(degrees)
+
+
+def test_edge_labels_count_where_they_are_used() -> None:
+    path = graph([0, 1, 0], [(0, 1), (1, 2)])
+    label = np.zeros(4, dtype=np.int32)
+    single = replace(path, edge_label=label, edge_label_values=("single", "double"))
+    double = replace(single, edge_label=label + 1)
+    assert digests(single) == digests(double) == PATH
+    used = [replace(each, uses_edge_labels=True) for each in (single, double)]
+    assert len({*digests(used[0]), *digests(used[1]), *PATH}) == 3
+    assert len({each.fingerprint for each in (single, used[0])}) == 2

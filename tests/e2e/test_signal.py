@@ -53,12 +53,42 @@ def test_the_folds_are_those_of_crossval(ihgnn, tmp_path) -> None:
     assert "models finished" not in again.stderr
 
 
+def test_edge_labels_change_what_is_attainable(ihgnn, tmp_path) -> None:
+    # Triangles of which one edge means "no bond"; the class is the label of the other two.
+    lines = [
+        {
+            "node_labels": [0, 0, 0],
+            "edges": [[0, 1], [1, 2], [0, 2]],
+            "edge_labels": [["a", "b"][kind], ["a", "b"][kind], "none"],
+            "class": kind,
+        }
+        for kind in (0, 1) * 6
+    ]
+    file = tmp_path / "bonds.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    args = ("signal", "bonds.jsonl", "--folds", "2", "--permutations", "0", "--json", "-q")
+    dropped = ("--background-edge-label", "none")
+    plain = json.loads(ihgnn(*args, *dropped).stdout)
+    assert (plain["edge_labels"], plain["background_edge_label"]) == (False, "none")
+    assert plain["ceiling"]["rounds"][-1] == 0.5
+    used = json.loads(ihgnn(*args, *dropped, "--edge-labels").stdout)
+    assert used["ceiling"]["rounds"][:2] == [0.5, 1.0]
+    assert used["references"][-1]["scores"]["accuracy"] == 1.0
+    shown = ihgnn(*args[:-2], *dropped, "--edge-labels")
+    assert "with edge labels" in shown.stdout
+    again = "crossval bonds.jsonl --edge-labels --background-edge-label none"
+    assert again in " ".join(shown.stdout.split())
+    told = json.loads(ihgnn("homophily", "bonds.jsonl", "--json", *dropped).stdout)
+    assert told["datasets"][0]["mean_edges"] == 2
+
+
 @pytest.mark.parametrize(
     ("args", "said"),
     [
         (("--permutations", "-1"), "--permutations must be at least 0, not -1."),
         (("--folds", "1"), "--folds must be at least 2, not 1."),
         (("--group-twins", "--split-file", "x.json"), "Give one."),
+        (("--background-edge-label", "9"), "Its edge labels are 0 ("),
         (("--plot", "figure.txt"), "Cannot draw to figure.txt"),
     ],
 )

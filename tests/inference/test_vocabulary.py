@@ -11,6 +11,7 @@ import pytest
 
 from ihgnn_cli.data import Features, GraphDataset, load_dataset
 from ihgnn_cli.data.dataset import LabelSource
+from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph, check_graph, parse_graph
 from ihgnn_cli.data.readers.jsonl import read_jsonl, write_jsonl
 from ihgnn_cli.data.recode import UNKNOWN
@@ -78,6 +79,26 @@ def test_mutag_is_what_its_reader_gives(tmp_path: Path, degrees: bool) -> None:
     found = encode_graphs(card, [parse_graph(line) for line in lines]).dataset
     same(found, encode_dataset(card, mutag).dataset)
     assert (found.node_label == UNKNOWN).any()
+
+
+@pytest.mark.parametrize("use", [False, True])
+def test_edge_labels_of_lines_are_those_of_the_data_set(tmp_path: Path, use: bool) -> None:
+    mutag = load_dataset("MUTAG")
+    own = with_edge_labels(mutag, use=use, background="1")
+    card = describe("MUTAG", own, Features.LABELS, SPLIT)
+    write_jsonl(mutag, tmp_path / "mutag.jsonl")
+    lines = (tmp_path / "mutag.jsonl").read_bytes().splitlines()
+    graphs = [parse_graph(line) for line in lines]
+    for each in graphs:
+        check_fits(card, each)
+    found, encoded = encode_graphs(card, graphs).dataset, encode_dataset(card, mutag).dataset
+    same(found, encoded)
+    same(encoded, own)
+    assert found.edge_types == encoded.edge_types == (3 if use else 1)
+    if use:
+        np.testing.assert_array_equal(found.edge_type, own.edge_type)
+        np.testing.assert_array_equal(encoded.edge_type, own.edge_type)
+    assert encode_dataset(card, encoded).dataset.fingerprint == encoded.fingerprint
 
 
 @pytest.mark.parametrize("features", [Features.ATTRIBUTES, Features.BOTH])

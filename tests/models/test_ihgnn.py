@@ -71,6 +71,21 @@ def test_a_layer_shows_its_mlp_a_node_its_neighbours_and_their_sum(
     torch.testing.assert_close(conv(h, PATH), expected)
 
 
+def test_a_layer_has_a_sum_for_each_edge_label() -> None:
+    conv = IHGNNConv(1, 1, edge_labels=3)
+    conv.mlp = nn.Identity()
+    h, labels = torch.tensor([[1.0], [2.0], [4.0]]), torch.tensor([0, 0, 2, 2])
+    # h, the sums over edges with label 0, 1 and 2, and h with all of them
+    expected = [[1, 2, 0, 0, 3], [2, 1, 0, 4, 7], [4, 0, 0, 2, 6]]
+    assert conv(h, PATH, labels).tolist() == expected
+
+
+def test_a_model_that_reads_edge_labels_asks_for_them() -> None:
+    model = IHGNN(2, 2, 3, edge_labels=2)
+    with pytest.raises(InputError, match="Give edge_label, one per edge"):
+        model(torch.ones(3, 2), PATH)
+
+
 def test_nodes_are_sorted_padded_to_m_and_cut_off_beyond_m() -> None:
     h = torch.tensor([[1.0, 3], [2, 1], [3, 2], [4, 0]])
     batch = torch.tensor([0, 0, 0, 1])

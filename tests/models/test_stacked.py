@@ -22,6 +22,7 @@ from torch_geometric.data import Batch as PygBatch
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.batching import Batch, GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features, node_features
 from ihgnn_cli.data.pyg import to_pyg
 from ihgnn_cli.data.readers.build import ListedGraphs, build
@@ -146,7 +147,9 @@ def inputs_of(
     if features is not Features.LABELS and data.node_attributes is not None:
         attributes = data.node_attributes.shape[1]
     labels = 0 if features is Features.ATTRIBUTES else len(data.label_values)
-    return Inputs(labels, attributes, len(data.class_values), max_nodes or data.max_nodes)
+    edge_labels = len(data.edge_label_values) if data.uses_edge_labels else 0
+    sizes = len(data.class_values), max_nodes or data.max_nodes, edge_labels
+    return Inputs(labels, attributes, *sizes)
 
 
 def model_of(made: IHGNNSettings, inputs: Inputs, seeds: Sequence[int] = (0,)) -> StackedIHGNN:
@@ -344,7 +347,8 @@ def compare_with_plain(
     losses = step(model, batch)
     for member, (plain, graphs) in enumerate(zip(plains, chosen, strict=True)):
         pyg = pyg_batch(data.select(graphs), features)
-        loss = F.cross_entropy(plain(pyg.x, pyg.edge_index, pyg.batch), pyg.y)
+        labels = getattr(pyg, "edge_label", None)
+        loss = F.cross_entropy(plain(pyg.x, pyg.edge_index, pyg.batch, labels), pyg.y)
         loss.backward()
         close(losses[member], loss.detach())
         compare_gradients(model, plain, member)
@@ -366,7 +370,8 @@ def compare_gradients(model: StackedIHGNN, plain: IHGNN, member: int) -> None:
 def plain_of(model: StackedIHGNN, made: IHGNNSettings, inputs: Inputs, member: int) -> IHGNN:
     """With the parameters and statistics of a member as they are, and without dropout."""
     options = {**vars(made), "dropout": 0.0}
-    plain = IHGNN(inputs.features, inputs.classes, inputs.max_nodes, **options).double()
+    sizes = inputs.features, inputs.classes, inputs.max_nodes
+    plain = IHGNN(*sizes, edge_labels=inputs.edge_labels, **options).double()
     plain.load_state_dict(readable_weights(model.state_dict(), member))
     return plain
 
@@ -374,6 +379,7 @@ def plain_of(model: StackedIHGNN, made: IHGNNSettings, inputs: Inputs, member: i
 def pyg_batch(data: GraphDataset, features: Features = Features.LABELS) -> PygBatch:
     pyg = PygBatch.from_data_list(list(to_pyg(data, features)))
     pyg.x = pyg.x.double()
+    pyg.edge_label = None if data.edge_type is None else torch.tensor(data.edge_type)
     return pyg
 
 
@@ -389,6 +395,19 @@ def test_a_step_on_mutag_is_that_of_the_readable_model(
     variant: Variant, options: dict[str, Any]
 ) -> None:
     compare_with_plain(IHGNNSettings(variant=variant, **options), mutag())
+
+
+LABELLED = [Variant.FULL, Variant.NO_INTEGRATION, Variant.NO_ADAPTIVE]
+
+
+@pytest.mark.parametrize("variant", LABELLED)
+def test_a_step_with_edge_labels_is_that_of_the_readable_model(variant: Variant) -> None:
+    compare_with_plain(IHGNNSettings(variant=variant), with_edge_labels(mutag(), use=True))
+
+
+def test_a_step_with_bonds_is_that_of_the_readable_model(real_data: Path) -> None:
+    bonds = with_edge_labels(part_of("BZR_MD", real_data), use=True, background="1")
+    compare_with_plain(IHGNNSettings(width=16, hidden=16), bonds)
 
 
 REAL = [
@@ -558,10 +577,19 @@ def alike(nodes: int) -> list[Graph]:
 REGULAR = st.integers(3, 8).flatmap(lambda nodes: st.sampled_from(alike(nodes)))
 
 
+@pytest.mark.parametrize("edge_labels", [False, True])
 @settings(max_examples=30)
 @given(MADE, st.lists(st.one_of(REGULAR, REGULAR, small_graphs()), min_size=1, max_size=5))
-def test_colour_classes_do_what_nodes_do(made: IHGNNSettings, graphs: list[Graph]) -> None:
+def test_colour_classes_do_what_nodes_do(
+    edge_labels: bool, made: IHGNNSettings, graphs: list[Graph]
+) -> None:
     whole = dataset(*graphs)
+    if edge_labels and made.variant in LABELLED:
+        source, target = whole.edge_index()
+        label = (np.maximum(source, target) % 2).astype(np.int32)
+        whole = replace(
+            whole, edge_label=label, edge_label_values=("x", "y"), uses_edge_labels=True
+        )
     found: list[list[Tensor]] = []
     for rounds in (None, made.layers):
         model = model_of(made, inputs_of(whole))

@@ -10,6 +10,7 @@ import pytest
 from graph_makers import dataset_of
 
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.splits import Fold, Split
 from ihgnn_cli.studies import reference_models
 from ihgnn_cli.studies import references as module
@@ -45,6 +46,24 @@ def test_histograms_count_labels_degrees_nodes_and_edges() -> None:
     # Labels 0, 1, 2; degrees 0, 1, 2; nodes; edges.
     expected = [[1, 2, 0, 0, 2, 1, 3, 2], [0, 0, 1, 1, 0, 0, 1, 0]]
     assert features.histograms.tolist() == expected
+
+
+def test_edge_labels_are_counted_where_they_are_used() -> None:
+    data = dataset_of([([0, 1, 1], [(0, 1), (1, 2)]), ([2], [])], [0, 1], edge_labels=[0, 2])
+    used = GraphFeatures(with_edge_labels(data, use=True))
+    assert used.histograms[:, -2:].tolist() == [[1, 1], [0, 0]]
+    assert GraphFeatures(data).histograms.shape[1] == used.histograms.shape[1] - 2
+
+
+def test_references_with_edge_labels_are_not_those_without(tmp_path: Path) -> None:
+    # The class is the label of the only edge, which nothing else tells.
+    data = dataset_of([([0, 1], [(0, 1)])] * 12, edge_labels=[0, 1] * 6)
+    folds = [fold(range(4, 10), range(10, 12), range(4))]
+    file = tmp_path / "references.json"
+    without = stored_references(file, data, folds, 0)
+    used = stored_references(file, with_edge_labels(data, use=True), folds, 0)
+    assert best_reference(without).scores.accuracy == 0.5
+    assert {each.key: each.scores.accuracy for each in used[1:]} == dict.fromkeys(KEYS[1:], 1.0)
 
 
 def test_degrees_that_are_labels_are_counted_once() -> None:

@@ -70,9 +70,12 @@ class Batch:
     filled: Tensor
     """[S, 1, 1] 1, or 0 for a member without nodes."""
     neighbor_ptr: Tensor
-    """[S * R + 1]"""
+    """[S * R * T + 1] where the neighbours of each flat row and edge label begin; T is the number
+    of edge labels that are told apart, 1 if they are not used."""
     neighbors: Tensor
     """[D] flat rows."""
+    neighbors_back: Tensor
+    """[D] T * flat row + edge label."""
     edge_weight: Tensor | None
     """[D] weight of the neighbour for a node of the row; `None` if all are 1."""
     edge_weight_back: Tensor | None
@@ -96,6 +99,11 @@ class Batch:
     """[S, B] 1 / number of the member's graphs, or 0 for padding."""
     graph_ptr: Tensor
     """[S * B + 1] where each flat graph begins in `layout.row`."""
+
+    @property
+    def edge_types(self) -> int:
+        """T, the number of edge labels that are told apart."""
+        return (len(self.neighbor_ptr) - 1) // self.size.numel()
 
     @property
     def members(self) -> int:

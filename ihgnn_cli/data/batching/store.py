@@ -58,7 +58,7 @@ class GraphStore:
             if dataset.node_attributes is None:
                 raise ValueError("the data set has no node attributes")
             self._attributes = dataset.node_attributes[self.rows.first_node]
-        self._degree = np.diff(self.rows.neighbor_ptr)
+        self._degree = _by_type(self.rows, dataset.edge_types)
         self._cost = np.diff(self.rows.row_ptr) + np.diff(self.rows.edge_ptr)
         self._single = len(self.rows.size) == dataset.num_nodes
         self._memo: dict[tuple[str, int], Any] = {}
@@ -158,14 +158,19 @@ class GraphStore:
         edge, ptr = ranges(rows.edge_ptr, grid.graph)
         neighbors = rows.neighbors[edge]
         neighbors += np.repeat(grid.first_row - rows.row_ptr[grid.graph], np.diff(ptr))
-        cuts = ptr[grid.step_ptr]
+        cuts, back, types = ptr[grid.step_ptr], neighbors, self._degree.shape[1]
+        if rows.edge_type is not None:
+            back = neighbors * types + rows.edge_type[edge]
         weights = [
             [None] * grid.steps if each is None else self._cut(each[edge], cuts)
             for each in (rows.weight, rows.weight_back)
         ]
         return {
             "neighbors": self._cut(neighbors, cuts),
-            "neighbor_ptr": self._cut_offsets(grid.at_rows(self._degree), grid.row_cuts),
+            "neighbors_back": self._cut(back, cuts),
+            "neighbor_ptr": self._cut_offsets(
+                grid.at_rows(self._degree).reshape(-1), grid.row_cuts * types
+            ),
             "edge_weight": weights[0],
             "edge_weight_back": weights[1],
         }
@@ -239,6 +244,15 @@ class GraphStore:
         ends = offsets(sizes)
         found = ends[np.arange(len(step)) - step] - ends[cuts[step]]
         return self._cut(found, cuts + np.arange(steps + 1))
+
+
+def _by_type(rows: Rows, types: int) -> Positions:
+    """[R, T] the number of adjacent rows by edge label; T = 1 if labels are not used."""
+    degree = np.diff(rows.neighbor_ptr)
+    if rows.edge_type is None:
+        return degree[:, None]
+    cell = np.repeat(np.arange(len(degree)), degree) * types + rows.edge_type
+    return np.bincount(cell, minlength=len(degree) * types).reshape(-1, types)
 
 
 _Columns = dict[str, Any]

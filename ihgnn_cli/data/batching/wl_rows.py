@@ -9,6 +9,9 @@ to class d (a symmetric matrix), a node of class c receives
 
 which is the mean, over the nodes of the class, of sums that are all equal. (The nodes of a class
 need the same neighbours only in the colours of the previous round, not in classes.)
+
+If the data set uses edge labels, a round tells apart neighbours of one colour by the label of the
+edge, and there is a matrix E for each label.
 """
 
 from collections.abc import Iterator
@@ -48,6 +51,8 @@ class Rows:
     """[D] E[c, d] / n_c, the weight of d for a node of c; `None` if all are 1."""
     weight_back: NDArray[np.float32] | None
     """[D] E[c, d] / n_d, the weight in the opposite direction."""
+    edge_type: NDArray[np.int64] | None = None
+    """[D] the edge label of the pair, ascending within a row; `None` if labels are not used."""
 
     @cached_property
     def edge_ptr(self) -> NDArray[np.int64]:
@@ -62,15 +67,21 @@ class Rows:
 
 def node_rows(dataset: GraphDataset) -> Rows:
     """One row per node."""
-    nodes = dataset.num_nodes
+    nodes, neighbors = dataset.num_nodes, dataset.neighbors.astype(np.int64)
+    edge_type = None
+    if dataset.edge_type is not None:
+        node = np.repeat(np.arange(nodes), dataset.degree)
+        order = np.lexsort((dataset.edge_type, node))  # stable
+        neighbors, edge_type = neighbors[order], dataset.edge_type[order].astype(np.int64)
     return Rows(
         row_ptr=dataset.node_ptr,
         size=np.ones(nodes, dtype=np.int64),
         first_node=np.arange(nodes),
         neighbor_ptr=dataset.neighbor_ptr,
-        neighbors=dataset.neighbors.astype(np.int64),
+        neighbors=neighbors,
         weight=None,
         weight_back=None,
+        edge_type=edge_type,
     )
 
 
@@ -85,9 +96,12 @@ def color_rows(dataset: GraphDataset, rounds: int, *, attributes: bool = False) 
         key, return_index=True, return_inverse=True, return_counts=True
     )
     row_graph = dataset.node_graph[first_node]
-    source = np.repeat(row, dataset.degree)
+    source, types = np.repeat(row, dataset.degree), dataset.edge_types
+    if dataset.edge_type is not None:
+        source = source * types + dataset.edge_type
     pair, edges = np.unique(source * len(size) + row[dataset.neighbors], return_counts=True)
     receiver, sender = np.divmod(pair, len(size))
+    receiver, edge_type = np.divmod(receiver, types)
     return Rows(
         row_ptr=offsets(np.bincount(row_graph, minlength=len(dataset))),
         size=size,
@@ -96,6 +110,7 @@ def color_rows(dataset: GraphDataset, rounds: int, *, attributes: bool = False) 
         neighbors=sender,
         weight=(edges / size[receiver]).astype(np.float32),
         weight_back=(edges / size[sender]).astype(np.float32),
+        edge_type=edge_type if dataset.uses_edge_labels else None,
     )
 
 
@@ -143,17 +158,23 @@ def _renamed(hashed: NDArray[np.uint64]) -> NDArray[np.int64]:
 
 
 def _refined(dataset: GraphDataset, color: NDArray[np.int64]) -> NDArray[np.uint64]:
-    """[N, 2] hashes of each node's own colour and the multiset of its neighbours'."""
+    """[N, 2] hashes of each node's own colour and the multiset of its neighbours'.
+
+    If edge labels are used, of its pairs of edge label and neighbour's colour.
+    """
     drawn = np.random.default_rng(0)  # fixed: the same rows in every run
     hashed = np.empty((len(color), _HASHES), dtype=np.uint64)
-    connected = np.flatnonzero(dataset.degree)
+    connected, colors = np.flatnonzero(dataset.degree), int(color.max()) + 1
+    seen = color[dataset.neighbors]
+    if dataset.edge_type is not None:
+        seen += dataset.edge_type.astype(np.int64) * colors
     for column in range(_HASHES):
-        code = drawn.integers(0, 2**64, size=int(color.max()) + 1, dtype=np.uint64)
+        code = drawn.integers(0, 2**64, size=colors * dataset.edge_types, dtype=np.uint64)
         received = np.zeros(len(color), dtype=np.uint64)
         if len(connected):
             starts = dataset.neighbor_ptr[:-1][connected]
-            received[connected] = np.add.reduceat(code[color[dataset.neighbors]], starts)
+            received[connected] = np.add.reduceat(code[seen], starts)
         # A node's own colour has another code than its neighbours' colours.
-        own = drawn.integers(0, 2**64, size=len(code), dtype=np.uint64)
+        own = drawn.integers(0, 2**64, size=colors, dtype=np.uint64)
         hashed[:, column] = received * _MULTIPLIERS[column] + own[color]
     return hashed

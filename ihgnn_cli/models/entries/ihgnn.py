@@ -3,7 +3,7 @@
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.models.registry import IHGNN
-from ihgnn_cli.models.settings import IHGNNSettings, Inputs
+from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
 from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 
 if TYPE_CHECKING:
@@ -31,6 +31,7 @@ def _without_each_node(model: Any, batch: "Batch") -> "tuple[list[int | None], T
 
 def _numbers(settings: IHGNNSettings, load: Load) -> float:
     by_node = settings.width * ((settings.layers + 1) * _PER_ROW + _PER_NODE)
+    by_node += settings.width * settings.layers * (load.edge_types - 1)
     return load.nodes * by_node + _PAIR * load.edges
 
 
@@ -49,6 +50,7 @@ MODEL = ModelSpec(
     note="Follows the paper's text; the recipe 'authors' follows the authors' code. "
     "The ablations are variants.",
     rounds=lambda settings: settings.layers,
+    edge_labels=lambda settings: settings.variant != Variant.NO_SEPARATION,
     node_limit=lambda settings, max_nodes: settings.variant.node_limit(max_nodes),
     without_each_node=_without_each_node,
     layer_weights=lambda weights: weights.get("aggregation.theta"),

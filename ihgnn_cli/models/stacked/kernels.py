@@ -14,16 +14,19 @@ from ihgnn_cli.data.batching.blocks import Block
 
 
 def neighbor_sum(h: Tensor, batch: Batch) -> Tensor:
-    """A·H [S, R, d]: for each row, the sum of H over its node's neighbours."""
+    """A·H [S, R, T * d]: for each row, the sum of H over its node's neighbours, per edge label."""
     rows = h.reshape(-1, h.shape[-1])
-    return _bag_sums(rows, batch.neighbors, batch.neighbor_ptr, batch.edge_weight).view(h.shape)
+    sums = _bag_sums(rows, batch.neighbors, batch.neighbor_ptr, batch.edge_weight)
+    return sums.view(*h.shape[:2], -1)
 
 
 def neighbor_sum_back(gradient: Tensor, batch: Batch) -> Tensor:
     """The gradient of A·H to H [S, R, d]: the same kind of sum, because A is symmetric."""
-    rows = gradient.reshape(-1, gradient.shape[-1])
-    weight = batch.edge_weight_back
-    return _bag_sums(rows, batch.neighbors, batch.neighbor_ptr, weight).view(gradient.shape)
+    types = batch.edge_types
+    rows = gradient.reshape(-1, gradient.shape[-1] // types)
+    ptr = batch.neighbor_ptr[::types].contiguous()
+    sums = _bag_sums(rows, batch.neighbors_back, ptr, batch.edge_weight_back)
+    return sums.view(*gradient.shape[:2], -1)
 
 
 def label_lookup(table: Tensor, batch: Batch, out: Tensor) -> Tensor:

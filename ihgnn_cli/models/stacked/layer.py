@@ -5,7 +5,8 @@
 
 X holds the nodes' one-hot labels (and attributes), A is the adjacency matrix without self-loops,
 and || concatenates columns. The first two blocks separate a node from its neighbours (for
-heterophily); the third integrates both (for homophily).
+heterophily); the third integrates both (for homophily). If edge labels are used, A·H in the second
+block is A_1·H || ... || A_T·H, with the matrix A_t of the edges with label t.
 """
 
 import torch
@@ -65,13 +66,19 @@ class InputLayer(nn.Module):
 
 
 class IHGNNLayer(nn.Module):
-    """H^(k) from H^(k-1); the variant selects the blocks that the MLP sees."""
+    """H^(k) from H^(k-1); the variant selects the blocks that the MLP sees.
 
-    def __init__(self, generators: Generators, width: int, variant: Variant) -> None:
+    There is one sum over neighbours for each of `types` edge labels.
+    """
+
+    def __init__(
+        self, generators: Generators, width: int, variant: Variant, types: int = 1
+    ) -> None:
         super().__init__()
         self.separate = variant != Variant.NO_SEPARATION
         self.integrate = variant != Variant.NO_INTEGRATION
-        blocks = 2 * self.separate + self.integrate
+        self.types = types
+        blocks = (1 + types) * self.separate + self.integrate
         self.weight = linear_weight(generators, blocks * width, width)
         self.tail = NormedTail(generators, width)
 
@@ -94,14 +101,24 @@ class IHGNNLayer(nn.Module):
         return neighbor_sum_back(to_around, batch).baddbmm_(to_x, transposed(own))
 
     def folded(self) -> tuple[Tensor, Tensor]:
-        """[S, width, width] the two matrices for H and A·H that are equivalent to the three blocks.
+        """[S, ·, width] the two matrices for H and A·H that are equivalent to the three blocks.
 
         [H, AH, H + AH]·W = H·(W1 + W3) + AH·(W2 + W3), which saves a third of the multiplications.
+        W2 has the rows of all edge labels, and W3 is added to those of each.
         """
         if not self.separate:
             return self.weight, self.weight
-        first, second, *third = self.weight.chunk(2 + self.integrate, dim=1)
-        return (first + third[0], second + third[0]) if third else (first, second)
+        first, second, *third = self._blocks(self.weight)
+        if not third:
+            return first, second
+        return first + third[0], second + third[0].repeat(1, self.types, 1)
+
+    def _blocks(self, weight: Tensor) -> tuple[Tensor, ...]:
+        """W1, W2 and, if there is one, W3."""
+        width = weight.shape[-1]
+        end = (1 + self.types) * width
+        third = [weight[:, end:]] if self.integrate else []
+        return weight[:, :width], weight[:, width:end], *third
 
     def _learn(self, h: Tensor, around: Tensor, to_x: Tensor) -> None:
         """Set the gradients of W1, W2 and W3; that of W3 is the sum of the other two."""
@@ -109,8 +126,8 @@ class IHGNNLayer(nn.Module):
         if not self.separate:
             torch.bmm(transposed(h), to_x, out=to_weight).baddbmm_(transposed(around), to_x)
             return
-        first, second, *third = to_weight.chunk(2 + self.integrate, dim=1)
+        first, second, *third = self._blocks(to_weight)
         torch.bmm(transposed(h), to_x, out=first)
         torch.bmm(transposed(around), to_x, out=second)
         for each in third:
-            torch.add(first, second, out=each)
+            torch.sum(torch.stack([first, *second.chunk(self.types, 1)]), 0, out=each)

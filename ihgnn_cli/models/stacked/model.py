@@ -45,7 +45,10 @@ class StackedIHGNN(nn.Module):
         width, variant = settings.width, settings.variant
         self.input = InputLayer(generators, inputs, width)
         self._width = width
-        self._blocks = [IHGNNLayer(generators, width, variant) for _ in range(settings.layers)]
+        types = max(1, inputs.edge_labels)
+        self._blocks = [
+            IHGNNLayer(generators, width, variant, types) for _ in range(settings.layers)
+        ]
         self.layers = nn.ModuleList(self._blocks)
         self.aggregation: AdaptiveSum | LayerConcat
         if variant == Variant.NO_ADAPTIVE:

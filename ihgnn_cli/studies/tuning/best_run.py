@@ -74,5 +74,5 @@ def train_best(
 def _alike(one: RunConfig, other: RunConfig) -> bool:
     """Whether two configurations differ at most in the device and the location of the data."""
     trainings = [replace(each.training, device="") for each in (one, other)]
-    features = [(each.data.features, each.data.inputs) for each in (one, other)]
-    return (one.model, trainings[0], features[0]) == (other.model, trainings[1], features[1])
+    data = [replace(each.data, dataset="", split="", split_from="") for each in (one, other)]
+    return (one.model, trainings[0], data[0]) == (other.model, trainings[1], data[1])

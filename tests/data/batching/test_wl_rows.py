@@ -1,5 +1,8 @@
 """Rows: nodes, or the classes of nodes that K rounds of 1-WL do not tell apart."""
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import networkx as nx
 import numpy as np
 import pytest
@@ -28,8 +31,13 @@ def dataset(*graphs: nx.Graph, labels: list[int] | None = None) -> GraphDataset:
 
 
 def received(rows: Rows, h: np.ndarray) -> np.ndarray:
-    """What a node of each row receives when the nodes of row d hold h[d]."""
+    """What a node of each row receives when the nodes of row d hold h[d].
+
+    An edge of label l counts 3^l times, if edge labels are used.
+    """
     weight = np.ones(len(rows.neighbors)) if rows.weight is None else rows.weight
+    if rows.edge_type is not None:
+        weight = weight * 3.0**rows.edge_type
     row = np.repeat(np.arange(len(rows.size)), np.diff(rows.neighbor_ptr))
     return np.bincount(row, weight * h[rows.neighbors], len(rows.size))
 
@@ -89,13 +97,37 @@ def test_rows_are_nodes_where_colors_do_not_pay() -> None:
     assert compact_rows(dataset(nx.complete_graph(3)), rounds=3).weight is not None
 
 
+def test_edge_labels_tell_neighbours_apart_if_they_are_used() -> None:
+    # A star whose third leaf hangs on an edge with label 1.
+    star = with_labels_of_edges(dataset(nx.star_graph(3)), lambda a, b: int(3 in (a, b)))
+    assert sorted(color_rows(replace(star, uses_edge_labels=False), 1).size.tolist()) == [1, 3]
+    rows = color_rows(star, 1)
+    assert sorted(rows.size.tolist()) == [1, 1, 2]
+    center = int(np.flatnonzero(rows.first_node == 0)[0])
+    of_center = slice(rows.neighbor_ptr[center], rows.neighbor_ptr[center + 1])
+    assert rows.edge_type is not None
+    assert rows.edge_type[of_center].tolist() == [0, 1]
+    assert rows.weight is not None
+    assert rows.weight[of_center].tolist() == [2, 1]
+
+
+def with_labels_of_edges(data: GraphDataset, label: Callable[[int, int], int]) -> GraphDataset:
+    """The data set with the labels 0, 1 and 2 of edges, which are used."""
+    pairs = data.edge_index().T.tolist()
+    labels = np.array([label(min(pair), max(pair)) for pair in pairs], dtype=np.int32)
+    return replace(data, edge_label=labels, edge_label_values=(0, 1, 2), uses_edge_labels=True)
+
+
+@pytest.mark.parametrize("edge_labels", [False, True])
 @given(st.integers(0, 10**6), st.integers(2, 12), st.floats(0.05, 0.9), st.integers(0, 4))
 def test_rows_receive_what_their_nodes_receive(
-    seed: int, nodes: int, density: float, rounds: int
+    edge_labels: bool, seed: int, nodes: int, density: float, rounds: int
 ) -> None:
     labels = np.random.default_rng(seed).integers(0, 2, 2 * nodes).tolist()
     graphs = [nx.gnp_random_graph(nodes, density, seed=seed + i) for i in range(2)]
     data = dataset(*graphs, labels=labels)
+    if edge_labels:
+        data = with_labels_of_edges(data, lambda a, b: (a * b + seed) % 3)
     exact, compact = node_rows(data), color_rows(data, rounds)
     assert compact.size.sum() == data.num_nodes
     # The class of each node, by its graph and its colour.

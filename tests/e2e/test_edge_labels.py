@@ -1,0 +1,103 @@
+"""Edge labels from training to prediction: the settings travel with the model."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from refusals import assert_refused
+
+BONDS = ("--edge-labels", "--background-edge-label", "none")
+FAST = ("-k", "1", "--width", "8", "--hidden", "8", "--device", "cpu", "-q")
+
+
+def bond(kind: str, **more: Any) -> dict[str, Any]:
+    """A path of three nodes with two bonds of a kind; its ends have no bond."""
+    edges = [[0, 1], [1, 2], [0, 2]]
+    return {"node_labels": [0] * 3, "edges": edges, "edge_labels": [kind, kind, "none"], **more}
+
+
+@pytest.fixture
+def bonds(tmp_path: Path) -> Path:
+    """Graphs whose class is the label of their bonds, which nothing else tells."""
+    kinds = {"single": 0, "double": 1}
+    lines = [bond(kind, **{"class": number}) for kind, number in kinds.items()] * 20
+    file = tmp_path / "bonds.jsonl"
+    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
+    return file
+
+
+def write(file: Path, *graphs: dict[str, Any]) -> None:
+    file.write_text("".join(json.dumps(each) + "\n" for each in graphs), encoding="utf-8")
+
+
+def test_a_model_learns_edge_labels_and_takes_its_settings_along(
+    ihgnn, bonds: Path, tmp_path: Path
+) -> None:
+    args = ("train", "bonds.jsonl", *FAST, "--epochs", "30", "--lr", "0.01", "--json")
+    without = json.loads(ihgnn(*args, "--out", "plain").stdout)
+    assert without["test"]["accuracy"] == 0.5
+    learned = json.loads(ihgnn(*args, *BONDS, "--out", "run").stdout)
+    assert learned["test"]["accuracy"] == 1
+    told = json.loads(ihgnn("evaluate", "run", "--split", "all", "--json").stdout)
+    assert told["accuracy"] == 1
+    assert told["graphs_trained_on"] == 32
+    # Without background edges, a molecule is the same; text matches numbers.
+    bare = {**bond("double"), "edges": [[0, 1], [1, 2]], "edge_labels": ["double"] * 2}
+    write(tmp_path / "new.jsonl", bond("double"), bare, bond("single"))
+    answers = [
+        json.loads(line)
+        for line in ihgnn("predict", "run", "new.jsonl", "--json").stdout.splitlines()
+    ]
+    assert [each["class"] for each in answers] == ["1", "1", "0"]
+    assert answers[0]["probabilities"] == answers[1]["probabilities"]
+    assert answers[0]["probabilities"]["1"] > 0.9
+    again = ihgnn("train", "--config", "run/config.toml", "--out", "again", "--json", "-q")
+    assert json.loads(again.stdout)["best_epoch"] == learned["best_epoch"]
+
+
+def test_graphs_without_known_edge_labels_are_refused(ihgnn, bonds: Path, tmp_path: Path) -> None:
+    done = ihgnn("train", "bonds.jsonl", *FAST, *BONDS, "--epochs", "1", "--out", "run")
+    assert done.returncode == 0, done.stderr
+    unlabelled = {"node_labels": [0, 0], "edges": [[0, 1]]}
+    twice = {
+        **bond("single"),
+        "edges": [[0, 1], [1, 0], [0, 2]],
+        "edge_labels": ["single", "double", "none"],
+    }
+    write(tmp_path / "new.jsonl", unlabelled, bond("triple"), twice, bond("single"))
+    shown = ihgnn("predict", "run", "new.jsonl", "--json")
+    errors = [json.loads(line).get("error", "") for line in shown.stdout.splitlines()]
+    assert errors == [
+        "no edge_labels, and the model was trained with them. Give each edge its label.",
+        "the model does not know the edge label triple. It knows double, single.",
+        "the edge between 1 and 0 has two labels. List each edge once.",
+        "",
+    ]
+    assert_refused(ihgnn("evaluate", "run", "-d", "MUTAG"), 2, "does not know: 0, 1, 2, 3")
+    assert_refused(ihgnn("evaluate", "run", "-d", "synthetic:graphs=8"), 2, "reads edge labels")
+
+
+def test_crossval_and_tune_take_edge_labels(ihgnn, bonds: Path) -> None:
+    one = ("-b", "32", "-k", "1", "--lr", "0.01,0.02", "--epochs", "20")
+    args = ("bonds.jsonl", *BONDS, *one, "--workers", "1", "--device", "cpu", "-q", "--json")
+    folds = ("--folds", "2", "--runs", "1", "--out", "job")
+    found = json.loads(ihgnn("crossval", *args, *folds).stdout)
+    assert found["test_mean"] == 1
+    assert found["references"]["methods"][-1]["accuracy"] == 1
+    tuned = json.loads(ihgnn("tune", *args, "--trials", "1", "--out", "study").stdout)
+    assert tuned["best"]["validation_accuracy"] == 1
+
+
+@pytest.mark.parametrize(
+    ("args", "said"),
+    [
+        (("MUTAG", "--edge-labels", "--model", "gin"), "gin with these settings does not read"),
+        (("MUTAG", "--edge-labels", "--variant", "no-separation"), "does not read edge labels"),
+        (("MUTAG", "--background-edge-label", "9"), "Its edge labels are 0 ("),
+        (("synthetic:graphs=20", "--edge-labels"), "has no edge labels. Leave out --edge-labels."),
+    ],
+)
+def test_wrong_requests_are_refused(ihgnn, args, said) -> None:
+    assert_refused(ihgnn("train", *args), 2, said)
+    assert_refused(ihgnn("crossval", *args), 2, said)
