@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from ihgnn_cli.data.batching import Positions
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Split, is_drawn, load_split
 from ihgnn_cli.errors import IhgnnError, InputError, SettingError
@@ -72,7 +73,7 @@ class Outcome:
 
     best: Epoch
     """Chosen on validation, or the last epoch if all graphs train or snapshots are averaged. Of an
-    ensemble, the means over its models."""
+    ensemble, the means over its models, and the validation of their mean prediction."""
     epochs: int
     """Number of epochs that were run."""
     stopped: str
@@ -231,9 +232,16 @@ class _Sitting:
         if self.snapshots:
             members = self._checkpoint(joined(parts), history[-1], {})
             save_checkpoint(members, self.folder / folders.BEST)
-        test, members_test = self._test(parts)
+        test, members_test = self._measured(parts, self.prepared.split.test)
+        best = self._best() or history[-1]
+        if training.members > 1:
+            found, _ = self._measured(parts, self.prepared.split.validation)
+            if found is not None:
+                best = replace(
+                    best, validation_accuracy=found.accuracy, validation_loss=found.log_loss
+                )
         outcome = Outcome(
-            best=self._best() or history[-1],
+            best=best,
             epochs=len(history),
             stopped="epochs" if len(history) >= training.epochs else "patience",
             test=test,
@@ -263,9 +271,10 @@ class _Sitting:
             return [read_snapshot(self.folder, epoch) for epoch in self.snapshots]
         return [joined([course.best_weights for course in self.courses])]
 
-    def _test(self, parts: Sequence[Weights]) -> tuple[Metrics | None, tuple[float, ...]]:
-        """Evaluate the finished models on the test graphs; happens once."""
-        graphs = self.prepared.split.test
+    def _measured(
+        self, parts: Sequence[Weights], graphs: Positions
+    ) -> tuple[Metrics | None, tuple[float, ...]]:
+        """Metrics of the finished models, and the accuracy of each; `None` without graphs."""
         if not len(graphs):
             return None, ()
         logits = []

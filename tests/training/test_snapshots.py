@@ -12,6 +12,7 @@ from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training import run
 from ihgnn_cli.training.checkpoint import load_checkpoint
+from ihgnn_cli.training.classifier import load_torch
 from ihgnn_cli.training.cohort import Cohort, new_cohort
 from ihgnn_cli.training.config import RunConfig, TrainingSettings, configure
 from ihgnn_cli.training.final import final_config
@@ -116,7 +117,10 @@ def test_an_ensemble_keeps_every_snapshot_of_every_member(tmp_path: Path) -> Non
     assert len(outcome.members_test) == 4
     assert outcome.result["snapshots"] == [1, 4]
     assert outcome.result["chosen_by"].startswith("nothing")
-    assert outcome.best == outcome.history[-1]
+    classifier = load_torch(tmp_path / "run" / "ckpt.pt", CPU)
+    data, graphs = load_dataset("MUTAG"), checkpoint.card.split.validation
+    answers = classifier.probabilities(data, graphs).argmax(axis=1)
+    assert outcome.best.validation_accuracy == np.mean(answers == data.graph_class[graphs])
     again = final_config(configure(), file=tmp_path / "run" / "config.toml")
     assert (outcome.result["best_epoch"], again.training.epochs) == (4, 4)
     assert not (tmp_path / "run" / "snapshots").exists()
