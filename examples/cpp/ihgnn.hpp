@@ -50,6 +50,8 @@ public:
         if (!sparse_) padding_ = metadata.at("padding_label").integer();
         if (const Json& fixed = metadata.at("padded_to"); !fixed.is_null())
             padded_to_ = static_cast<std::size_t>(fixed.integer());
+        if (metadata.has("batch") && !metadata.at("batch").is_null())
+            batch_ = static_cast<std::size_t>(metadata.at("batch").integer());
         for (const Json& each : card.at("label_values").list())
             positions_.emplace(each.text(), positions_.size());
         for (const Json& each : card.at("class_values").list()) classes.push_back(each.text());
@@ -59,6 +61,9 @@ public:
 
     // The inputs of one batch. Throws std::invalid_argument if the model cannot read a graph.
     Inputs encode(const std::vector<Graph>& graphs) const {
+        if (batch_ && graphs.size() > batch_)
+            throw std::invalid_argument("the model was exported for " + std::to_string(batch_) +
+                                        " graphs at a time");
         for (const Graph& graph : graphs) check(graph);
         return sparse_ ? encode_sparse(graphs) : encode_padded(graphs);
     }
@@ -133,11 +138,13 @@ private:
     }
 
     Inputs encode_padded(const std::vector<Graph>& graphs) const {
+        // With a fixed batch, places without a graph have padding only.
+        const std::size_t count = batch_ ? batch_ : graphs.size();
         std::size_t size = padded_to_ ? padded_to_ : 1;
         for (const Graph& graph : graphs) size = std::max(size, graph.nodes);
-        std::vector<std::int64_t> labels(graphs.size() * size, padding_);
-        std::vector<std::uint8_t> adjacency(graphs.size() * size * size);
-        std::vector<float> attributes(graphs.size() * size * attributes_);
+        std::vector<std::int64_t> labels(count * size, padding_);
+        std::vector<std::uint8_t> adjacency(count * size * size);
+        std::vector<float> attributes(count * size * attributes_);
         for (std::size_t g = 0; g < graphs.size(); ++g) {
             const Neighbors others = neighbors(graphs[g]);
             for (std::size_t node = 0; node < graphs[g].nodes; ++node) {
@@ -148,15 +155,15 @@ private:
                     attributes[row * attributes_ + column] = graphs[g].attributes[node][column];
             }
         }
-        Inputs found{{"node_labels", {{graphs.size(), size}, std::move(labels)}},
-                     {"adjacency", {{graphs.size(), size, size}, std::move(adjacency)}}};
+        Inputs found{{"node_labels", {{count, size}, std::move(labels)}},
+                     {"adjacency", {{count, size, size}, std::move(adjacency)}}};
         if (attributes_)
-            found["attributes"] = {{graphs.size(), size, attributes_}, std::move(attributes)};
+            found["attributes"] = {{count, size, attributes_}, std::move(attributes)};
         return found;
     }
 
     bool sparse_{}, reads_labels_{}, counts_degrees_{};
-    std::size_t attributes_{}, padded_to_{};
+    std::size_t attributes_{}, padded_to_{}, batch_{};
     std::int64_t unknown_{}, padding_{};
     std::map<std::string, std::size_t> positions_;
 };

@@ -114,6 +114,8 @@ export class Model {
   readonly countsDegrees: boolean;
   /** The fixed size of a model exported with --max-nodes. */
   readonly paddedTo: number | null;
+  /** The fixed number of graphs of a model exported with --batch. */
+  readonly batch: number | null;
   /** m, the size of the largest graph in the model's data. */
   readonly maxNodes: number;
   readonly nodeLimit: number | null;
@@ -121,7 +123,7 @@ export class Model {
   checkFits(graph: Graph): void;
   /** The inputs of one batch. */
   encode(graphs: ReadonlyArray<Graph>): Encoded;
-  /** One answer per graph, from the output `probabilities`. */
+  /** One answer per graph, from the output `probabilities`; empty places of a fixed batch too. */
   answers(probabilities: Float32Array): Answer[];
   /** Predict graphs, in order and in batches; throws an InputError or a GraphError. */
   predict<Tensor>(

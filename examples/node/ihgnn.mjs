@@ -50,9 +50,14 @@ export class Model {
     this.readsLabels = card.features !== 'attributes';
     this.countsDegrees = this.readsLabels && card.label_source === 'degree';
     this.paddedTo = plain.padded_to ?? null;
+    this.batch = plain.batch ?? null;
     this.maxNodes = card.max_nodes;
     /** Nodes used per graph, the first in sorted order; null if the model uses all. */
-    this.nodeLimit = model.variant === 'no-concat' ? null : card.max_nodes;
+    this.nodeLimit = plain.limits
+      ? plain.limits.node_limit
+      : model.variant === 'no-concat' // earlier files have an IHGNN
+        ? null
+        : card.max_nodes;
     // A label is found by its text: 1 and "1" mean the same in files without types.
     this.positions = new Map(this.labels.map((label, position) => [String(label), position]));
   }
@@ -95,6 +100,9 @@ export class Model {
    * each graph whose label the model does not know. Graphs come from parseGraph or checkGraph.
    */
   encode(graphs) {
+    if (this.batch !== null && graphs.length > this.batch) {
+      throw new InputError(`The model was exported for ${this.batch} graphs at a time (--batch).`);
+    }
     for (const graph of graphs) this.checkFits(graph);
     const neighbors = graphs.map(neighborsOf);
     const labels = graphs.map((graph, g) => this.#positionsOf(graph, neighbors[g]));
@@ -108,7 +116,7 @@ export class Model {
     return { inputs, unknown, unknownLabels: this.#unknownLabels(graphs, neighbors) };
   }
 
-  /** One answer per graph, from the output `probabilities` of a batch. */
+  /** One answer per graph, from the output `probabilities` of a batch; empty places have one too. */
   answers(probabilities) {
     const found = [];
     for (let start = 0; start < probabilities.length; start += this.classes.length) {
@@ -136,7 +144,7 @@ export class Model {
     graphs,
     { allowUnknown = false, batchSize = 32, warn = console.warn } = {},
   ) {
-    const batches = [...this.#batches(graphs, batchSize)].map((batch) => ({
+    const batches = [...this.#batches(graphs, this.batch ?? batchSize)].map((batch) => ({
       batch,
       ...this.encode(batch),
     }));
@@ -144,7 +152,8 @@ export class Model {
     const found = [];
     for (const { batch, inputs, unknown } of batches) {
       const { probabilities } = await session.run(feeds(ort, inputs), ['probabilities']);
-      for (const [g, answer] of this.answers(probabilities.data).entries()) {
+      const answers = this.answers(probabilities.data).slice(0, batch.length);
+      for (const [g, answer] of answers.entries()) {
         const larger = this.nodeLimit !== null && batch[g].numNodes > this.nodeLimit;
         found.push({ ...answer, id: batch[g].id, unknownNodes: unknown[g], largerThanM: larger });
       }
@@ -172,10 +181,9 @@ export class Model {
 
   #padded(graphs, labels, neighbors) {
     const size = this.paddedTo ?? largest(graphs);
-    const node_labels = new BigInt64Array(graphs.length * size).fill(
-      BigInt(this.metadata.padding_label),
-    );
-    const adjacency = new Uint8Array(graphs.length * size * size);
+    const count = this.batch ?? graphs.length; // places without a graph have padding only
+    const node_labels = new BigInt64Array(count * size).fill(BigInt(this.metadata.padding_label));
+    const adjacency = new Uint8Array(count * size * size);
     for (let g = 0; g < graphs.length; g++) {
       for (let node = 0; node < labels[g].length; node++) {
         node_labels[g * size + node] = asInput(labels[g][node]);
@@ -183,8 +191,8 @@ export class Model {
       }
     }
     return {
-      node_labels: { type: 'int64', data: node_labels, dims: [graphs.length, size] },
-      adjacency: { type: 'uint8', data: adjacency, dims: [graphs.length, size, size] },
+      node_labels: { type: 'int64', data: node_labels, dims: [count, size] },
+      adjacency: { type: 'uint8', data: adjacency, dims: [count, size, size] },
     };
   }
 

@@ -94,6 +94,10 @@ export interface GoldenCase {
     logits: TensorData;
     probabilities: TensorData;
     graph_embedding?: TensorData;
+    /** Missing where rounding can change it, like uncertainty. */
+    order_margin?: TensorData;
+    /** Ensembles only. */
+    uncertainty?: TensorData;
     /** The most probable class of each graph. */
     class: { values: Value[] };
   };

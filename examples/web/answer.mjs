@@ -113,11 +113,9 @@ function showOrder(page, sketch, light) {
   const { answer, classifier } = page;
   const limit = classifier.model.nodeLimit;
   find('order-note').textContent =
-    limit === null
-      ? 'This variant of the model adds the nodes up, so they have no order.'
-      : answer.order === null
-        ? 'This file does not reveal its order.'
-        : 'The model sorts the nodes and reads them one after the other; the drawing has the same numbers.';
+    answer.order === null
+      ? 'There is no order to show for this model.'
+      : 'The model sorts the nodes and reads them one after the other; the drawing has the same numbers.';
   for (const [place, node] of (answer.order ?? []).entries()) {
     const item = make('li', appearance(page, sketch, node).text || '•');
     item.append(make('small', place + 1));

@@ -1,25 +1,19 @@
 // The page: connects the drawing, the JSON text and the model with each other.
 
-import * as ort from './ort/ort.wasm.min.mjs';
-
 import { linesOf, parseGraph, toJson } from '../node/ihgnn.mjs';
 import { appearance, showAnswer, showLegend } from './answer.mjs';
-import { Classifier, homophilyOf } from './classifier.mjs';
+import { homophilyOf } from './classifier.mjs';
 import { Drawing } from './drawing.mjs';
 import { classMeaning, isMutag, labelName } from './names.mjs';
 import { Sketch } from './sketch.mjs';
 
-const MODEL = 'model/mutag.onnx';
-const EXAMPLES = 'model/mutag.jsonl';
 const FIRST_EXAMPLE = 0; // of the test graphs
 const PALETTE = 12; // up to this many labels are buttons, more are a list
-
-ort.env.wasm.numThreads = 1; // more need headers that few servers send
-ort.env.wasm.wasmPaths = new URL('ort/', import.meta.url).href;
 
 const find = (id) => document.getElementById(id);
 const sketch = new Sketch();
 const page = {
+  engine: null, // wasm.mjs, or service.mjs where `ihgnn serve` shows this page
   classifier: null,
   answer: null,
   label: null,
@@ -90,9 +84,9 @@ function light(node) {
   }
 }
 
-async function loadModel(bytes) {
-  page.classifier = await Classifier.load(ort, bytes);
-  const { model } = page.classifier;
+function useModel(classifier) {
+  page.classifier = classifier;
+  const { model } = classifier;
   const { card, members } = model.metadata;
   const one = members === 1 ? 'one model' : `${members} models`;
   find('model-name').textContent = `${card.dataset_name}: ${one}, ${model.layout} layout`;
@@ -105,11 +99,16 @@ function protocolOf(card) {
   const parts = ['train', 'validation', 'test'].map(
     (part) => `${graphsOf(card, part).length} ${part}`,
   );
-  const { epoch, chosen, split } = card.snapshot;
+  const largest = `Its largest graph has ${card.max_nodes} nodes.`;
+  if (!card.snapshot)
+    return `The model was trained on ${card.dataset_name} (${parts.join(', ')} graphs). ${largest}`;
+  const { epoch, chosen, snapshots, split } = card.snapshot;
+  const saved = snapshots
+    ? `is the mean of ${snapshots} snapshots up to epoch ${epoch}, none chosen`
+    : `saved after epoch ${epoch}, ${chosen ? 'chosen on the validation graphs' : 'the last one'}`;
   return (
-    `The model was trained on ${card.dataset_name} (split ${split}: ${parts.join(', ')} graphs) and saved after ` +
-    `epoch ${epoch}, ${chosen ? 'chosen on the validation graphs' : 'the last one'}. Its largest graph has ` +
-    `${card.max_nodes} nodes.`
+    `The model was trained on ${card.dataset_name} (split ${split}: ${parts.join(', ')} graphs) and ` +
+    `${saved}. ${largest}`
   );
 }
 
@@ -179,14 +178,20 @@ function showExample(number) {
   changed();
 }
 
-/** Open a model, or the first graph of a file. */
+/** Open a model (where the page runs it itself), or the first graph of a file. */
 async function open(files) {
   try {
     const model = [...files].find((file) => file.name.endsWith('.onnx'));
     const graphs = [...files].find((file) => /\.jsonl?$/.test(file.name));
-    if (model) await loadModel(new Uint8Array(await model.arrayBuffer()));
+    if (model && page.engine.load)
+      useModel(await page.engine.load(new Uint8Array(await model.arrayBuffer())));
     else if (graphs) sketch.take(parseGraph(linesOf(await graphs.text()).next().value?.text ?? ''));
-    else throw new Error('Give a MODEL.onnx of ihgnn export, or graphs as JSON lines.');
+    else
+      throw new Error(
+        page.engine.load
+          ? 'Give a MODEL.onnx of ihgnn export, or graphs as JSON lines.'
+          : 'Give graphs as JSON lines. This page uses the model of the service.',
+      );
     changed();
   } catch (error) {
     problem(error);
@@ -251,22 +256,21 @@ function listen() {
   });
 }
 
-async function fetched(path) {
-  const found = await fetch(path);
-  if (!found.ok) throw new Error(`Cannot load ${path}: ${found.status} ${found.statusText}.`);
-  return found;
-}
-
 async function start() {
   listen();
   try {
-    page.examples = [...linesOf(await (await fetched(EXAMPLES)).text())].map(({ text }) =>
-      parseGraph(text),
-    );
-    await loadModel(new Uint8Array(await (await fetched(MODEL)).arrayBuffer()));
-    const [...test] = graphsOf(page.classifier.model.metadata.card, 'test');
-    find('example').value = test[FIRST_EXAMPLE];
-    showExample(test[FIRST_EXAMPLE]);
+    page.engine = await import(`./${document.body.dataset.engine}.mjs`);
+    const { classifier, examples, first } = await page.engine.start();
+    page.examples = examples;
+    useModel(classifier);
+    if (find('example-field').hidden) {
+      if (first) sketch.take(first);
+      changed();
+      return;
+    }
+    const number = graphsOf(classifier.model.metadata.card, 'test')[FIRST_EXAMPLE];
+    find('example').value = number;
+    showExample(number);
   } catch (error) {
     problem(error);
   }

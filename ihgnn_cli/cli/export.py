@@ -207,10 +207,11 @@ def _show(done: "Export") -> None:
     from ihgnn_cli.cli import console
 
     form = done.form
+    members = f", {done.members} members" if done.members > 1 else ""
     weights = ", first matrix in half precision" if form.small else ""
+    size = f"{done.size / 1e6:.2f} MB"
     console.show(
-        f"{done.path}: {done.size / 1e6:.2f} MB, {form.layout}, opset {form.opset}{weights}",
-        style="bold",
+        f"{done.path}: {size}, {form.layout}, opset {form.opset}{members}{weights}", style="bold"
     )
     inputs = console.table(None, "", "Type", "Shape")
     for name, what in done.inputs.items():

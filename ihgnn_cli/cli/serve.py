@@ -118,8 +118,9 @@ def serve(
     """Serve an exported model over HTTP.
 
     POST /predict takes graphs as JSON, /v2 is the Open Inference Protocol (KServe, Triton clients),
-    /metrics is for Prometheus, and / is a page to try it. Concurrent requests share batches.
-    Ctrl-C or SIGTERM stops the service after it has answered everything it accepted.
+    /metrics is for Prometheus, and / is a page to draw graphs and see the answers. Concurrent
+    requests share batches. Ctrl-C or SIGTERM stops the service after it has answered everything
+    it accepted.
     """
     refuse_missing(None, model)
     from ihgnn_cli.deploy.serving.settings import ServeSettings
@@ -148,6 +149,7 @@ def serve(
             f"{error.name} is not installed: pip install 'ihgnn-cli[serve]'"
         ) from error
     from ihgnn_cli.cli import console
+    from ihgnn_cli.deploy.node_order import NodeOrder
     from ihgnn_cli.deploy.onnx_model import load_onnx
     from ihgnn_cli.training.devices import AUTO
 
@@ -155,7 +157,7 @@ def serve(
     listening = server.listen(host, port)
     with listening:
         classifier = load_onnx(model, device or AUTO, providers, threads)
-        service = Service(classifier, called, settings)
+        service = Service(classifier, called, settings, NodeOrder(model, classifier))
         url = server.url_of(host, listening)
 
         def announce() -> None:

@@ -36,6 +36,8 @@ class Export:
     size: int
     """In bytes."""
     form: Form
+    members: int
+    """Models that the file averages."""
     inputs: dict[str, dict[str, Any]]
     padded_nodes: int | None
     """The size that the largest graph of the model's data is padded to; `None` where none is."""
@@ -139,7 +141,8 @@ def export_onnx(
         if cases:
             parity = compare(checkpoint, load_onnx(temporary, "cpu"), cases, small=form.small)
         if golden:
-            made = golden_vectors(checkpoint, golden, form, model.name, sha256_of(temporary))
+            names, sha256 = about["outputs"].keys(), sha256_of(temporary)
+            made = golden_vectors(checkpoint, golden, form, names, model=model.name, sha256=sha256)
             stack.enter_context(written_whole(vectors)).write_text(made.text(), encoding="utf-8")
         size = temporary.stat().st_size
     if not golden:
@@ -152,6 +155,7 @@ def export_onnx(
         golden_path=vectors if golden else None,
         size=size,
         form=form,
+        members=checkpoint.members,
         inputs=about["inputs"],
         padded_nodes=padded,
         layouts=checkpoint.config.spec.layouts,

@@ -4,7 +4,7 @@ The file stays below about 1 MB: where graphs are too large for that, smaller on
 graphs are ones whose answers do not depend on rounding, because other runtimes round differently.
 """
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from ihgnn_cli.data.dataset import GraphDataset, Value
 from ihgnn_cli.data.readers.jsonl import entries
 from ihgnn_cli.deploy.cases import Case, edge_cases
-from ihgnn_cli.deploy.comparison import SMALL_TOLERANCE, TOLERANCE
+from ihgnn_cli.deploy.comparison import MAY_BE_OPEN, SMALL_TOLERANCE, TOLERANCE
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.golden import Golden, GoldenCase, Plain, short
 from ihgnn_cli.deploy.inputs import inputs_for
@@ -72,7 +72,13 @@ def candidates(checkpoint: Checkpoint, dataset: GraphDataset, form: Form) -> lis
 
 
 def golden_vectors(
-    checkpoint: Checkpoint, cases: Sequence[Case], form: Form, model: str, sha256: str
+    checkpoint: Checkpoint,
+    cases: Sequence[Case],
+    form: Form,
+    outputs: Collection[str],
+    *,
+    model: str,
+    sha256: str,
 ) -> Golden:
     """The golden vectors of an exported file.
 
@@ -80,10 +86,11 @@ def golden_vectors(
         checkpoint: the reference.
         cases: the cases to choose from.
         form: how the file was exported.
+        outputs: names of the file's outputs.
         model: the file's name.
         sha256: the file's SHA-256.
     """
-    choice = _Choice(Reference(checkpoint), checkpoint.card, form)
+    choice = _Choice(Reference(checkpoint), checkpoint.card, form, outputs)
     left_out: dict[str, str] = {}
     chosen: dict[str, GraphDataset] = {}
     for case in cases:
@@ -119,6 +126,7 @@ class _Choice:
     reference: Reference
     card: ModelCard
     form: Form
+    outputs: Collection[str]
 
     def of_case(self, case: Case) -> GraphDataset | str:
         """The graphs to use, or why there are none."""
@@ -179,7 +187,11 @@ class _Choice:
             description=case.description,
             graphs=tuple(_raw(self.card, graphs)),
             inputs=inputs_for(form.layout, self.card, graphs, every, size=form.nodes),
-            outputs={name: each.astype(np.float32) for name, each in outputs.items()},
+            outputs={
+                name: each.astype(np.float32)
+                for name, each in outputs.items()
+                if name in self.outputs and not (name in MAY_BE_OPEN and np.isnan(each).any())
+            },
             classes=tuple(self.card.class_values[each] for each in best),
         )
 

@@ -3,7 +3,7 @@
 `docs/export.md` describes it for callers in any language, `model.schema.json` its form.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
@@ -92,9 +92,9 @@ def metadata(card: ModelCard, settings: Plain, members: int, form: Form, limits:
     }
 
 
-def for_callers(plain: Plain) -> Plain:
+def for_callers(plain: Plain, left_out: Sequence[str] = _FOR_EVALUATION) -> Plain:
     """The metadata for the .json file: without `split` and `seen`, which only `evaluate` reads."""
-    card = {name: each for name, each in plain["card"].items() if name not in _FOR_EVALUATION}
+    card = {name: each for name, each in plain["card"].items() if name not in left_out}
     return {**plain, "card": card}
 
 

@@ -69,6 +69,12 @@ class OnnxClassifier:
         return self.described.card
 
     @property
+    def metadata(self) -> dict[str, Any]:
+        """The metadata that the file holds."""
+        found: dict[str, Any] = json.loads(self.session.get_modelmeta().custom_metadata_map[KEY])
+        return found
+
+    @property
     def runs_on(self) -> str:
         """The provider that the session really uses."""
         provider: str = self.session.get_providers()[0]

@@ -1,15 +1,24 @@
 """The expected outputs of an exported file, computed by the checkpoint's model in torch."""
 
+from collections.abc import Callable
+from functools import partial
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.deploy.metadata import CLOSE
+from ihgnn_cli.deploy.comparison import TOLERANCE
+from ihgnn_cli.deploy.metadata import CLOSE, LARGEST
 from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.stack import evaluation_batches, predict
+
+Measure = Callable[
+    [NDArray[np.float32], NDArray[np.float32], NDArray[np.int64], int], NDArray[np.float64]
+]
+"""[graphs] from each node's row h, its sort key and its graph, and the number of graphs."""
 
 _CPU = torch.device("cpu")
 
@@ -24,20 +33,33 @@ class Reference:
         self._model = checkpoint.model(_CPU)
 
     def outputs(self, graphs: GraphDataset) -> dict[str, NDArray[np.float64]]:
-        """The outputs of the exported file by name, [G, ·] each."""
-        logits = self.logits(graphs)
+        """The outputs of an exported file by name, [G, ·] or [G]; a file may not have all of them.
+
+        NaN in `order_margin` and `uncertainty` where rounding can change them.
+        """
+        of_members = self._of_members(graphs)
+        logits = self._combined(of_members)
         found = {"logits": logits, "probabilities": mean_probabilities(logits[None])}
         if self._model.graph_embedding is not None:
             store = self._store(graphs, self._rounds)
             every = np.arange(len(graphs))
             embeddings = predict(self._model, store, every, self._model.graph_embedding)
             found["graph_embedding"] = embeddings.mean(axis=0, dtype=np.float64)
+        found["order_margin"] = self._order_margin(graphs)
+        if self._members > 1:
+            found["uncertainty"] = _uncertainty(of_members)
         return found
 
     def logits(self, graphs: GraphDataset) -> NDArray[np.float64]:
         """[G, C]; for several members, the logarithm of their mean probability."""
+        return self._combined(self._of_members(graphs))
+
+    def _of_members(self, graphs: GraphDataset) -> NDArray[np.float64]:
+        """[members, G, C] logits."""
         store = self._store(graphs, self._rounds)
-        logits = predict(self._model, store, np.arange(len(graphs))).astype(np.float64)
+        return predict(self._model, store, np.arange(len(graphs))).astype(np.float64)
+
+    def _combined(self, logits: NDArray[np.float64]) -> NDArray[np.float64]:
         if self._members == 1:
             single: NDArray[np.float64] = logits[0]
             return single
@@ -52,13 +74,29 @@ class Reference:
         """
         return [bool(gap < CLOSE) for gap in self.key_gaps(dataset, graphs)]
 
-    @torch.no_grad()
+    def _order_margin(self, graphs: GraphDataset) -> NDArray[np.float64]:
+        """[G] the smallest over the members; `LARGEST` if nothing is sorted."""
+        every = np.arange(len(graphs))
+        low, margin, high = (
+            np.minimum(self._smallest(partial(_margins, sign=sign), graphs, every), LARGEST)
+            for sign in (-1, 0, 1)
+        )
+        margin[high - low > TOLERANCE * np.maximum(1, margin)] = np.nan
+        return margin
+
     def key_gaps(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> NDArray[np.float64]:
         """[len(graphs)] the smallest gap between the sort keys of different nodes of each graph.
 
         Gaps are relative to the largest number in H; infinite if nothing is sorted or all nodes are
         equal.
         """
+        return self._smallest(_smallest_gaps, dataset, graphs)
+
+    @torch.no_grad()
+    def _smallest(
+        self, measure: Measure, dataset: GraphDataset, graphs: NDArray[np.int64]
+    ) -> NDArray[np.float64]:
+        """[len(graphs)] the smallest of a measure over the members; infinite without a sort."""
         gaps = np.full(len(graphs), np.inf)
         if not self._model.sorts or not len(graphs):
             return gaps
@@ -66,7 +104,7 @@ class Reference:
         first = 0
         for batch in evaluation_batches(store, [graphs] * self._members):
             h, key, graph = (each.numpy() for each in self._model.sort_keys(batch))
-            found = _smallest_gaps(h, key, graph, batch.origin.size)
+            found = measure(h, key, graph, batch.origin.size)
             real = batch.origin.flatten() >= 0
             np.minimum.at(gaps, first + batch.origin.flatten()[real], found[real])
             first += int(real.sum()) // self._members
@@ -79,15 +117,62 @@ class Reference:
 def _smallest_gaps(
     h: NDArray[np.float32], key: NDArray[np.float32], graph: NDArray[np.int64], graphs: int
 ) -> NDArray[np.float64]:
-    """[graphs] as in `Reference.key_gaps`, from each node's row h, key and graph."""
-    largest = np.zeros(graphs)
-    np.maximum.at(largest, graph, np.abs(h).max(1))
-    order = np.lexsort((key, graph))
-    before, after = order[:-1], order[1:]
-    scale = largest[graph[after]]
+    """[graphs] as in `Reference.key_gaps`."""
+    before, after = _neighbors(key, graph)
+    scale = _largest(h, graph, graphs)[graph[after]]
     differ = np.abs(h[after] - h[before]).max(1) > CLOSE * scale
-    pairs = (graph[before] == graph[after]) & differ
     gaps = np.full(graphs, np.inf)
-    apart = (key[after] - key[before])[pairs] / scale[pairs]
-    np.minimum.at(gaps, graph[after[pairs]], apart)
+    apart = (key[after] - key[before])[differ] / scale[differ]
+    np.minimum.at(gaps, graph[after[differ]], apart)
     return gaps
+
+
+def _margins(
+    h: NDArray[np.float32],
+    key: NDArray[np.float32],
+    graph: NDArray[np.int64],
+    graphs: int,
+    *,
+    sign: int,
+) -> NDArray[np.float64]:
+    """[graphs] the order margin (see `margin`), or the least (-1) or most (1) it can round to."""
+    before, after = _neighbors(key, graph)
+    length = np.linalg.norm(h.astype(np.float64), axis=1)
+    longer = np.maximum(length[before], length[after])
+    differ = np.abs(length[after] - length[before]) > CLOSE * 4.0**sign * longer
+    before, after, longer = before[differ], after[differ], longer[differ]
+    apart = key[after].astype(np.float64) - key[before]
+    apart += sign * CLOSE * _largest(h, graph, graphs)[graph[after]]
+    gaps = np.full(graphs, np.inf)
+    np.minimum.at(gaps, graph[after], np.maximum(apart, 0) / longer)
+    return gaps
+
+
+def _neighbors(
+    key: NDArray[np.float32], graph: NDArray[np.int64]
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Pairs of nodes of one graph that follow each other in sorted order."""
+    order = np.lexsort((key, graph))
+    same = graph[order[:-1]] == graph[order[1:]]
+    return order[:-1][same], order[1:][same]
+
+
+def _largest(h: NDArray[np.float32], graph: NDArray[np.int64], graphs: int) -> NDArray[np.float64]:
+    """[graphs] the largest number in the rows of a graph."""
+    found = np.zeros(graphs)
+    np.maximum.at(found, graph, np.abs(h).max(1))
+    return found
+
+
+def _uncertainty(logits: NDArray[np.float64]) -> NDArray[np.float64]:
+    """[G] the standard deviation over members of the predicted class's probability.
+
+    NaN if rounding can change the class.
+    """
+    p = np.exp(logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True))
+    mean = p.mean(axis=0)
+    best = mean.argmax(axis=1)
+    found: NDArray[np.float64] = np.take_along_axis(p, best[None, :, None], axis=2)[:, :, 0].std(0)
+    ranked = np.sort(mean, axis=1)
+    found[ranked[:, -1] - ranked[:, -2:-1].sum(axis=1) < 2 * TOLERANCE] = np.nan
+    return found

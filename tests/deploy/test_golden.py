@@ -15,6 +15,7 @@ from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.golden import Golden, golden_path, read_golden, sha256_of
 from ihgnn_cli.deploy.golden_vectors import NEAR_TIES, TOO_LARGE, candidates, golden_vectors
 from ihgnn_cli.deploy.inputs import inputs_for
+from ihgnn_cli.deploy.onnx_model import OUTPUTS
 from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.vocabulary import encode_graphs
@@ -26,7 +27,7 @@ DATA = dataset(*[PATH, STAR, TRIANGLE] * 4, SINGLE)
 
 def golden_of(checkpoint: Checkpoint, data: GraphDataset, form: Form) -> Golden:
     chosen = candidates(checkpoint, data, form)
-    return golden_vectors(checkpoint, chosen, form, "model.onnx", "0" * 64)
+    return golden_vectors(checkpoint, chosen, form, OUTPUTS, model="model.onnx", sha256="0" * 64)
 
 
 @pytest.mark.parametrize("form", [Form(), Form(nodes=9), Form(Layout.SPARSE)])
@@ -52,7 +53,9 @@ def test_graphs_inputs_and_answers_of_each_case_agree(
         for name, values in case.inputs.items():
             np.testing.assert_array_equal(values, again[name], err_msg=f"{case.name}, {name}")
         expected = Reference(checkpoint).outputs(encoded)
-        assert list(case.outputs) == ["logits", "probabilities", "graph_embedding"]
+        certain = [name for name, each in expected.items() if not np.isnan(each).any()]
+        assert list(case.outputs) == certain
+        assert len(certain) >= 4
         for name, values in case.outputs.items():
             np.testing.assert_allclose(values, expected[name], atol=1e-5)
         best = expected["probabilities"].argmax(axis=1)

@@ -37,10 +37,9 @@ def files(form: Form, features: Features = Features.LABELS, labelled: bool = Tru
     data = dataset(*ALL, labelled=labelled)
     checkpoint = untrained(data, features=features)
     settings = checkpoint.config.as_plain()["model"]
-    golden = golden_vectors(
-        checkpoint, candidates(checkpoint, data, form), form, "model.onnx", 64 * "0"
-    )
     about = metadata(checkpoint.card, settings, 1, form, LIMITS)
+    cases, names = candidates(checkpoint, data, form), about["outputs"].keys()
+    golden = golden_vectors(checkpoint, cases, form, names, model="model.onnx", sha256=64 * "0")
     return {
         "model": json.loads(json.dumps(for_callers(about))),
         "golden": json.loads(golden.text()),

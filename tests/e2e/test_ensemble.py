@@ -41,6 +41,7 @@ def test_evaluate_predict_and_export_an_ensemble(ihgnn, run: Path, tmp_path: Pat
 
     done = ihgnn("export", run, "two.onnx", "--members", "2", "--layout", "sparse")
     assert done.returncode == 0, done.stderr
+    assert "opset 18, 2 members" in done.stdout
     done = ihgnn("predict", "two.onnx", "MUTAG", "--json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(lines) == 188

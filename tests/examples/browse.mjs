@@ -1,11 +1,11 @@
 // Uses the page in examples/web as a person does, and tells what it shows, as JSON.
-// node browse.mjs URL CHROMIUM OTHER_MODEL.onnx FOLDER_FOR_SCREENSHOTS
+// node browse.mjs URL CHROMIUM FOLDER_FOR_SCREENSHOTS [OTHER_MODEL.onnx]
 
 import { readFileSync } from 'node:fs';
 import { createRequire } from 'node:module';
 import { join } from 'node:path';
 
-const [address, executablePath, otherModel, shots] = process.argv.slice(2);
+const [address, executablePath, shots, otherModel] = process.argv.slice(2);
 const require = createRequire(join(process.env.IHGNN_NPM, 'node_modules', 'of.cjs'));
 const { chromium } = require('playwright-core');
 const axe = readFileSync(require.resolve('axe-core/axe.min.js'), 'utf8');
@@ -134,8 +134,10 @@ await page.fill(
 told.pasted = await shown(page);
 
 // Another model, of the other layout; then something that is no model.
-await page.setInputFiles('#model-file', otherModel);
-told.other = await shown(page);
+if (otherModel) {
+  await page.setInputFiles('#model-file', otherModel);
+  told.other = await shown(page);
+}
 await page.setInputFiles('#model-file', {
   name: 'x.onnx',
   mimeType: '',

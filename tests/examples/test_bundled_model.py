@@ -5,6 +5,7 @@ from elsewhere import BUNDLED, EXAMPLES, entries_of
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.deploy import load
+from ihgnn_cli.deploy.checking import check_export
 
 GRAPHS = BUNDLED.with_name("mutag.jsonl")
 
@@ -27,3 +28,10 @@ def test_its_accuracy_is_the_stated_one() -> None:
     readme = (EXAMPLES / "web" / "README.md").read_text(encoding="utf-8")
     assert len(test) == 19
     assert f"Test accuracy: {100 * sum(right) / 19:.1f} %" in readme
+
+
+def test_its_golden_vectors_are_its_own_and_have_every_output() -> None:
+    checked = check_export(BUNDLED, ["CPUExecutionProvider"])
+    assert checked.runtimes[0].passed
+    outputs = {"logits", "probabilities", "graph_embedding", "order_margin"}
+    assert all(each.outputs.keys() >= outputs for each in checked.golden.cases)

@@ -1,10 +1,10 @@
-"""The page in examples/web, used in a real browser."""
+"""The page in examples/web, used in a real browser: with WebAssembly, and served by ihgnn."""
 
 import json
 import os
 import shutil
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 from elsewhere import BUNDLED, EXAMPLES, NODE_MODULES, needs_npm
+from service_client import start_service
 
 from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.deploy import load
@@ -40,7 +41,7 @@ class _Quiet(SimpleHTTPRequestHandler):
 
 
 @pytest.fixture(scope="module")
-def address(tmp_path_factory: pytest.TempPathFactory, node: str) -> Iterator[str]:
+def static_page(tmp_path_factory: pytest.TempPathFactory, node: str) -> Iterator[str]:
     """The page with the files of onnxruntime-web, on a local server."""
     folder = tmp_path_factory.mktemp("site")
     for name in ("node", "web"):
@@ -57,20 +58,50 @@ def address(tmp_path_factory: pytest.TempPathFactory, node: str) -> Iterator[str
 
 
 @pytest.fixture(scope="module")
-def told(address: str, node: str, mutag_model, tmp_path_factory) -> dict[str, Any]:
-    """What the page showed; see browse.mjs."""
-    shots = os.environ.get("IHGNN_SCREENSHOTS") or tmp_path_factory.mktemp("shots")
-    script = Path(__file__).parent / "browse.mjs"
-    done = subprocess.run(
-        [node, script, address, str(CHROMIUM), mutag_model.exported, shots],
-        capture_output=True,
-        text=True,
-        timeout=240,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+def served_page() -> Iterator[str]:
+    """The page of `ihgnn serve` with the bundled model."""
+    running = start_service(BUNDLED)
+    yield f"{running.url}/"
+    running.process.terminate()
+    running.process.communicate(timeout=30)
+
+
+@pytest.fixture(scope="module")
+def browse(node: str, tmp_path_factory) -> Callable[..., dict[str, Any]]:
+    """Use the page at an address, and tell what it showed; see browse.mjs."""
+
+    def run(address: str, name: str, *models: Path) -> dict[str, Any]:
+        given = os.environ.get("IHGNN_SCREENSHOTS")
+        shots = (Path(given) if given else tmp_path_factory.mktemp("shots")) / name
+        script = Path(__file__).parent / "browse.mjs"
+        done = subprocess.run(
+            [node, script, address, str(CHROMIUM), shots, *models],
+            capture_output=True,
+            text=True,
+            timeout=240,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr
+        found: dict[str, Any] = json.loads(done.stdout)
+        return {**found, "address": address}
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def in_wasm(browse, static_page: str, mutag_model) -> dict[str, Any]:
+    return browse(static_page, "wasm", mutag_model.exported)
+
+
+@pytest.fixture(scope="module")
+def in_service(browse, served_page: str) -> dict[str, Any]:
+    return browse(served_page, "service")
+
+
+@pytest.fixture(params=["in_wasm", "in_service"])
+def told(request: pytest.FixtureRequest) -> dict[str, Any]:
+    """What the page showed, run both ways."""
+    return request.getfixturevalue(request.param)
 
 
 def expect_as_python(shown: dict[str, Any], model: Predictor) -> None:
@@ -123,8 +154,8 @@ def test_pasted_json_is_checked_and_answered(told) -> None:
     expect_as_python(told["pasted"], load(BUNDLED))
 
 
-def test_another_model_answers_and_sorts_as_its_checkpoint(told, mutag_model) -> None:
-    shown = told["other"]
+def test_another_model_answers_and_sorts_as_its_checkpoint(in_wasm, mutag_model) -> None:
+    shown = in_wasm["other"]
     expect_as_python(shown, load(mutag_model.exported))
     classifier = load_torch(mutag_model.checkpoint, resolve_device("cpu"))
     graph = from_graphs([{**json.loads(shown["graph"]), "class": 1}])
@@ -134,13 +165,14 @@ def test_another_model_answers_and_sorts_as_its_checkpoint(told, mutag_model) ->
     assert shown["order"] == [each.node for each in expected]
 
 
-def test_a_file_that_is_no_model_is_refused(told) -> None:
-    assert told["notAModel"] == "This is not an ONNX file, or it is damaged."
+def test_a_file_that_is_no_model_is_refused(in_wasm, in_service) -> None:
+    assert in_wasm["notAModel"] == "This is not an ONNX file, or it is damaged."
+    assert in_service["notAModel"].endswith("This page uses the model of the service.")
 
 
-def test_everything_is_local(told, address: str) -> None:
+def test_everything_is_local(told) -> None:
     assert told["errors"] == []
-    site = address.removesuffix("web/")
+    site = told["address"].removesuffix("web/")
     assert [each for each in told["requests"] if not each.startswith(site)] == []
 
 

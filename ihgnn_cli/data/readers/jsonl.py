@@ -55,8 +55,13 @@ def write_jsonl(dataset: GraphDataset, path: Path | str) -> None:
         written_whole(Path(path)) as temporary,
         temporary.open("w", encoding="utf-8", newline="\n") as stream,
     ):
-        for entry in entries(dataset):
-            stream.write(json.dumps(entry, ensure_ascii=False, default=str) + "\n")
+        stream.writelines(lines(dataset))
+
+
+def lines(dataset: GraphDataset) -> Iterator[str]:
+    """The lines of the file, one per graph."""
+    for entry in entries(dataset):
+        yield json.dumps(entry, ensure_ascii=False, default=str) + "\n"
 
 
 @dataclass

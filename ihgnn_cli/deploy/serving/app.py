@@ -12,23 +12,27 @@ import numpy as np
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, Response
+from starlette.responses import Response
 from starlette.routing import Route
 
 from ihgnn_cli import __version__
+from ihgnn_cli.deploy.metadata import for_callers
+from ihgnn_cli.deploy.node_order import NodeOrder
 from ihgnn_cli.deploy.onnx_model import OUTPUTS, OnnxClassifier
 from ihgnn_cli.deploy.serving.batching import Batcher, BatchLimits
 from ihgnn_cli.deploy.serving.encoded import Encoded, encoded, infer
 from ihgnn_cli.deploy.serving.graphs import (
+    LINES,
     Answered,
     Graphs,
     check_request_size,
     predict,
     read_graphs,
+    read_one,
 )
 from ihgnn_cli.deploy.serving.metrics import CONTENT_TYPE, Metrics
 from ihgnn_cli.deploy.serving.openapi import OCTETS, description
-from ihgnn_cli.deploy.serving.page import page
+from ihgnn_cli.deploy.serving.page import example_lines, page_files
 from ihgnn_cli.deploy.serving.requests import (
     JSON,
     RETRY,
@@ -55,6 +59,8 @@ _log = logging.getLogger(__name__)
 _MODEL = "/v2/models/{name}"
 _VERSIONS = "/versions/{version}"
 
+# Browsers ask whether a file of the page has changed: the service may have been updated.
+_NEWEST = {"Cache-Control": "no-cache"}
 # Bodies from this size are read in a thread.
 _LARGE = 1 << 16
 
@@ -67,8 +73,14 @@ Answering = Callable[[Request, Admission], Awaitable[Response]]
 class Service:
     """The endpoints of one loaded model."""
 
-    def __init__(self, classifier: OnnxClassifier, name: str, settings: ServeSettings) -> None:
-        self.classifier, self.name, self.settings = classifier, name, settings
+    def __init__(
+        self,
+        classifier: OnnxClassifier,
+        name: str,
+        settings: ServeSettings,
+        order: NodeOrder | None = None,
+    ) -> None:
+        self.classifier, self.name, self.settings, self.order = classifier, name, settings, order
         self.inputs = [spec_of(each) for each in classifier.session.get_inputs()]
         given = {each.name: each for each in classifier.session.get_outputs()}
         self.outputs = [spec_of(given[each]) for each in OUTPUTS if each in given]
@@ -77,16 +89,22 @@ class Service:
         self.metrics.waiting.set_function(lambda: self.intake.waiting)
         self.stopping = False
         self.document = description(name, classifier.card, settings, self.inputs, self.outputs)
-        self.html = page(name, classifier.card, self.document)
+        self.metadata = for_callers(classifier.metadata, left_out=("seen",))
 
     def app(self) -> Starlette:
         """The application."""
         counted, answered = self._counted, self._answered
         routes = [
-            Route("/", counted("/", self._page)),
+            *(
+                Route(path, counted("page", partial(_file, *file)))
+                for path, file in page_files().items()
+            ),
+            Route("/model.json", counted("/model.json", self._metadata)),
+            Route("/examples.jsonl", counted("/examples.jsonl", self._examples)),
             Route("/openapi.json", counted("/openapi.json", self._openapi)),
             Route("/metrics", counted("/metrics", self._metrics)),
             Route("/predict", answered("/predict", self._predict), methods=["POST"]),
+            Route("/order", answered("/order", self._order), methods=["POST"]),
             Route("/v2", counted("/v2", self._server)),
             Route("/v2/health/live", counted("/v2/health/live", self._live)),
             Route("/v2/health/ready", counted("/v2/health/ready", self._ready)),
@@ -109,6 +127,7 @@ class Service:
         settings = self.settings
         limits = BatchLimits(settings.batch_size, BATCH_SIZE, settings.batch_wait / 1000)
         with ThreadPoolExecutor(1, "model") as worker:
+            self._worker = worker
             self._graphs: Batcher[Graphs, Answered] = Batcher(
                 partial(predict, self.classifier), limits, worker, self.metrics.batch
             )
@@ -155,8 +174,12 @@ class Service:
 
         return self._counted(path, call)
 
-    async def _page(self, _: Request) -> Response:
-        return HTMLResponse(self.html)
+    async def _metadata(self, _: Request) -> Response:
+        return json_response(self.metadata)
+
+    async def _examples(self, _: Request) -> Response:
+        text = await asyncio.to_thread(example_lines, self.classifier.card)
+        return Response(text, media_type=LINES[0])
 
     async def _openapi(self, _: Request) -> Response:
         return json_response(self.document)
@@ -202,6 +225,17 @@ class Service:
         self.metrics.graphs.labels("answered").inc(len(found.texts) - found.refused)
         self.metrics.graphs.labels("refused").inc(found.refused)
         return Response(found.body(), found.status, media_type=found.content_type)
+
+    async def _order(self, request: Request, admission: Admission) -> Response:
+        body = await admission.body(request)
+        graph = await _prepared(body, read_one, media_type(request), self.classifier, self.settings)
+        found = None
+        if self.order is not None:
+            asked = asyncio.get_running_loop().run_in_executor(
+                self._worker, self.order.of_graph, graph
+            )
+            found = await self._in_time(asked)
+        return json_response({"order": found})
 
     async def _infer(self, request: Request, admission: Admission) -> Response:
         self._check_name(request)
@@ -267,6 +301,10 @@ class Service:
         self.metrics.requests.labels("other", error.status_code).inc()
         reason = f"{request.method} {request.url.path}: {error.detail}. See / and /openapi.json."
         return RefusedError(error.status_code, reason, dict(error.headers or {})).response()
+
+
+async def _file(content: bytes, kind: str, _: Request) -> Response:
+    return Response(content, headers=_NEWEST, media_type=kind)
 
 
 async def _prepared(

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.readers.json_graph import (
     GraphError,
     JsonGraph,
@@ -85,6 +86,23 @@ def read_graphs(
     return found
 
 
+def read_one(
+    body: bytes, kind: str, classifier: OnnxClassifier, settings: ServeSettings
+) -> GraphDataset:
+    """The only graph in a body, encoded for the model.
+
+    Raises:
+        RefusedError: it is not JSON, there are several, or the model cannot read it.
+    """
+    found = read_graphs(body, kind, classifier, settings, allow_unknown=True)
+    if found.form != BodyForm.ONE:
+        raise RefusedError(400, "Send one graph, as application/json.")
+    (graph,) = found.entries
+    if isinstance(graph, GraphError):
+        raise RefusedError(422, _sentence(graph))
+    return encode_graphs(classifier.card, [graph]).dataset
+
+
 @dataclass(frozen=True)
 class Answered:
     """The answers to a request as JSON, one for each of its graphs, in order."""
@@ -124,6 +142,8 @@ def predict(classifier: OnnxClassifier, requests: Sequence[Graphs]) -> list[Answ
             for number, entry in enumerate(each.entries)
         ]
         refused = sum("error" in entry for entry in entries)
+        if refused and each.form == BodyForm.ONE:  # a refused request: there is no answer
+            entries = [{"error": entries[0]["error"]}]
         answered.append(Answered(each.form, tuple(map(_as_json, entries)), refused))
     return answered
 
@@ -203,8 +223,12 @@ def _answer(
 
 
 def _refusal(number: int, error: GraphError, given: object = None) -> dict[str, object]:
-    entry = {"graph": number, "error": f"{error.message} {error.remedy}".strip()}
+    entry = {"graph": number, "error": _sentence(error)}
     return entry if given is None else {**entry, "id": given}
+
+
+def _sentence(error: GraphError) -> str:
+    return f"{error.message} {error.remedy}".strip()
 
 
 def _as_json(entry: dict[str, object]) -> str:

@@ -49,6 +49,7 @@ def description(
         },
         "paths": {
             "/predict": {"post": _predict(card, settings)},
+            "/order": {"post": _order(card)},
             "/v2": {"get": _got("Name, version and extensions of the server")},
             "/v2/health/live": {"get": _got("Whether the server runs")},
             "/v2/health/ready": {"get": _got("Whether the server accepts requests")},
@@ -58,12 +59,9 @@ def description(
             "/v2/models/{name}/versions/{version}": {"get": metadata, "parameters": version},
             "/v2/models/{name}/versions/{version}/ready": {"get": ready, "parameters": version},
             "/v2/models/{name}/versions/{version}/infer": {"post": infer, "parameters": version},
-            "/metrics": {
-                "get": {
-                    "summary": "Counters for Prometheus",
-                    "responses": {"200": _content("Counters", {"text/plain": _TEXT})},
-                }
-            },
+            "/model.json": {"get": _always("Metadata of the model", JSON, {"type": "object"})},
+            "/examples.jsonl": {"get": _always("Graphs to try, if there are any", LINES[0], _TEXT)},
+            "/metrics": {"get": _always("Counters for Prometheus", "text/plain", _TEXT)},
         },
         "components": {"schemas": {"Graph": graph_schema(card), "Answer": _answer(card)}},
     }
@@ -132,6 +130,7 @@ def _answer(card: ModelCard) -> Plain:
             "id": {"description": "The graph's own id, if it has one."},
             "unknown_nodes": {"type": "integer", "description": "If there are any."},
             "larger_than_m": {"type": "boolean", "description": "If it is."},
+            "uncertainty": {"type": "number", "description": "Of ensembles."},
             "error": {"type": "string", "description": "Why there is no answer."},
         },
     }
@@ -147,8 +146,9 @@ def _predict(card: ModelCard, settings: ServeSettings) -> Plain:
     )
     body["content"][JSON]["example"] = example(card)
     refused = _refusals()
+    errors = {"type": "array", "items": answer}
     refused["422"] = _content(
-        _REFUSALS["422"], {JSON: {"anyOf": [_ERROR, answers]}, LINES[0]: _TEXT}
+        _REFUSALS["422"], {JSON: {"anyOf": [_ERROR, errors]}, LINES[0]: _TEXT}
     )
     return {
         "summary": "Classify graphs",
@@ -167,6 +167,19 @@ def _predict(card: ModelCard, settings: ServeSettings) -> Plain:
             "200": _content("The classes", {JSON: answers, LINES[0]: _TEXT}),
             **refused,
         },
+    }
+
+
+def _order(card: ModelCard) -> Plain:
+    body = _content("A graph.", {JSON: {"$ref": "#/components/schemas/Graph"}})
+    body["content"][JSON]["example"] = example(card)
+    nodes = {"type": ["array", "null"], "items": {"type": "integer", "minimum": 0}}
+    answer = {"type": "object", "required": ["order"], "properties": {"order": nodes}}
+    return {
+        "summary": "Nodes of a graph in the order of the readout",
+        "description": "null if the model does not sort. Of an ensemble, the first member's order.",
+        "requestBody": {**body, "required": True},
+        "responses": {"200": _content("The nodes", {JSON: answer}), **_refusals()},
     }
 
 
@@ -225,6 +238,10 @@ def _infer(inputs: list[TensorSpec], outputs: list[str]) -> Plain:
         "responses": {"200": answer, "404": _content("No such model.", {JSON: _ERROR}),
                       **_refusals()},
     }  # fmt: skip
+
+
+def _always(summary: str, kind: str, schema: Plain) -> Plain:
+    return {"summary": summary, "responses": {"200": _content(summary, {kind: schema})}}
 
 
 def _got(summary: str) -> Plain:

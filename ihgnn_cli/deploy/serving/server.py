@@ -1,6 +1,7 @@
 """Runs the service in this process until it is asked to stop."""
 
 import logging
+import math
 import signal
 import socket
 from collections.abc import Callable, Iterator
@@ -70,7 +71,8 @@ def run(service: Service, listening: socket.socket, started: Callable[[], None])
         started: is called when clients can connect.
     """
     logging.getLogger("uvicorn").setLevel(logging.CRITICAL)  # refusals are counted, not logged
-    settings = service.settings
+    # A request may take one timeout to arrive and another one to be answered.
+    longest = 2 * math.ceil(service.settings.timeout) + 1
     config = uvicorn.Config(
         service.app(),
         log_config=None,
@@ -78,7 +80,7 @@ def run(service: Service, listening: socket.socket, started: Callable[[], None])
         lifespan="on",
         server_header=False,
         timeout_keep_alive=_KEEP_ALIVE,
-        timeout_graceful_shutdown=int(settings.timeout) + 1,
+        timeout_graceful_shutdown=longest,
     )
     server = _Server(config)
     with listening:

@@ -1,21 +1,20 @@
 """The real process: a client of Triton, OpenAPI fuzzing, signals. Run by `nox -s serve`."""
 
+import http.client
 import json
 import os
-import shutil
 import signal
 import subprocess
 import sys
 import threading
 import time
-import urllib.request
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 import pytest
+from service_client import PATH, Running, start_service
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.deploy.onnx_model import OnnxClassifier
@@ -25,44 +24,11 @@ triton = pytest.importorskip(
 )
 
 DATATYPES = {"int64": "INT64", "uint8": "UINT8"}
-PATH = b'{"node_labels": [0, 0, 1], "edges": [[0, 1], [1, 2]]}'
-
-
-@dataclass
-class Running:
-    """A started service."""
-
-    process: subprocess.Popen[str]
-    url: str
-
-    def predict(self, body: bytes = PATH) -> dict[str, object]:
-        headers = {"Content-Type": "application/json"}
-        request = urllib.request.Request(f"{self.url}/predict", body, headers)
-        with urllib.request.urlopen(request, timeout=60) as answer:
-            return json.load(answer)
-
-
-def start(model: Path, *options: str) -> Running:
-    command = shutil.which("ihgnn", path=str(Path(sys.executable).parent)) or "ihgnn"
-    process = subprocess.Popen(
-        [command, "serve", str(model), "--port", "0", "--json", "--name", "mutag", *options],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-    )
-    assert process.stdout
-    told = ""
-    for line in process.stdout:
-        told += line
-        if line == "}\n":
-            break
-    assert told, process.communicate()[1]
-    return Running(process, json.loads(told)["url"])
 
 
 @pytest.fixture
 def live(mutag_model) -> Iterator[Running]:
-    running = start(mutag_model.exported)
+    running = start_service(mutag_model.exported)
     yield running
     running.process.kill()
     running.process.communicate()
@@ -122,17 +88,34 @@ def test_no_request_that_openapi_allows_or_forbids_is_a_server_error(
 @pytest.mark.skipif(os.name == "nt", reason="Windows ends processes without asking")
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_after_all_answers(mutag_model, number: signal.Signals) -> None:
-    running = start(mutag_model.exported, "--batch-wait", "1000")
+    running = start_service(mutag_model.exported, "--batch-wait", "1000")
     with ThreadPoolExecutor(8) as pool:
         calls = [pool.submit(running.predict) for _ in range(8)]
-        waiting = "ihgnn_waiting_requests 8.0"
-        while waiting not in urllib.request.urlopen(f"{running.url}/metrics").read().decode():
-            time.sleep(0.01)
+        running.wait_for(8)
         running.process.send_signal(number)
         assert len({json.dumps(each.result()) for each in calls}) == 1
     _, told = running.process.communicate(timeout=30)
     assert running.process.returncode == 0
     assert told.endswith("Stopped.\n")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="Windows ends processes without asking")
+def test_a_request_that_is_slow_to_arrive_and_to_answer_outlives_the_signal(mutag_model) -> None:
+    running = start_service(mutag_model.exported, "--timeout", "3", "--batch-wait", "2500")
+    connection = http.client.HTTPConnection(running.url.removeprefix("http://"))
+    connection.putrequest("POST", "/predict")
+    connection.putheader("Content-Type", "application/json")
+    connection.putheader("Content-Length", str(len(PATH)))
+    connection.endheaders(PATH[:10])
+    running.wait_for(1)
+    running.process.terminate()
+    time.sleep(2.5)
+    connection.send(PATH[10:])
+    answer = connection.getresponse()
+    assert (answer.status, json.load(answer)["graph"]) == (200, 0)
+    connection.close()
+    running.process.communicate(timeout=30)
+    assert running.process.returncode == 0
 
 
 def test_a_hundred_clients_get_their_own_answers(live: Running) -> None:
@@ -162,7 +145,7 @@ def test_a_hundred_clients_get_their_own_answers(live: Running) -> None:
 
 
 def test_it_says_that_other_machines_can_reach_it(mutag_model) -> None:
-    running = start(mutag_model.exported, "--host", "0.0.0.0")
+    running = start_service(mutag_model.exported, "--host", "0.0.0.0")
     assert running.predict()["graph"] == 0
     running.process.terminate()
     _, told = running.process.communicate(timeout=30)

@@ -67,6 +67,13 @@ def test_in_a_list_errors_stand_beside_answers(send) -> None:
     assert "allow_unknown=true" in found[3]["error"]
 
 
+def test_a_refused_graph_has_the_body_of_a_refused_request(send) -> None:
+    answer = send("POST", "/predict", json={**WRONG_EDGE, "id": "mine"})
+    assert (answer.status_code, answer.json().keys()) == (422, {"error"})
+    alone = send("POST", "/predict", json=[WRONG_EDGE])
+    assert (alone.status_code, [each["graph"] for each in alone.json()]) == (422, [0])
+
+
 def test_lines_are_answered_in_lines(send) -> None:
     content = f"{json.dumps(PATH)}\n\n{{x\n"
     answer = send("POST", "/predict", content=content, headers=LINES)

@@ -1,34 +1,86 @@
 """What people, Prometheus and OpenAPI tools see of the service."""
 
 import json
+import re
 from dataclasses import replace
 
 import pytest
+from elsewhere import BUNDLED, EXAMPLES, entries_of
 from service_client import talk
 
+from ihgnn_cli import export
+from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import LabelSource
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.deploy.onnx_model import OnnxClassifier
+from ihgnn_cli.data.objects import from_graphs
+from ihgnn_cli.deploy.form import Layout
+from ihgnn_cli.deploy.node_order import NodeOrder
+from ihgnn_cli.deploy.onnx_model import OnnxClassifier, load_onnx
 from ihgnn_cli.deploy.serving.app import Service
 from ihgnn_cli.deploy.serving.openapi import example, graph_schema
-from ihgnn_cli.deploy.serving.page import page
+from ihgnn_cli.deploy.serving.page import example_lines
 from ihgnn_cli.deploy.serving.server import is_loopback, listen, url_of
 from ihgnn_cli.deploy.serving.settings import ServeSettings
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.inference.explanation import explain_graph
+from ihgnn_cli.inference.vocabulary import encode_dataset
+from ihgnn_cli.training.classifier import load_torch
+from ihgnn_cli.training.devices import resolve_device
 
 
-def test_the_page_describes_the_model_and_has_a_form(send) -> None:
+def test_the_page_is_that_of_the_examples_and_asks_the_service(send) -> None:
     answer = send("GET", "/")
     assert answer.headers["content-type"].startswith("text/html")
-    for text in ("mutag", "MUTAG", "<form>", "/v2/models/mutag/infer", "/metrics"):
-        assert text in answer.text
-    assert "http" not in answer.text.replace("<!doctype html>", "")  # loads nothing from elsewhere
+    assert 'data-engine="service"' in answer.text
+    assert "http" not in re.sub(r"http-equiv|<!doctype html>", "", answer.text)  # all is local
+    loaded = re.findall(r'(?:href|src)="(page/[^"]+)"', answer.text)
+    assert loaded == ["page/web/style.css", "page/web/app.mjs"]
+    modules = ["page/web/service.mjs", "page/node/ihgnn.mjs"]
+    for path in (*loaded, *modules):
+        found = send("GET", f"/{path}")
+        assert (found.status_code, found.text) == (200, (EXAMPLES / path[5:]).read_text())
+    assert found.headers["content-type"].startswith("text/javascript")
+    assert send("GET", "/page/web/package.json").status_code == 404
 
 
-def test_names_on_the_page_are_escaped(padded: OnnxClassifier) -> None:
-    card = replace(padded.card, dataset_name="<script>", class_values=("<b>", "x"))
-    assert "<b>" not in page("m", card, {"paths": {}})
-    assert page("m", card, {"paths": {}}).count("<script>") == 1
+def test_the_page_gets_the_metadata_without_digests_of_the_data(send, padded) -> None:
+    metadata = send("GET", "/model.json").json()
+    assert metadata["card"]["split"]["test"] == padded.card.split.test.tolist()
+    assert "seen" not in metadata["card"]
+
+
+def test_the_graphs_of_the_bundled_data_are_examples(padded: OnnxClassifier) -> None:
+    graphs = [json.loads(each) for each in example_lines(padded.card).splitlines()]
+    expected = entries_of(BUNDLED.with_name("mutag.jsonl"))
+    assert [
+        {key: graph[key] for key in each} for graph, each in zip(graphs, expected, strict=True)
+    ] == expected
+    assert example_lines(replace(padded.card, fingerprint="of other data")) == ""
+    assert example_lines(replace(padded.card, dataset_name="mine")) == ""
+
+
+def test_the_order_is_that_of_the_checkpoint(mutag_model) -> None:
+    graph = entries_of(BUNDLED.with_name("mutag.jsonl"))[0]
+    torch = load_torch(mutag_model.checkpoint, resolve_device("cpu"))
+    data = from_graphs([graph])
+    positions = explain_graph(torch, data, encode_dataset(torch.card, data).dataset, 0).positions
+    expected = [each.node for each in sorted(positions, key=lambda each: each.position or 0)]
+    for layout in Layout:
+        path = mutag_model.checkpoint.with_name(f"{layout.value}.onnx")
+        export(mutag_model.checkpoint, path, layout=layout, verify=False, force=True)
+        classifier = load_onnx(path, "cpu")
+        service = Service(classifier, "mutag", ServeSettings(), NodeOrder(path, classifier))
+        found = talk(service, lambda client: client.post("/order", json=graph))
+        assert found.json() == {"order": expected}, layout
+
+
+def test_there_is_no_order_without_a_sort_or_a_graph(send, padded, mutag_model) -> None:
+    limits = replace(padded.described.limits, node_limit=None)
+    summing = replace(padded, described=replace(padded.described, limits=limits))
+    assert NodeOrder(mutag_model.exported, summing).of_graph(load_dataset("MUTAG")) is None
+    wrong = {"node_labels": [0], "edges": [[0, 3]]}
+    assert send("POST", "/order", json=wrong).status_code == 422
+    assert send("POST", "/order", json=[]).status_code == 400
 
 
 def test_the_openapi_description_names_every_endpoint(send) -> None:
