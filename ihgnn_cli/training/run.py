@@ -174,16 +174,16 @@ def fit(
         # The splits file is never replaced, so a lock on it stays valid.
         with locked(folder / folders.SPLITS):
             remove_parts(folder)  # left by a process that was killed while writing
-            sitting = _Sitting(prepared, folder)
-            with computing(step_elements(prepared.config, sitting.store, prepared.split.train)):
-                return sitting.run(watch, command)
+            session = _Session(prepared, folder)
+            with computing(step_elements(prepared.config, session.store, prepared.split.train)):
+                return session.run(watch, command)
     except (torch.OutOfMemoryError, MemoryError, RuntimeError) as error:
         if not is_full_memory(error):
             raise
         raise _out_of_memory(prepared) from error
 
 
-class _Sitting:
+class _Session:
     """One process's part of a run: from the current state to the end, or until it is killed."""
 
     def __init__(self, prepared: Prepared, folder: Path) -> None:

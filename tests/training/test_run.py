@@ -135,7 +135,7 @@ def test_a_run_that_dies_at_any_write_ends_as_one_that_never_did(
     assert whole["test"] == after["test"]
 
 
-def test_what_a_kill_left_half_written_is_gone_after_the_next_sitting(tmp_path: Path) -> None:
+def test_what_a_kill_left_half_written_is_gone_when_the_run_is_resumed(tmp_path: Path) -> None:
     ready = run.start(prepared(), tmp_path / "run")
     (tmp_path / "run" / ".ckpt-1-0a.part.pt").write_bytes(b"half")
     run.fit(ready, tmp_path / "run")
