@@ -1,5 +1,6 @@
 """A cross-validation that averages snapshots and chooses nothing."""
 
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,11 +15,12 @@ from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.local import work
 from ihgnn_cli.models.registry import model_names
 from ihgnn_cli.studies import crossval
+from ihgnn_cli.studies import work as unit_work
 from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.grid import check_choices, own_grid
-from ihgnn_cli.studies.plan import final_units, selection_units
+from ihgnn_cli.studies.plan import bundles, final_units, selection_units
 from ihgnn_cli.studies.recipes import all_recipes, differing
-from ihgnn_cli.studies.units import Unit, parsed
+from ihgnn_cli.studies.units import Record, Unit, parsed
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.config import configure, read_config
 from ihgnn_cli.training.kinds import Recipe
@@ -66,6 +68,34 @@ def test_the_accuracy_of_a_fold_is_that_of_the_mean_prediction(tmp_path: Path) -
     assert result["model_epochs"] == 16
     best = read_config(tmp_path / "job" / "best.toml").training
     assert (best.ensemble, best.snapshots, best.epochs) == (2, 2, 4)
+
+
+def test_the_snapshots_so_far_survive_a_kill(tmp_path: Path, monkeypatch) -> None:
+    job = make_job()
+    units = final_units(job.protocol, job.folds, dict.fromkeys(range(2), job.protocol.grid[0]))
+    (bundle,) = bundles(units, 4)
+    monkeypatch.setattr(unit_work, "_SAVE_SECONDS", 0.0)
+    monkeypatch.setattr(unit_work, "_SAVE_SHARE", 0)
+
+    def train(partial: Path | None, epochs: int) -> dict[Unit, tuple]:
+        """The probabilities of finished units; the process is killed after some epochs."""
+        found, left = {}, iter(range(epochs))
+
+        def deliver(record: Record) -> None:
+            found[record.validated.unit] = record.tested.probabilities
+
+        def tell(advanced: int, _done: int) -> None:
+            if advanced and next(left, None) is None:
+                raise KeyboardInterrupt
+
+        with suppress(KeyboardInterrupt):
+            unit_work.Trainer(job, torch.device("cpu")).train(bundle, deliver, tell, partial)
+        return found
+
+    whole = train(None, 4)
+    assert len(whole) == 4
+    assert train(tmp_path, 2) == {}  # after the first snapshot
+    assert train(tmp_path, 4) == whole
 
 
 def test_a_finished_job_is_not_trained_again(tmp_path: Path) -> None:
