@@ -20,7 +20,7 @@ from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.grid import COMMON, PAPER_RUNS, Setting, check_choices, own_grid
 from ihgnn_cli.studies.places import local_executor
 from ihgnn_cli.studies.plan import Protocol
-from ihgnn_cli.studies.references import FILE, Reference, stored_references
+from ihgnn_cli.studies.references import Reference, repeated_references
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training.config import RunConfig, recipe_grid
@@ -34,14 +34,17 @@ class CrossValidation:
 
     folder: Path
     test_mean: float
-    """Mean test accuracy over the folds."""
+    """Mean test accuracy over the folds of all repeats."""
     test_std: float
     """Standard deviation over the folds of the mean test accuracy over each fold's runs."""
+    test_error: float
+    """Standard error of `test_mean`, corrected for folds that share training graphs."""
     config: RunConfig = field(repr=False)
     """The configuration that most folds chose, with the median of its best epochs: for
     `train(dataset, config=..., final=True)`. The folder has it as `best.toml`."""
     result: dict[str, Any] = field(repr=False)
-    """The content of `result.json` in the folder; `result["folds"]` has one entry per fold."""
+    """The content of `result.json` in the folder; `result["folds"]` has one entry per fold,
+    `result["repeats"]` one per partition."""
 
 
 @in_python
@@ -51,6 +54,7 @@ def crossval(
     folds: int | None = None,
     inner_folds: int | None = None,
     runs: int | None = None,
+    repeats: int = 1,
     split_file: Path | str | None = None,
     race: bool = False,
     rules: bool = False,
@@ -78,6 +82,8 @@ def crossval(
         inner_folds: number of inner folds that choose the configuration, instead of one hold-out.
         runs: final runs of the chosen configuration per fold, 3 by default; with snapshots, the
             seeds whose predictions are averaged.
+        repeats: number of partitions, drawn from `seed`, `seed` + 1, and so on. A later call with
+            more continues in the same folder.
         split_file: JSON file with the folds, in the published format.
         race: choose the configuration by successive halving, with about a quarter of the epochs.
         rules: also compute the result under the other selection rules in the literature.
@@ -111,6 +117,7 @@ def crossval(
         runs=runs,
         folds=folds,
         inner_folds=inner_folds,
+        repeats=repeats,
         split_file=None if split_file is None else Path(split_file),
         race=race,
         rules=rules,
@@ -132,8 +139,14 @@ def crossval(
             update(now.epochs, now.of_epochs, line)
 
         result = begun.finish(watch, tested).result
-    mean, std = result["test_mean"], result["test_std"]
-    return CrossValidation(begun.folder, mean, std, jobs.best_config(begun.job, result), result)
+    return CrossValidation(
+        folder=begun.folder,
+        test_mean=result["test_mean"],
+        test_std=result["test_std"],
+        test_error=result["test_error"],
+        config=jobs.best_config(begun.job, result),
+        result=result,
+    )
 
 
 def _several(value: Any) -> tuple[Setting, ...]:
@@ -157,7 +170,9 @@ class Begun:
         """Classifiers without a network on the same folds; the folder keeps them."""
         job = self.job
         seed = job.protocol.config.training.seed
-        return stored_references(self.folder / FILE, job.dataset, job.folds, seed, tell)
+        return repeated_references(
+            self.folder, job.dataset, job.folds, seed, repeats=job.repeats, tell=tell
+        )
 
     def finish(
         self,
@@ -198,6 +213,7 @@ def begin(
     runs: int | None = None,
     folds: int | None = None,
     inner_folds: int | None = None,
+    repeats: int = 1,
     split_file: Path | None = None,
     race: bool = False,
     rules: bool = False,
@@ -220,6 +236,7 @@ def begin(
         runs: final runs per fold. This and the following are explained in `crossval`.
         folds: number of folds.
         inner_folds: number of inner folds.
+        repeats: number of partitions.
         split_file: JSON file with the folds.
         race: choose by successive halving.
         rules: also compute the other selection rules.
@@ -257,10 +274,11 @@ def begin(
         folds=folds,
         inner=inner_folds,
         group_twins=group_twins,
+        repeats=repeats,
     )
     graphs = max(len(data) - len(fold.test) for fold in made)
     config = replace(config, training=protocol.config.training).with_epochs(graphs)
-    job = Job(protocol.on(config), data, made, curves=rules)
+    job = Job(protocol.on(config), data, made, curves=rules, repeats=repeats)
     name = folders.run_name(data.name, config)
     folder = out or jobs.default_folder(folders.RUNS, job, name)
     size = jobs.begin(job, folder, executor, stack=stack, command=command)

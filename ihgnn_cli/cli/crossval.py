@@ -168,6 +168,16 @@ def crossval(
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = None,
+    repeats: Annotated[
+        int,
+        typer.Option(
+            metavar="R",
+            min=1,
+            help="Partitions into folds, drawn from the seed, seed + 1, ...; more continue a job.",
+            show_default="1",
+            rich_help_panel=PROTOCOL_PANEL,
+        ),
+    ] = 1,
     race: Annotated[
         bool,
         typer.Option(
@@ -275,6 +285,7 @@ def crossval(
         folds=folds,
         inner=inner_folds,
         group_twins=group_twins,
+        repeats=repeats,
     )
 
     from ihgnn_cli.api.crossval import begin
@@ -286,6 +297,7 @@ def crossval(
         runs=runs,
         folds=folds,
         inner_folds=inner_folds,
+        repeats=repeats,
         split_file=split_file,
         race=race,
         rules=rules,
@@ -365,6 +377,7 @@ def _references(begun: "Begun", *, quiet: bool) -> "tuple[Reference, ...]":
 
 def _finish(begun: "Begun", references: "Sequence[Reference]", *, quiet: bool) -> "Finished":
     from ihgnn_cli.cli import console, crossval_display
+    from ihgnn_cli.training.snapshots import fewer_snapshots
     from ihgnn_cli.words import counted
 
     job, executor = begun.job, begun.executor
@@ -379,13 +392,16 @@ def _finish(begun: "Begun", references: "Sequence[Reference]", *, quiet: bool) -
         )
         if not protocol.selects:
             what = f"{len(folds)} folds × {counted(protocol.runs, 'seed')}, without a selection"
+        if job.repeats > 1:
+            what = f"{job.repeats} partitions of {job.folds_each} folds: {what}"
         console.note(
             f"{title}{job.dataset.name}: {what}, "
             f"{protocol.config.training.epochs} epochs {'at most' if protocol.race else 'each'}; "
             f"{counted(executor.workers, 'worker')} on {executor.device.type}, stacks of up to "
             f"{begun.stack}; in {begun.folder}"
         )
-        for text in (protocol.race_in_words, job.partial):
+        fewer = fewer_snapshots(protocol.config.training)
+        for text in (protocol.race_in_words, job.partial, fewer):
             if text is not None:
                 console.note(text)
     seen: list[Progress] = []

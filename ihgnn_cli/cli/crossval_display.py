@@ -46,6 +46,8 @@ def _statement(result: dict[str, Any]) -> str:
     """How the accuracy was averaged, and what was chosen by what."""
     runs, snapshots = len(result["runs"]), result.get("snapshots")  # missing in older results
     text = "mean ± standard deviation over folds"
+    if len(result.get("repeats", ())) > 1:
+        text += f" of {len(result['repeats'])} partitions"
     if snapshots:
         each = ", ".join(f"{100 * mean:.1f}" for mean in result["runs"])
         text += (
@@ -74,29 +76,19 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
         trained: model-epochs trained by this command; `None` if nothing was left to do.
     """
     snapshots = result.get("snapshots")  # missing in older results
-    validation = [] if snapshots else ["Validation"]
-    others = [key for key in result["folds"][0]["configuration"] if key not in COMMON]
-    shown = console.table(
-        f"{_of_model(result)}{result['dataset']}: accuracy per fold in %",
-        *("Fold", "lr", "Batch", "K", *others, *validation, "Test", "Runs"),
-    )
-    for fold in result["folds"]:
-        chosen = fold["configuration"]
-        shown.add_row(
-            str(fold["fold"]),
-            f"{chosen['lr']:g}",
-            str(chosen["batch_size"]),
-            str(chosen["layers"]),
-            *(value_shown(chosen[key]) for key in others),
-            *(f"{100 * fold['validation_accuracy']:.1f}" for _ in validation),
-            f"{100 * fold['test_mean']:.1f}",
-            "  ".join(f"{100 * run['test_accuracy']:5.1f}" for run in fold["runs"]),
-        )
-    console.show(shown)
+    if len(result.get("repeats", ())) > 1:
+        _show_repeats(result)
+    else:
+        _show_folds(result)
     console.show(
         f"Test accuracy {_percent(result['test_mean'], result['test_std'])} %", style="bold"
     )
     console.show(_statement(result))
+    if result.get("test_error") is not None:
+        console.show(
+            f"Standard error of the mean: {100 * result['test_error']:.1f} points (Nadeau and "
+            "Bengio's correction: folds share training graphs)"
+        )
     for name in ("race", "partial"):  # missing in older results
         if result.get(name):
             console.show(result[name], style="bold")
@@ -128,10 +120,52 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
         console.next_steps(("train", "--final", "--config", folder / BEST))
 
 
+def _show_repeats(result: dict[str, Any]) -> None:
+    """One row per partition; `result.json` has the folds."""
+    repeats = result["repeats"]
+    each = len(result["folds"]) // len(repeats)
+    shown = console.table(
+        f"{_of_model(result)}{result['dataset']}: accuracy in %, {len(repeats)} partitions of "
+        f"{each} folds",
+        *("Seed", "Test", "Lowest fold", "Highest fold"),
+    )
+    for number, repeat in enumerate(repeats):
+        means = [fold["test_mean"] for fold in result["folds"][number * each : (number + 1) * each]]
+        shown.add_row(
+            str(repeat["seed"]),
+            _percent(repeat["test_mean"], repeat["test_std"]),
+            f"{100 * min(means):.1f}",
+            f"{100 * max(means):.1f}",
+        )
+    console.show(shown)
+
+
+def _show_folds(result: dict[str, Any]) -> None:
+    validation = [] if result.get("snapshots") else ["Validation"]
+    others = [key for key in result["folds"][0]["configuration"] if key not in COMMON]
+    shown = console.table(
+        f"{_of_model(result)}{result['dataset']}: accuracy per fold in %",
+        *("Fold", "lr", "Batch", "K", *others, *validation, "Test", "Runs"),
+    )
+    for fold in result["folds"]:
+        chosen = fold["configuration"]
+        shown.add_row(
+            str(fold["fold"]),
+            f"{chosen['lr']:g}",
+            str(chosen["batch_size"]),
+            str(chosen["layers"]),
+            *(value_shown(chosen[key]) for key in others),
+            *(f"{100 * fold['validation_accuracy']:.1f}" for _ in validation),
+            f"{100 * fold['test_mean']:.1f}",
+            "  ".join(f"{100 * run['test_accuracy']:5.1f}" for run in fold["runs"]),
+        )
+    console.show(shown)
+
+
 def _show_references(result: dict[str, Any]) -> None:
     shown = console.table(
         "\nReferences: classifiers without a network, on the same folds",
-        *("", "Accuracy", "Balanced", "ROC-AUC"),
+        *("", "Accuracy", "Balanced", "ROC-AUC", "Difference", "p"),
     )
     own = {
         "title": model_title(result.get("model", DEFAULT_MODEL)),
@@ -147,11 +181,21 @@ def _show_references(result: dict[str, Any]) -> None:
             _percent(each["accuracy"], each["accuracy_std"]),
             "-" if balanced is None else f"{100 * balanced:.1f}",
             "-" if auc is None else f"{auc:.3f}",
+            *_difference(each),
         )
         if each is own:
             shown.add_section()
     console.show(shown)
     console.show(result["references"]["sentence"], style="bold")
+
+
+def _difference(reference: dict[str, Any]) -> tuple[str, str]:
+    """The model minus a reference, and the corrected p-value; older results do not have them."""
+    if reference.get("error") is None:
+        return "", ""
+    p = reference["p_holm"]
+    text = f"{100 * reference['difference']:+.1f} ± {100 * reference['error']:.1f}"
+    return text, "-" if p is None else f"{p:.3f}"
 
 
 def _of_model(result: dict[str, Any]) -> str:

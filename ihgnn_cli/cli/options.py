@@ -351,7 +351,8 @@ ConfigFile = Annotated[
         "--config",
         "-c",
         metavar="FILE",
-        help="TOML file with settings, such as a run's config.toml. Options override it.",
+        help="TOML file with settings, such as a run's config.toml. It overrides --recipe, and "
+        "options override it.",
         rich_help_panel=TRAINING_PANEL,
     ),
 ]

@@ -42,6 +42,7 @@ def recipes(as_json: AsJson = False) -> None:
                 f"{each.name}: the number of epochs follows from the number of graphs, so that a "
                 f"training takes about {each.settings['steps']} optimizer steps."
             )
+        console.show(f"tune --recipe {each.name}: a trial is judged by {each.tune}.")
     console.next_steps(("crossval", "MUTAG", "--recipe", "robust"))
 
 

@@ -89,6 +89,15 @@ def reproduce(
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = _QUICK,
+    repeats: Annotated[
+        int,
+        typer.Option(
+            metavar="R",
+            help="Partitions into folds, drawn from the seed, seed + 1, ...",
+            show_default="1",
+            rich_help_panel=PROTOCOL_PANEL,
+        ),
+    ] = 1,
     device: Device = None,
     workers: Workers = "auto",
     out: Annotated[Path | None, output_folder("runs/reproduce-BUDGET")] = None,
@@ -108,6 +117,7 @@ def reproduce(
     """
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.reproduce_request import Request, chosen_datasets, chosen_models
+    from ihgnn_cli.errors import InputError, SettingError
     from ihgnn_cli.settings import checked
     from ihgnn_cli.studies.budgets import BUDGETS, BudgetName
     from ihgnn_cli.training.config import configure
@@ -115,6 +125,10 @@ def reproduce(
 
     chosen = BUDGETS[checked("budget", budget, BudgetName)]
     processes = count_or_auto("--workers", workers)
+    if repeats < 1:
+        raise SettingError("repeats", f"must be at least 1, not {repeats}.")
+    if repeats > 1 and splits is not None:
+        raise InputError("--repeats draws partitions, and --splits reads one. Give one.")
     folder = out or _RUNS / f"reproduce-{chosen.name}"
     names = None if datasets is None else _listed("--datasets", datasets)
     keys = None if models is None else _listed("--models", models)
@@ -127,6 +141,7 @@ def reproduce(
         budget=chosen,
         folder=folder,
         seed=seed or 0,
+        repeats=repeats,
         splits=splits,
         device=device,
         workers=processes,

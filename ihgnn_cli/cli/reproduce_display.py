@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ihgnn_cli.studies.reproduction import CellPlan, Done
 
 _LINE_SECONDS = 60.0  # between two lines about a cell that takes long
-_STYLES = {Mark.BEST: "bold", Mark.SECOND: "underline", Mark.PLAIN: ""}
+_STYLES = {Mark.BEST: "bold", Mark.TIED: "underline", Mark.PLAIN: ""}
 
 Watch = Callable[[int, "CellPlan", "Progress", object], None]
 """Called with the number of a cell, its plan, and its progress."""

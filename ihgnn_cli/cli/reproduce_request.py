@@ -28,6 +28,7 @@ class Request:
     budget: Budget
     folder: Path
     seed: int
+    repeats: int
     splits: Path | None
     device: str | None
     workers: int | None

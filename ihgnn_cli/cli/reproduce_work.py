@@ -48,10 +48,12 @@ class Made:
 
     def as_plain(self) -> dict[str, Any]:
         """The outcome for JSON."""
+        ranks = self.written.ranks
         return {
             "subject": self.request.subject,
             "budget": self.request.budget.name,
             "statement": self.statement,
+            "ranks": ranks if isinstance(ranks, str | None) else asdict(ranks),
             "tables": [asdict(table) for table in self.written.tables],
             "cells": [
                 {
@@ -109,7 +111,7 @@ def _comparison(request: Request, quiet: bool) -> Made:
         for each in done
     ]
     names = tuple(dict.fromkeys(each.dataset for each in done))
-    statement = request.budget.statement(folds=_folds(done))
+    statement = request.budget.statement(folds=_folds(done), repeats=request.repeats)
     written = write_comparison(
         compare(cells, datasets=names, models=models),
         list(reproduction.results(done)),
@@ -127,7 +129,7 @@ def _sensitivity(request: Request, quiet: bool) -> Made:
     means = replace(_means(request), runs=budget.seeds)
     layers = reproduction.SENSITIVITY_LAYERS
     done = _run(reproduction.cells(request.datasets, models, layers), means, quiet)
-    statement = budget.statement(folds=_folds(done), runs=budget.seeds)
+    statement = budget.statement(folds=_folds(done), runs=budget.seeds, repeats=request.repeats)
     chart = sensitivity_chart(done, models, budget, statement)
     written = write_chart(chart, list(reproduction.results(done)), request.folder)
     return Made(request, written, tuple(done), statement)
@@ -141,7 +143,7 @@ def _sweep(request: Request, quiet: bool) -> Made:
         for beta in budget.sweep_betas
     }
     done = _run(reproduction.cells(betas, models), means, quiet)
-    statement = budget.statement(folds=budget.sweep_folds, runs=1)
+    statement = budget.statement(folds=budget.sweep_folds, runs=1, repeats=request.repeats)
     caption = (
         f"{statement} {counted(budget.sweep_graphs, 'synthetic graph')} at each homophily "
         f"('ihgnn docs synthetic'), seed {request.seed}."
@@ -173,6 +175,7 @@ def _means(request: Request) -> Means:
         executor=lambda most: local_executor(device, most or request.workers),
         device=request.device,
         seed=request.seed,
+        repeats=request.repeats,
         splits=request.splits,
         command=request.command,
     )
@@ -214,6 +217,6 @@ def _refuse_unwritable(folder: Path) -> None:
 
 
 def _folds(done: Sequence[Done]) -> int | str | None:
-    """The number of outer folds that were run: `--splits` may have more or fewer."""
-    found = sorted({len(each["folds"]) for each in reproduction.results(done)})
+    """The number of outer folds of a partition: `--splits` may have more or fewer."""
+    found = sorted({each["job"]["folds"] for each in reproduction.results(done)})
     return f"{found[0]} to {found[-1]}" if len(found) > 1 else next(iter(found), None)

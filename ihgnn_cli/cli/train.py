@@ -344,6 +344,7 @@ def _complete(
 ) -> dict[str, Any]:
     from ihgnn_cli.api.train import complete
     from ihgnn_cli.cli import console
+    from ihgnn_cli.training.snapshots import fewer_snapshots
     from ihgnn_cli.words import counted
 
     prepared, folder = begun.prepared, begun.folder
@@ -362,6 +363,9 @@ def _complete(
             f"({settings.data.split_from or settings.data.split}, seed {settings.training.seed}); "
             f"on {prepared.device}; in {folder}"
         )
+        fewer = fewer_snapshots(settings.training)
+        if fewer is not None:
+            console.note(fewer)
     kept = f"Continue with: ihgnn train --resume {console.quoted(folder)}"
     with console.keeping(lambda: kept):
         logged = None if log is None else log(folder)

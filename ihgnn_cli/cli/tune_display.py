@@ -29,6 +29,8 @@ _SHOWN = 5
 
 def show_start(job: "TuneJob") -> None:
     """Say what the search will do."""
+    from ihgnn_cli.training.snapshots import fewer_snapshots, snapshot_epochs
+
     search, places = job.search, job.places
     space = "; ".join(f"{name} {part}" for name, part in search.space.parts.items())
     inner = len(search.inner)
@@ -41,6 +43,16 @@ def show_start(job: "TuneJob") -> None:
         f"{counted(len(places.devices), 'worker')} on {places.first.type}, up to {job.stack} "
         f"together; in {job.folder}\nSearched: {space}"
     )
+    training = config.training
+    if training.snapshots:
+        kept = counted(len(snapshot_epochs(training.epochs, training.snapshots)), "epoch")
+        console.note(
+            f"A trial is judged by the mean prediction of {kept} of one model; the best settings "
+            f"are trained with {counted(training.ensemble, 'seed')}."
+        )
+    fewer = fewer_snapshots(training)
+    if fewer is not None:
+        console.note(fewer)
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ihgnn_cli.report.comparison_notes import (
+    MARKS_EXPLAINED,
     TEST_EXPLAINED,
     findings,
     majority,
@@ -14,18 +15,18 @@ from ihgnn_cli.report.comparison_notes import (
 )
 from ihgnn_cli.report.layout import Box, Mark, Row, Table, p_value, percent, signed, spread
 from ihgnn_cli.report.tables import write_rows
-from ihgnn_cli.studies.comparison import Comparison, Entry, Place, ReferenceCell
+from ihgnn_cli.studies.comparison import Against, Comparison, Entry, Place, ReferenceCell
 from ihgnn_cli.studies.paper import REFERENCE, PaperCell, model_title, printed
+from ihgnn_cli.studies.ranks import Ranks
 from ihgnn_cli.studies.significance import LEVEL
 
 _NONE, _NOT_RUN = "–", "not run"
 _SHORT = {"IMDB-BINARY": "IMDB-B", "IMDB-MULTI": "IMDB-M"}  # the paper's abbreviations
-_MARKS = {Place.BEST: Mark.BEST, Place.SECOND: Mark.SECOND, Place.OTHER: Mark.PLAIN}
+_MARKS = {Place.BEST: Mark.BEST, Place.TIED: Mark.TIED, Place.OTHER: Mark.PLAIN}
 _LEGEND = (
     "Test accuracy in %, mean ± standard deviation over folds (dividing by n). Below it, the "
-    "paper's number and, in brackets, ours minus the paper's in points. Our best result on each "
-    "data set is bold and the second best underlined. "
-    f"* differs from IHGNN (p < {LEVEL:g} after Holm's correction, see below)."
+    "paper's number and, in brackets, ours minus the paper's in points. "
+    f"{MARKS_EXPLAINED} * differs from IHGNN (p < {LEVEL:g} after Holm's correction, see below)."
 )
 _BESIDE = {
     "OOM": " OOM: out of memory in the paper.",
@@ -45,11 +46,12 @@ def accuracy_table(
         budget: the name of the budget.
         statement: one sentence that describes the budget.
     """
+    marked = {dataset: _separates(comparison.on(dataset)) for dataset in comparison.datasets}
     rows = [
         Row(
             model_title(model),
             tuple(
-                _box(comparison.of(dataset, model), dataset, model)
+                _box(comparison.of(dataset, model), dataset, model, marked=marked[dataset])
                 for dataset in comparison.datasets
             ),
             apart=model == REFERENCE,
@@ -95,7 +97,7 @@ def _reference_rows(known: Sequence[dict[str, ReferenceCell]]) -> list[Row]:
 
 
 def significance_table(comparison: Comparison, name: str, *, budget: str, statement: str) -> Table:
-    """p-values of each method against IHGNN: Holm-corrected, and uncorrected below."""
+    """Each method minus IHGNN, and below it the p-values: Holm-corrected and uncorrected."""
     rows = [
         Row(
             model_title(model),
@@ -113,11 +115,34 @@ def significance_table(comparison: Comparison, name: str, *, budget: str, statem
         budget=budget,
         statement=statement,
         legend=(
-            "p-values after Holm's correction over the methods of a data set, and below them the "
-            "uncorrected ones. + or − means that the method's mean is above or below IHGNN's, "
-            f"* that the corrected p-value is below {LEVEL:g}. {TEST_EXPLAINED}"
+            "Accuracy minus that of IHGNN in points, paired over graphs, ± standard error. Below "
+            "it, the p-value after Holm's correction over the methods of a data set, and in "
+            "brackets the uncorrected one. "
+            f"* the corrected p-value is below {LEVEL:g}. {TEST_EXPLAINED}"
         ),
         notes=untested(comparison),
+    )
+
+
+def rank_table(ranks: Ranks, name: str, *, budget: str, statement: str) -> Table:
+    """The average ranks, the best first."""
+    rows = (
+        Row(title, (Box(f"{rank:.2f}"),))
+        for title, rank in zip(ranks.titles, ranks.average, strict=True)
+    )
+    return Table(
+        name=f"{name}-ranks",
+        title="Average ranks over the data sets",
+        corner="method",
+        heads=("average rank",),
+        rows=tuple(rows),
+        budget=budget,
+        statement=statement,
+        legend=(
+            "1 is the highest mean accuracy on a data set; equal means share the average of their "
+            "ranks. In the critical-difference diagram a bar joins methods that do not differ."
+        ),
+        notes=(ranks.sentence,),
     )
 
 
@@ -129,7 +154,8 @@ def write_cells(path: Path, comparison: Comparison, *, budget: str) -> None:
     """
     head = ["dataset", "model", "title", "mean", "std", "paper_mean", "paper_std"]
     head += ["paper_out_of_memory", "paper_taken_over", "difference", "difference_from_ihgnn"]
-    head += ["t", "p", "p_holm", "best", "second", "folds", "runs", "epochs", "graphs"]
+    head += ["paired_difference", "paired_error", "t", "p", "p_holm", "best", "tied_with_best"]
+    head += ["folds", "runs", "epochs", "graphs"]
     head += ["majority", "budget", "not_run", "not_tested"]
     write_rows(path, head, _csv_rows(comparison, budget))
 
@@ -144,15 +170,28 @@ def _csv_rows(comparison: Comparison, budget: str) -> Iterator[list[object]]:
             _digits(paper.std if paper else None),
             *((_flag(paper.out_of_memory), _flag(paper.taken_over)) if paper else ("", "")),
             _digits(cell.difference),
-            *((_digits(test.difference), test.t, test.p, test.p_holm) if test else [""] * 4),
-            *(_flag(entry.place == Place.BEST), _flag(entry.place == Place.SECOND)),
+            *_test_values(test),
+            *(_flag(entry.place == Place.BEST), _flag(entry.place == Place.TIED)),
             *((len(cell.folds), cell.runs, cell.epochs, cell.graphs) if run else [""] * 4),
             *(_digits(cell.majority_share), budget, cell.refused or ""),
             (test.untested or "") if test else "",
         ]
 
 
-def _box(entry: Entry | None, dataset: str, model: str) -> Box:
+def _test_values(test: Against | None) -> list[object]:
+    if test is None:
+        return [""] * 6
+    gap = test.gap
+    known = (None, None) if gap is None or gap.error is None else (gap.difference, gap.error)
+    return [_digits(test.difference), *map(_digits, known), test.t, test.p, test.p_holm]
+
+
+def _separates(entries: Sequence[Entry]) -> bool:
+    """Whether a method is significantly worse than the highest mean."""
+    return any(each.place == Place.OTHER for each in entries if each.cell.mean is not None)
+
+
+def _box(entry: Entry | None, dataset: str, model: str, *, marked: bool) -> Box:
     paper = _paper_text(printed(dataset, model) if entry is None else entry.cell.paper)
     if entry is None:
         return Box(_NONE, paper)
@@ -163,7 +202,7 @@ def _box(entry: Entry | None, dataset: str, model: str) -> Box:
     return Box(
         spread(cell.mean, cell.std),
         paper + difference,
-        _MARKS[entry.place],
+        _MARKS[entry.place] if marked else Mark.PLAIN,
         starred=entry.against is not None and entry.against.significant,
     )
 
@@ -180,9 +219,12 @@ def _p_box(entry: Entry | None) -> Box:
     test = None if entry is None else entry.against
     if test is None or test.p is None or test.p_holm is None:
         return Box(_NONE)
-    difference = test.difference or 0.0
-    sign = "+" if difference > 0 else "−" if difference < 0 else "="
-    return Box(f"{sign} {p_value(test.p_holm)}", p_value(test.p), starred=test.significant)
+    gap = test.gap
+    text = signed(test.difference or 0.0)
+    if gap is not None and gap.error is not None:  # older results do not have it
+        text = f"{signed(gap.difference)} ± {percent(gap.error)}"
+    beside = f"{p_value(test.p_holm)} ({p_value(test.p)})"
+    return Box(text, beside, starred=test.significant)
 
 
 def _digits(share: float | None) -> object:

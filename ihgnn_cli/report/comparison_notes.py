@@ -1,6 +1,7 @@
 """Sentences on what a comparison shows and does not show."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 from ihgnn_cli.report.layout import percent, signed
 from ihgnn_cli.studies.comparison import (
@@ -22,6 +23,12 @@ TEST_EXPLAINED = (
     "correction across data sets. With few and small folds the test finds only large differences, "
     "so a large p does not mean that two methods are equally good."
 )
+MARKS_EXPLAINED = (
+    "Bold: the highest mean, if it is significantly better than every other method on the data set "
+    "(the test below against each of them, Holm's correction over these comparisons). Otherwise "
+    "the highest mean and all methods that are not significantly worse are underlined; nothing is "
+    "marked where that would be all of them."
+)
 PAPER_EXPLAINED = (
     "The paper's numbers are as printed. Its text describes nested selection, but the authors' "
     "published script for IHGNN chooses the configuration by mean test accuracy, which tends to "
@@ -34,9 +41,10 @@ def summary(comparison: Comparison) -> tuple[str, ...]:
     sentences = ["Test accuracy in %; below it the paper's, and ours minus the paper's."]
     best = _best(comparison)
     if best is not None:
-        ahead, of, in_paper = best
-        text = f"IHGNN is best on {ahead} of {counted(of, 'data set')}"
-        sentences.append(text + (f" (paper: {in_paper[0]} of {in_paper[1]})." if in_paper else "."))
+        text = f"IHGNN has the highest mean on {best.highest} of {counted(best.of, 'data set')}"
+        if best.in_paper:
+            text += f" (paper: {best.in_paper[0]} of {best.in_paper[1]})"
+        sentences.append(f"{text} and is significantly better than all others on {best.separable}.")
     tests = _tests(comparison)
     if tests:
         better, worse = _significant(tests)
@@ -44,7 +52,8 @@ def summary(comparison: Comparison) -> tuple[str, ...]:
             f"* differs significantly from IHGNN: {better} better, {worse} worse, of "
             f"{counted(len(tests), 'comparison')}."
             if better + worse
-            else "No method differs significantly from IHGNN."
+            else "No method differs significantly from IHGNN in "
+            f"{counted(len(tests), 'comparison')}."
         )
     behind = [
         each
@@ -53,7 +62,9 @@ def summary(comparison: Comparison) -> tuple[str, ...]:
     ]
     if behind:
         names = ", ".join(each.cell.dataset for each in behind)
-        sentences.append(f"IHGNN is not better than the best of the last rows on {names}.")
+        sentences.append(
+            f"IHGNN is not significantly better than the best of the last rows on {names}."
+        )
     return tuple(sentences)
 
 
@@ -62,12 +73,17 @@ def findings(comparison: Comparison) -> tuple[str, ...]:
     sentences = []
     best = _best(comparison)
     if best is not None:
-        ahead, of, in_paper = best
-        sentences.append(
-            f"IHGNN has the highest mean of the methods run, or ties for it, on {ahead} of "
-            f"{counted(of, 'data set')}"
-            + (f"; by the paper's numbers, on {in_paper[0]} of {in_paper[1]}." if in_paper else ".")
+        text = (
+            f"IHGNN has the highest mean of the methods run, or ties for it, on {best.highest} of "
+            f"{counted(best.of, 'data set')}, and is significantly better than all others on "
+            f"{best.separable}"
         )
+        if best.in_paper:
+            text += (
+                f"; by the paper's means it is the highest on {best.in_paper[0]} of "
+                f"{best.in_paper[1]}"
+            )
+        sentences.append(f"{text}.")
     tests = _tests(comparison)
     if tests:
         better, worse = _significant(tests)
@@ -87,8 +103,20 @@ def findings(comparison: Comparison) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _best(comparison: Comparison) -> tuple[int, int, tuple[int, int] | None] | None:
-    """On how many data sets IHGNN is best, of how many, and the same in the paper."""
+@dataclass(frozen=True)
+class _Ahead:
+    """On how many data sets IHGNN is ahead."""
+
+    highest: int
+    """By its mean."""
+    separable: int
+    """Significantly better than every other method."""
+    of: int
+    in_paper: tuple[int, int] | None
+    """The same by the paper's means, and of how many."""
+
+
+def _best(comparison: Comparison) -> _Ahead | None:
     compared = [
         [each for each in comparison.on(dataset) if each.cell.mean is not None]
         for dataset in comparison.datasets
@@ -100,11 +128,13 @@ def _best(comparison: Comparison) -> tuple[int, int, tuple[int, int] | None] | N
     ]
     if not full:
         return None
-    ahead = sum(
-        each.place == Place.BEST and each.cell.model == REFERENCE for here in full for each in here
+    own = [(each, here) for here in full for each in here if each.cell.model == REFERENCE]
+    highest = sum(
+        each.cell.mean == max(other.cell.mean or 0.0 for other in here) for each, here in own
     )
+    separable = sum(each.place == Place.BEST for each, _ in own)
     known = [each for each in map(_ahead_in_paper, full) if each is not None]
-    return ahead, len(full), (sum(known), len(known)) if known else None
+    return _Ahead(highest, separable, len(full), (sum(known), len(known)) if known else None)
 
 
 def _tests(comparison: Comparison) -> list[Against]:
@@ -133,8 +163,9 @@ def notes(comparison: Comparison) -> tuple[str, ...]:
     behind = _no_better_than_references(comparison)
     if behind:
         sentences.append(
-            "Not better than the best classifier without a network by more than two standard "
-            f"errors (paired over graphs): {behind}."
+            "Not significantly better than the best classifier without a network (the same test, "
+            "Holm's correction over these classifiers; differences in points, paired over graphs, "
+            f"± standard error): {behind}."
         )
     refused = [entry.cell for entry in comparison.entries if entry.cell.refused is not None]
     if refused:
@@ -156,9 +187,11 @@ def _protocol(cells: Sequence[Cell]) -> str:
     epochs = [cell.epochs for cell in cells if cell.epochs is not None]
     chosen = sorted({cell.chosen_by for cell in cells if cell.chosen_by})
     rule = f", epoch and configuration chosen by {' or '.join(chosen)}" if chosen else ""
+    partitions = _range([cell.repeats for cell in cells], "partition")
+    of = "" if all(cell.repeats == 1 for cell in cells) else f"{partitions} of "
+    folds = _range([len(cell.folds) // cell.repeats for cell in cells], "fold")
     return (
-        "Our numbers come from nested cross-validation: "
-        f"{_range([len(cell.folds) for cell in cells], 'fold')}, the mean of "
+        f"Our numbers come from nested cross-validation: {of}{folds}, the mean of "
         f"{_range([cell.runs for cell in cells], 'final run')} per fold, "
         f"{_range(epochs, 'epoch')} per run{rule}. No choice uses test graphs."
     )
@@ -198,7 +231,7 @@ def _no_better_than_references(comparison: Comparison) -> str:
     for dataset in comparison.datasets:
         behind = [
             f"{each.cell.title} ({signed(each.cell.gap.difference)} ± "
-            f"{percent(each.cell.gap.error)})"
+            f"{percent(each.cell.gap.error or 0.0)})"
             for each in comparison.on(dataset)
             if each.cell.gap is not None and not each.cell.gap.above
         ]

@@ -67,9 +67,10 @@ def draw_folds(result: Mapping[str, Any], path: Path) -> None:
         _draw_rules(other, _rows(result, rules))
     legend = _draw_by_fold(panel, result)
     runs = counted(len(folds[0]["runs"]), "run")
-    title = (
-        f"{shortened(result['dataset'], _LONGEST_NAME)}: {counted(len(folds), 'fold')}, {runs} each"
-    )
+    repeats = len(result.get("repeats", (0,)))  # missing in older results
+    of = f"{repeats} partitions of " if repeats > 1 else ""
+    which = f"{of}{counted(len(folds) // repeats, 'fold')}, {runs} each"
+    title = f"{shortened(result['dataset'], _LONGEST_NAME)}: {which}"
     figure.suptitle(literal(title))
     figure.legend(
         list(legend.values()),
@@ -135,9 +136,16 @@ def _draw_by_fold(panel: "Axes", result: Mapping[str, Any]) -> "dict[str, Artist
             100 * best["accuracy"], color=_VALIDATION, linestyle="-.", linewidth=1.2, zorder=1
         )
     panel.set_xlim(numbers[0] - 0.6, numbers[-1] + 0.6)
-    if len(folds) <= _MOST_TICKS:
+    repeats = result.get("repeats", ())  # missing in older results
+    if len(repeats) > 1:
+        each = len(folds) / len(repeats)
+        for place in range(1, len(repeats)):
+            panel.axvline(place * each - 0.5, color=_PLAIN, linewidth=0.8, alpha=0.5, zorder=0)
+        middles = [place * each + (each - 1) / 2 for place in range(len(repeats))]
+        panel.set_xticks(middles, [str(repeat["seed"]) for repeat in repeats])
+    elif len(folds) <= _MOST_TICKS:
         panel.set_xticks(numbers)
-    panel.set_xlabel("fold")
+    panel.set_xlabel("folds, by the seed of their partition" if len(repeats) > 1 else "fold")
     panel.set_ylabel("accuracy in %")
     panel.grid(axis="y", alpha=0.25)
     panel.spines[["top", "right"]].set_visible(False)

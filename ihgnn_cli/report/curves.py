@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
-from ihgnn_cli.report.layout import Box, Mark, Row, Table, percent
+from ihgnn_cli.report.layout import Box, Row, Table, percent
 from ihgnn_cli.report.tables import write_rows
 from ihgnn_cli.studies.paper import REFERENCE, model_title
 
@@ -217,9 +217,4 @@ def _box(curve: Curve, value: float) -> Box:
         return Box("–")
     place = curve.x.index(value)
     mean, low, high = curve.mean[place], curve.low[place], curve.high[place]
-    best = len(curve.mean) > 1 and mean == max(curve.mean)
-    return Box(
-        percent(mean),
-        f"{percent(low)} to {percent(high)}",
-        Mark.BEST if best else Mark.PLAIN,
-    )
+    return Box(percent(mean), f"{percent(low)} to {percent(high)}")

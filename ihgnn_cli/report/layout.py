@@ -5,10 +5,12 @@ from enum import StrEnum
 
 
 class Mark(StrEnum):
-    """How a number is highlighted: the best is bold, the second best underlined."""
+    """How a number is highlighted."""
 
     BEST = "best"
-    SECOND = "second"
+    """Bold: better than all others, outside the noise."""
+    TIED = "tied"
+    """Underlined: the best, or not separable from it."""
     PLAIN = ""
 
 

@@ -55,7 +55,7 @@ def _write(path: Path, text: str) -> None:
 
 
 def markdown(table: Table) -> str:
-    """A table in GitHub's Markdown: the best is bold, the second best underlined."""
+    """A table in GitHub's Markdown."""
     lines = [f"## {_in_markdown(table.title)}", "", _in_markdown(_budget(table)), ""]
     if table.legend:
         lines += [_in_markdown(table.legend), ""]
@@ -77,7 +77,7 @@ def _markdown_box(box: Box) -> str:
     text = _in_markdown(box.text + ("*" if box.starred else ""))
     if box.mark == Mark.BEST:
         text = f"**{text}**"
-    elif box.mark == Mark.SECOND:
+    elif box.mark == Mark.TIED:
         text = f"<u>{text}</u>"
     return f"{text}<br><sub>{_in_markdown(box.beside)}</sub>" if box.beside else text
 
@@ -88,7 +88,7 @@ def _in_markdown(text: str) -> str:
 
 
 def latex(table: Table) -> str:
-    """A table with booktabs rules: the best is bold, the second best underlined."""
+    """A table with booktabs rules."""
     caption = " ".join(part for part in (f"{table.title}.", _budget(table), table.legend) if part)
     lines = [
         f"% {' '.join(_budget(table).split())}",
@@ -130,7 +130,7 @@ def _latex_box(box: Box) -> str:
     text = _in_latex(box.text) + ("$^{*}$" if box.starred else "")
     if box.mark == Mark.BEST:
         return rf"\textbf{{{text}}}"
-    return rf"\underline{{{text}}}" if box.mark == Mark.SECOND else text
+    return rf"\underline{{{text}}}" if box.mark == Mark.TIED else text
 
 
 def _in_latex(text: str) -> str:
@@ -157,7 +157,7 @@ def _html_box(box: Box) -> str:
     text = escape(box.text) + ("*" if box.starred else "")
     if box.mark == Mark.BEST:
         text = f"<strong>{text}</strong>"
-    elif box.mark == Mark.SECOND:
+    elif box.mark == Mark.TIED:
         text = f"<u>{text}</u>"
     return f"{text}<br><small>{escape(box.beside)}</small>" if box.beside else text
 

@@ -1,7 +1,7 @@
 """A reproduced table or figure as files: Markdown, LaTeX, CSV, figures and one HTML page."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -10,14 +10,21 @@ from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.summary import summarize
 from ihgnn_cli.paths import file_name
 from ihgnn_cli.report import homophily
-from ihgnn_cli.report.comparison import accuracy_table, significance_table, write_cells
+from ihgnn_cli.report.comparison import (
+    accuracy_table,
+    rank_table,
+    significance_table,
+    write_cells,
+)
 from ihgnn_cli.report.comparison_figure import draw_comparison
+from ihgnn_cli.report.critical_difference import draw_ranks
 from ihgnn_cli.report.curves import Chart, curve_table, draw_chart, write_points
 from ihgnn_cli.report.homophily_table import homophily_table
 from ihgnn_cli.report.layout import Table
 from ihgnn_cli.report.layout_files import write_latex, write_markdown
 from ihgnn_cli.report.reproduction_page import write_page
 from ihgnn_cli.studies.comparison import Comparison
+from ihgnn_cli.studies.ranks import Ranks, rank_methods
 
 Results = Sequence[Mapping[str, Any]]
 """The contents of the `result.json` files that the numbers come from."""
@@ -29,6 +36,8 @@ class Written:
 
     tables: tuple[Table, ...]
     files: tuple[Path, ...]
+    ranks: Ranks | str | None = None
+    """Average ranks over data sets, or why there are none; `None` if no methods are compared."""
 
 
 def write_comparison(
@@ -50,7 +59,16 @@ def write_comparison(
         accuracy_table(comparison, name, title, budget=budget, statement=statement),
         significance_table(comparison, name, budget=budget, statement=statement),
     ]
+    ranks = rank_methods(comparison)
     figures: dict[str, Path] = {}
+    if isinstance(ranks, str):
+        tables[0] = replace(tables[0], notes=(*tables[0].notes, ranks))
+    else:
+        tables[0] = replace(tables[0], summary=(*tables[0].summary, ranks.sentence))
+        tables.append(rank_table(ranks, name, budget=budget, statement=statement))
+        path = folder / f"{name}-ranks.svg"
+        draw_ranks(ranks, path)
+        figures["Critical-difference diagram: a bar joins methods that do not differ"] = path
     for dataset in comparison.datasets:
         if any(entry.cell.mean is not None for entry in comparison.on(dataset)):
             path = folder / f"{name}-{file_name(dataset)}.svg"
@@ -60,7 +78,8 @@ def write_comparison(
     write_cells(numbers, comparison, budget=budget)
     page = folder / f"{name}.html"
     write_page(page, title, tables, figures, comparison=comparison, results=results)
-    return _with_texts(tables, folder, name, [numbers, *figures.values(), page])
+    written = _with_texts(tables, folder, name, [numbers, *figures.values(), page])
+    return replace(written, ranks=ranks)
 
 
 def write_chart(chart: Chart, results: Results, folder: Path) -> Written:

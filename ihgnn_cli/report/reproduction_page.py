@@ -23,7 +23,7 @@ from ihgnn_cli.words import counted
 
 _TEXTS = ("data set", "method")
 _NUMBERS = (
-    *("ours in %", "paper in %", "difference in points", "minus IHGNN in points"),
+    *("ours in %", "paper in %", "difference in points", "minus IHGNN in points, paired"),
     *("p", "p (Holm)", "folds", "runs", "epochs"),
 )
 
@@ -107,8 +107,11 @@ def _cells(entry: Entry) -> Iterator[str]:
         text = "" if paper is None else spread(paper.mean or 0, paper.std or 0)
         yield number_cell(None if paper is None else paper.mean, text)
     yield number_cell(cell.difference, signed(cell.difference or 0))
-    away = None if test is None else test.difference
-    yield number_cell(away, signed(away or 0))
+    away, gap = (None, None) if test is None else (test.difference, test.gap)
+    text = signed(away or 0)
+    if gap is not None and gap.error is not None:
+        text = f"{signed(gap.difference)} ± {percent(gap.error)}"
+    yield number_cell(away, text)
     for p in (None, None) if test is None else (test.p, test.p_holm):
         yield number_cell(p, p_value(p or 0))
     run = cell.mean is not None
@@ -120,8 +123,10 @@ def _cells(entry: Entry) -> Iterator[str]:
 
 def _remarks(entry: Entry) -> Iterator[str]:
     cell = entry.cell
-    if entry.place != Place.OTHER:
-        yield "best" if entry.place == Place.BEST else "second best"
+    if entry.place == Place.BEST:
+        yield "better than every other method"
+    if entry.place == Place.TIED:
+        yield "not separable from the best"
     if cell.refused is not None:
         yield f"not run: {cell.refused}"
     if entry.against is not None and entry.against.untested is not None:

@@ -1,15 +1,60 @@
 """A network's result beside the references on the same folds."""
 
 from collections.abc import Mapping, Sequence
+from statistics import fmean
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.splits import Fold
-from ihgnn_cli.studies.fold_scores import Paired, Scores, fold_scores, paired
+from ihgnn_cli.studies.fold_scores import Scores, fold_scores
+from ihgnn_cli.studies.paired import Method, Paired, family, paired
 from ihgnn_cli.studies.references import Reference, best_reference
+from ihgnn_cli.studies.significance import p_text
 from ihgnn_cli.studies.units import Record
+from ihgnn_cli.words import counted
+
+
+def graph_accuracies(
+    predictions: Sequence[tuple[int, Sequence[int]]],
+    folds: Sequence[Fold],
+    truth: NDArray[np.integer],
+) -> tuple[float | None, ...]:
+    """The accuracy of each graph over runs and repeats; `None` if it is in no test part.
+
+    Args:
+        predictions: the fold and the predicted classes of its test graphs, for every run.
+        folds: the folds of all partitions.
+        truth: [G] the class of each graph.
+    """
+    right, times = np.zeros(len(truth)), np.zeros(len(truth))
+    for fold, predicted in predictions:
+        test = folds[fold].test
+        right[test] += np.equal(predicted, truth[test])
+        times[test] += 1
+    pairs = zip(right.tolist(), times.tolist(), strict=True)
+    return tuple(hits / of if of else None for hits, of in pairs)
+
+
+def tested_method(
+    final: Sequence[Record], folds: Sequence[Fold], truth: NDArray[np.integer]
+) -> Method:
+    """The accuracies of the final runs, for comparisons."""
+    tested = [(each.validated.unit.fold, each.tested) for each in final if each.tested is not None]
+    by_fold: dict[int, list[float]] = {}
+    for fold, outcome in tested:
+        right = np.equal(outcome.predictions, truth[folds[fold].test])
+        by_fold.setdefault(fold, []).append(float(np.mean(right)))
+    means = tuple(fmean(by_fold[fold]) for fold in sorted(by_fold))
+    predictions = [(fold, outcome.predictions) for fold, outcome in tested]
+    return Method(means, graph_accuracies(predictions, folds, truth))
+
+
+def tested_share(folds: Sequence[Fold], graphs: int) -> float:
+    """n_test/n_train of a fold on average; validation graphs count as training."""
+    tested = fmean(len(fold.test) for fold in folds)
+    return tested / (graphs - tested)
 
 
 def beside(
@@ -18,34 +63,37 @@ def beside(
     folds: Sequence[Fold],
     truth: NDArray[np.integer],
 ) -> dict[str, Any]:
-    """The references, and the paired difference of the final runs from the best one.
+    """The references, and the paired difference of the final runs from each of them.
 
     Args:
         found: the references on these folds.
         final: the final runs of all folds.
-        folds: the folds.
+        folds: the folds of all partitions.
         truth: [G] the class of each graph.
     """
+    own, share = tested_method(final, folds, truth), tested_share(folds, len(truth))
+    gaps = family([paired(own, _as_method(each, folds, truth), share) for each in found])
     best = best_reference(found)
-    hits, others = [], []
-    for number, fold in enumerate(folds):
-        true = truth[fold.test]
-        runs = [
-            np.equal(each.tested.predictions, true)
-            for each in final
-            if each.validated.unit.fold == number and each.tested is not None
-        ]
-        hits += np.mean(runs, axis=0).tolist()
-        others += np.equal(best.predictions[number], true).tolist()
-    gap = paired(hits, others)
+    gap = gaps[found.index(best)]
     return {
-        "methods": [_method(each) for each in found],
+        "methods": [
+            {**_scores(each), **_numbers(of)} for each, of in zip(found, gaps, strict=True)
+        ],
         "best": best.key,
-        "difference": gap.difference,
-        "error": gap.error,
+        **_numbers(gap),
+        "comparisons": gap.comparisons,
         "above": gap.above,
         "sentence": _sentence(best, gap),
     }
+
+
+def _as_method(reference: Reference, folds: Sequence[Fold], truth: NDArray[np.integer]) -> Method:
+    predictions = list(enumerate(reference.predictions))
+    return Method(reference.scores.folds, graph_accuracies(predictions, folds, truth))
+
+
+def _numbers(gap: Paired) -> dict[str, float | None]:
+    return {"difference": gap.difference, "error": gap.error, "p": gap.p, "p_holm": gap.p_holm}
 
 
 def final_scores(
@@ -61,7 +109,7 @@ def final_scores(
     )
 
 
-def _method(found: Reference) -> Mapping[str, Any]:
+def _scores(found: Reference) -> Mapping[str, Any]:
     scores = found.scores
     return {
         "key": found.key,
@@ -74,15 +122,17 @@ def _method(found: Reference) -> Mapping[str, Any]:
 
 
 def _sentence(best: Reference, gap: Paired) -> str:
-    points, error = 100 * gap.difference, 100 * gap.error
-    than = f"the best reference, {best.title}"
-    if not gap.distinguishable:
-        return (
-            f"Not distinguishable from {than}: {points:+.1f} ± {error:.1f} points "
-            "(paired over graphs, ± standard error)."
+    points, error = 100 * gap.difference, 100 * (gap.error or 0.0)
+    where = "Not distinguishable from"
+    if gap.significant:
+        where = "Better than" if gap.difference > 0 else "Worse than"
+    test = "no test: the difference is the same in all folds"
+    if gap.p_holm is not None:
+        test = (
+            f"corrected resampled t-test, {p_text(gap.p_holm)} after Holm's correction over "
+            f"{counted(gap.comparisons, 'comparison')}"
         )
-    where = "Better" if gap.difference > 0 else "Worse"
     return (
-        f"{where} than {than}: {points:+.1f} ± {error:.1f} points "
-        "(paired over graphs, ± standard error)."
+        f"{where} the best reference, {best.title}: {points:+.1f} ± {error:.1f} points "
+        f"(paired over graphs, ± standard error; {test})."
     )

@@ -49,7 +49,9 @@ class Budget:
         layers = (config.model.layers,)
         return grid(config, **{"layers": layers, **self.lists})  # type: ignore[arg-type]
 
-    def statement(self, *, folds: int | str | None = None, runs: int | None = None) -> str:
+    def statement(
+        self, *, folds: int | str | None = None, runs: int | None = None, repeats: int = 1
+    ) -> str:
         """The budget in one sentence; folds and runs override those of the budget."""
         if self.lists is None:
             compete = "the grid of each method's own paper competes"
@@ -61,8 +63,9 @@ class Budget:
             compete = f"{lists} compete, with each method's other settings at their defaults"
         if self.race:
             compete += " in a race (successive halving, a different procedure from the paper's)"
+        partitions = f"{repeats} partitions of " if repeats > 1 else ""
         return (
-            f"The same for every method: {folds or self.folds} outer folds, "
+            f"The same for every method: {partitions}{folds or self.folds} outer folds, "
             f"one inner hold-out (90/10) by which {compete}, {self.epochs} epochs per training, "
             f"{counted(runs or self.runs, 'final run')} per fold; epoch and configuration by "
             "validation, tested once."

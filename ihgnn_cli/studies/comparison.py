@@ -1,7 +1,9 @@
 """Compares finished cross-validations of several methods with each other and with the paper.
 
 On each data set, the tests of all methods against IHGNN form one family, and Holm's method corrects
-the p-values within it. There is no correction across data sets: each is a separate question.
+the p-values within it. The tests of all methods against the one with the highest mean form another
+family, which decides what is highlighted. There is no correction across data sets: each is a
+separate question.
 """
 
 from collections.abc import Mapping, Sequence
@@ -10,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.studies.fold_scores import Paired
+from ihgnn_cli.studies.paired import Method, Paired, family, paired
 from ihgnn_cli.studies.paper import (
     REFERENCE,
     PaperCell,
@@ -20,18 +22,17 @@ from ihgnn_cli.studies.paper import (
     table1_models,
     table2_models,
 )
-from ihgnn_cli.studies.significance import LEVEL, corrected_t_test, holm
-
-_EQUAL = 1e-9  # means closer than this count as equal
 
 
 class Place(StrEnum):
-    """A method's rank by mean accuracy on a data set; equal means share a rank."""
+    """Where a method stands on a data set; a difference inside the noise decides nothing."""
 
     BEST = "best"
-    SECOND = "second"
-    """The next mean below the best, even if several methods share the best."""
+    """The highest mean, and significantly better than every other method."""
+    TIED = "tied"
+    """The highest mean or not significantly worse than it, if no method is `BEST`."""
     OTHER = ""
+    """Significantly worse than the highest mean, not run, or the only method."""
 
 
 @dataclass(frozen=True)
@@ -69,16 +70,20 @@ class Cell:
     """Number of graphs in the data set."""
     runs: int = 0
     """Final runs per fold."""
+    repeats: int = 1
+    """Partitions that the folds belong to."""
     epochs: int | None = None
     """Epochs per training."""
     majority_share: float | None = None
     chosen_by: str | None = None
     data_sha256: str | None = None
     splits_sha256: str | None = None
+    graph_accuracies: tuple[float | None, ...] = ()
+    """Of each graph, over runs and repeats; none in older results."""
     references: tuple[ReferenceCell, ...] = ()
     """Classifiers without a network on the same folds; none in older results."""
     gap: Paired | None = None
-    """The difference from the best reference, paired over graphs."""
+    """The comparison with the best reference; none in older results."""
 
     @property
     def difference(self) -> float | None:
@@ -94,22 +99,35 @@ class Against:
 
     difference: float | None
     """The method's mean minus IHGNN's."""
-    t: float | None
-    p: float | None
-    p_holm: float | None
-    """Corrected over all methods tested on this data set."""
-    untested: str | None
+    gap: Paired | None = None
+    """Their comparison, corrected over all methods tested on this data set."""
+    untested: str | None = None
     """Why there is no p-value."""
+
+    @property
+    def t(self) -> float | None:
+        """The test statistic."""
+        return None if self.gap is None else self.gap.t
+
+    @property
+    def p(self) -> float | None:
+        """The uncorrected p-value."""
+        return None if self.gap is None else self.gap.p
+
+    @property
+    def p_holm(self) -> float | None:
+        """The corrected p-value."""
+        return None if self.gap is None else self.gap.p_holm
 
     @property
     def significant(self) -> bool:
         """Whether the corrected p-value is below the level."""
-        return self.p_holm is not None and self.p_holm < LEVEL
+        return self.gap is not None and self.gap.significant
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A cell with its rank and its test; no test for IHGNN itself and for methods not run."""
+    """A cell with its place and its test; no test for IHGNN itself and for methods not run."""
 
     cell: Cell
     place: Place
@@ -161,11 +179,13 @@ def cell_of(result: Mapping[str, Any], model: str) -> Cell:
             test_graphs=tuple(int(fold["test_graphs"]) for fold in folds),
             graphs=int(result["graphs"]),
             runs=len(result["runs"]),
+            repeats=len(result.get("repeats", (0,))),
             epochs=int(job["protocol"]["training"]["epochs"]),
             majority_share=float(result["majority_share"]),
             chosen_by=result.get("chosen_by"),
             data_sha256=job["data_sha256"],
             splits_sha256=job["splits_sha256"],
+            graph_accuracies=tuple(result.get("graph_accuracies", ())),
             **_references(result.get("references")),
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -182,7 +202,10 @@ def _references(found: Mapping[str, Any] | None) -> dict[str, Any]:
         ReferenceCell(each["title"], float(each["accuracy"]), float(each["accuracy_std"]))
         for each in found["methods"]
     )
-    gap = Paired(float(found["difference"]), float(found["error"]))
+    gap = None
+    if "comparisons" in found:  # older results have no test
+        names = ("difference", "error", "p", "p_holm")
+        gap = Paired(**{name: found[name] for name in names}, comparisons=found["comparisons"])
     return {"references": tuple(listed), "gap": gap}
 
 
@@ -232,18 +255,21 @@ def against(cell: Cell, reference: Cell) -> Against:
     The p-value is not corrected for other comparisons.
     """
     if cell.mean is None or reference.mean is None:
-        return Against(None, None, None, None, "one of the two was not run")
+        return Against(None, untested="one of the two was not run")
     difference = cell.mean - reference.mean
     untested = _obstacle(cell, reference)
     if untested is not None:
-        return Against(difference, None, None, None, untested)
+        return Against(difference, untested=untested)
     tested = sum(cell.test_graphs) / len(cell.test_graphs)
-    share = tested / (cell.graphs - tested)
-    found = corrected_t_test(cell.accuracies, reference.accuracies, share)
-    if found is None:
+    gap = paired(_method(cell), _method(reference), tested / (cell.graphs - tested))
+    if gap.p is None:
         why = "the difference is the same in all folds, so its spread is unknown"
-        return Against(difference, None, None, None, why)
-    return Against(difference, found.t, found.p, None, None)
+        return Against(difference, gap, why)
+    return Against(difference, gap)
+
+
+def _method(cell: Cell) -> Method:
+    return Method(cell.accuracies, cell.graph_accuracies)
 
 
 def _obstacle(cell: Cell, reference: Cell) -> str | None:
@@ -266,33 +292,31 @@ def _obstacle(cell: Cell, reference: Cell) -> str | None:
 
 
 def _tests(cells: Sequence[Cell], reference: Cell | None) -> dict[str, Against]:
-    """The tests on one data set, one family for Holm's correction."""
+    """The tests of the other methods on one data set, one family for Holm's correction."""
     if reference is None or reference.mean is None:
         return {}
     found = {
         cell.model: against(cell, reference)
         for cell in cells
-        if cell.model != REFERENCE and cell.mean is not None
+        if cell.model != reference.model and cell.mean is not None
     }
-    family = {model: test.p for model, test in found.items() if test.p is not None}
-    corrected = dict(zip(family, holm(list(family.values())), strict=True))
-    return {model: replace(test, p_holm=corrected.get(model)) for model, test in found.items()}
+    gaps = {model: test.gap for model, test in found.items() if test.gap is not None}
+    corrected = dict(zip(gaps, family(list(gaps.values())), strict=True))
+    return {model: replace(test, gap=corrected.get(model)) for model, test in found.items()}
 
 
 def _places(cells: Sequence[Cell]) -> dict[str, Place]:
-    """The rank of each method; a single method has none."""
+    """Where each method stands; a single method has no place."""
     places = dict.fromkeys((cell.model for cell in cells), Place.OTHER)
     means = {cell.model: cell.mean for cell in cells if cell.mean is not None}
     if len(means) < 2:
         return places
-    best = max(means.values())
-    below = [mean for mean in means.values() if mean < best - _EQUAL]
-    for model, mean in means.items():
-        if mean >= best - _EQUAL:
-            places[model] = Place.BEST
-        elif mean >= max(below) - _EQUAL:
-            places[model] = Place.SECOND
-    return places
+    best = max(means, key=lambda model: means[model])
+    (highest,) = (cell for cell in cells if cell.model == best)
+    tests = _tests(cells, highest)
+    tied = [model for model, test in tests.items() if not test.significant]
+    places[best] = Place.TIED if tied else Place.BEST
+    return places | dict.fromkeys(tied, Place.TIED)
 
 
 def _ordered(found: Sequence[str], known: Sequence[str]) -> list[str]:

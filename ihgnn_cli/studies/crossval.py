@@ -68,7 +68,7 @@ def begin(
 
     The first command fixes the size, so that a resumed job ends with the same numbers. It also
     fixes the stack size of final runs. As these are few, it is smaller by default, so that every
-    worker gets some.
+    worker gets some. Sizes do not depend on the number of repeats, so that it may grow later.
 
     Raises:
         InputError: the folder holds something else.
@@ -78,9 +78,10 @@ def begin(
         require_room_for(job, executor)
     final_stack = stack
     if stack is None:
-        units = len(selection_units(job.protocol, job.folds)) or job.final_count
+        final = job.protocol.runs * job.folds_each
+        units = len(selection_units(job.protocol, job.first)) or final
         stack = stack_size(job, units, executor)
-        final_stack = min(stack, math.ceil(job.final_count / executor.workers))
+        final_stack = min(stack, math.ceil(final / executor.workers))
     content = {
         "identity": identity(job),
         "stack": stack,
@@ -89,7 +90,7 @@ def begin(
         "begun": datetime.now(UTC).isoformat(timespec="seconds"),
         **machine_facts(executor.device),
     }
-    folders.begin(folder, content, job.folds)
+    folders.begin(folder, content, job.folds, job.repeats)
     found: int = folders.read_job(folder)["stack"]
     return found
 
@@ -97,7 +98,8 @@ def begin(
 def most_workers(job: Job, folder: Path) -> int:
     """How many workers can have a stack at a time, given the stack sizes stored in a folder."""
     begun = folders.read_job(folder)
-    selected = bundles(selection_units(job.protocol, job.folds), begun["stack"])
+    units = selection_units(job.protocol, job.folds)
+    selected = bundles(units, begun["stack"], job.folds_each)
     # An upper bound, because folds that choose models of the same shape share stacks.
     final: int = len(job.folds) * math.ceil(job.protocol.runs / begun["final_stack"])
     return max(len(selected), final)
@@ -134,11 +136,12 @@ def finish(
     job = replace(job, final_stack=folders.read_job(folder)["final_stack"])
     schedule = Schedule(job, folder, stack)
     before = folders.read_result(folder)
+    same = before is not None and len(before["folds"]) == len(job.folds)
     complete = schedule.finished()
-    wanted = {"best"}  # results of older versions have none
+    wanted = {"best", "test_error"}  # results of older versions have none
     wanted |= {"rules"} if job.curves else set()
     wanted |= {"references"} if references else set()
-    if complete and before and wanted <= before.keys():
+    if complete and before and same and wanted <= before.keys():
         _write_best(job, folder, before)
         return Finished(before, None)
     meter = _Meter(schedule, watch)
@@ -146,7 +149,9 @@ def finish(
         executor.run(schedule, meter.hear)
         meter.look()
     work = Work(executor, meter.trained, meter.seconds, command)
-    result = make_result(job, schedule, work, before, references)
+    result = make_result(job, schedule, work, before if same else None, references)
+    if not same:  # other repeats may have chosen otherwise
+        (folder / folders.BEST).unlink(missing_ok=True)
     _write_best(job, folder, result)
     folders.write_result(folder, result)
     return Finished(result, None if complete else meter.trained)

@@ -1,9 +1,9 @@
-"""Accuracy, balanced accuracy and ROC-AUC over folds, and the paired comparison of two methods."""
+"""Accuracy, balanced accuracy and ROC-AUC over folds."""
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean, pstdev, stdev
+from statistics import fmean, pstdev
 from typing import Any
 
 import numpy as np
@@ -13,9 +13,6 @@ from ihgnn_cli.inference.metrics import measure
 
 Probabilities = NDArray[np.float64]
 """[graphs, classes]"""
-
-# Differences within this many standard errors are called noise.
-NOISE = 2.0
 
 
 @dataclass(frozen=True)
@@ -37,6 +34,19 @@ class Scores:
         given = {"folds": tuple(plain["folds"]), "roc_auc": math.nan if auc is None else auc}
         return cls(**{**plain, **given})
 
+    @classmethod
+    def joined(cls, repeats: "Sequence[Scores]") -> "Scores":
+        """The scores over the folds of several partitions with as many folds each."""
+        folds = tuple(accuracy for each in repeats for accuracy in each.folds)
+        defined = [each.roc_auc for each in repeats if not math.isnan(each.roc_auc)]
+        return cls(
+            accuracy=fmean(folds),
+            accuracy_std=pstdev(folds),
+            balanced_accuracy=fmean(each.balanced_accuracy for each in repeats),
+            roc_auc=fmean(defined) if defined else math.nan,
+            folds=folds,
+        )
+
 
 def fold_scores(
     probabilities: Sequence[Probabilities], truth: Sequence[NDArray[np.integer]]
@@ -53,30 +63,3 @@ def fold_scores(
         roc_auc=fmean(defined) if defined else math.nan,
         folds=tuple(each.accuracy for each in found),
     )
-
-
-@dataclass(frozen=True)
-class Paired:
-    """The accuracy of one method minus that of another on the same graphs, with standard error."""
-
-    difference: float
-    error: float
-
-    @property
-    def distinguishable(self) -> bool:
-        """Whether the difference is larger than two standard errors."""
-        return abs(self.difference) > NOISE * self.error
-
-    @property
-    def above(self) -> bool:
-        """Whether the first method is better by more than two standard errors."""
-        return self.difference > 0 and self.distinguishable
-
-
-def paired(hits: Sequence[float], others: Sequence[float]) -> Paired:
-    """Compare the hits of two methods graph by graph; a hit is 1, or its mean over several runs.
-
-    The standard error covers the choice of graphs, not of folds or of training sets.
-    """
-    gaps = [one - other for one, other in zip(hits, others, strict=True)]
-    return Paired(fmean(gaps), stdev(gaps) / math.sqrt(len(gaps)))

@@ -1,6 +1,7 @@
 """The folder of a cross-validation job.
 
-`crossval.json` describes the job, `splits.json` holds its folds, `units/` has one small file per
+`crossval.json` describes the job, `splits.json` holds its folds (`splits-repeat1.json` those of the
+second partition, and so on), `units/` has one small file per
 finished unit, `claims/` records which processes are working, and `partial/` holds checkpoints of
 unfinished stacks. A finished job also has `result.json`, and `best.toml` with the configuration
 that most folds chose.
@@ -19,6 +20,7 @@ from ihgnn_cli.files import cannot_write, exclusive, remove_parts, write_json, w
 from ihgnn_cli.jobs.claims import LOCK, Claims
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies.differences import difference
+from ihgnn_cli.studies.folds import of_repeat
 from ihgnn_cli.studies.units import Record, Unit, Validated, parsed
 
 JOB, SPLITS, RESULT, BEST = "crossval.json", "splits.json", "result.json", "best.toml"
@@ -26,7 +28,7 @@ UNITS, CLAIMS, PARTIAL = "units", "claims", "partial"
 _RESULT_KEYS = {"test_mean", "folds", "runs", "paper", "model_epochs", "trained_now", "seconds"}
 
 
-def begin(path: Path, job: Mapping[str, Any], folds: Sequence[Fold]) -> None:
+def begin(path: Path, job: Mapping[str, Any], folds: Sequence[Fold], repeats: int = 1) -> None:
     """Create the folder of a job; a folder with the same job is not changed.
 
     Only a damaged splits file is rewritten.
@@ -35,16 +37,18 @@ def begin(path: Path, job: Mapping[str, Any], folds: Sequence[Fold]) -> None:
         path: the folder.
         job: its `identity` must match an existing job; the other values stay as first written.
         folds: written for the record and for use elsewhere.
+        repeats: the number of partitions in `folds`, each in a file of its own.
 
     Raises:
         InputError: the folder holds another job, or something else.
         IhgnnError: the folder cannot be created.
     """
+    each = len(folds) // repeats
     if not (path / JOB).is_file():
-        _refuse_other_content(path, folds)
+        _refuse_other_content(path, folds[:each])
         new = not path.exists()
         try:
-            _make(path, job, folds)
+            _make(path, job, folds[:each])
         except BaseException:
             if new:
                 _unmake(path)
@@ -56,8 +60,10 @@ def begin(path: Path, job: Mapping[str, Any], folds: Sequence[Fold]) -> None:
             f"{path} holds another job ({changed}). Choose another --out, or repeat its own "
             f"command: {_command_of(path)}"
         )
-    if not _holds(path / SPLITS, folds):
-        write_fold_file(folds, path / SPLITS)
+    for repeat in range(repeats):
+        file, part = path / of_repeat(SPLITS, repeat), folds[repeat * each : (repeat + 1) * each]
+        if not _holds(file, part):
+            write_fold_file(part, file)
 
 
 def _make(path: Path, job: Mapping[str, Any], folds: Sequence[Fold]) -> None:

@@ -73,7 +73,7 @@ def permutation_test(
         folds: their test parts; graphs in none are left out.
         permutations: number of shuffles.
         seed: of the shuffles.
-        tell: receives the shuffles done, their number over all kernels, and the kernel.
+        tell: receives the fits done, their number (one per shuffle and kernel), and the kernel.
     """
     dataset = features.dataset
     graphs, parts = _drawn(folds, seed)
@@ -84,14 +84,15 @@ def permutation_test(
     true: dict[str, tuple[float, float]] = {}
     total = len(_KERNELS) * permutations
     for number, (title, kernel) in enumerate(_kernels(features, graphs)):
-        tell(number * permutations, total, title)
+        text = f"{title} (kernel {number + 1} of {len(_KERNELS)})"
+        tell(number * permutations, total, text)
         solver = _ridge(kernel, parts)
         found = []
         for start in range(0, permutations + 1, _CHUNK):
             some = classes[:, start : start + _CHUNK]
             scores = _scores(solver, some, len(dataset.class_values))
             found.append([_accuracy(scores, some, parts), _roc_auc(scores, some, parts)])
-            tell(number * permutations + min(start + _CHUNK, permutations), total, title)
+            tell(number * permutations + min(start + _CHUNK, permutations), total, text)
         values = np.concatenate(found, axis=1)
         true[title] = float(values[0, 0]), float(values[1, 0])
         best = np.maximum(best, values)

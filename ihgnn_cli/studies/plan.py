@@ -167,23 +167,25 @@ def final_units(
     ]
 
 
-def bundles(units: Iterable[Unit], stack: int) -> list[Bundle]:
+def bundles(units: Iterable[Unit], stack: int, folds: int | None = None) -> list[Bundle]:
     """The units in stacks of nearly equal size, at most `stack` each, most expensive first.
 
-    So that all workers finish at about the same time.
+    So that all workers finish at about the same time. `folds` is the number of folds of a
+    partition: repeats share no stacks, so that they do not depend on the number of repeats.
     """
 
     def shape(unit: Unit) -> tuple[Any, ...]:
         each = unit.configuration
         others = ",".join(f"{key} {value}" for key, value in each.others)
-        return -each.layers, each.batch_size, others
+        repeat = 0 if folds is None else unit.fold // folds
+        return repeat, -each.layers, each.batch_size, others
 
     def neighbors(unit: Unit) -> tuple[object, ...]:
         # Adam updates neighbours with the same learning rate together.
         return *shape(unit), unit.configuration.lr, unit.fold, unit.split, unit.run
 
     made = []
-    for (_, batch_size, others), group in groupby(sorted(units, key=neighbors), shape):
+    for (repeat, _, batch_size, others), group in groupby(sorted(units, key=neighbors), shape):
         members = list(group)
         count = math.ceil(len(members) / stack)
         stage, layers = members[0].stage, members[0].configuration.layers
@@ -191,7 +193,8 @@ def bundles(units: Iterable[Unit], stack: int) -> list[Bundle]:
         for number in range(count):
             part = slice(*(len(members) * at // count for at in (number, number + 1)))
             rung = "" if members[0].epochs is None else f"-epochs{members[0].epochs}"
-            name = f"{stage}-k{layers}-batch{batch_size}{digest}{rung}-{number}"
+            again = f"-repeat{repeat}" if repeat else ""
+            name = f"{stage}-k{layers}-batch{batch_size}{digest}{rung}-{number}{again}"
             made.append(Bundle(name, tuple(members[part])))
     # The cost of an epoch grows with the number of layers and little with smaller batches.
     return sorted(made, key=lambda each: -len(each) * (each.units[0].configuration.layers + 1))

@@ -13,6 +13,7 @@ from ihgnn_cli.training.config import (
     recipe_grid,
 )
 from ihgnn_cli.training.kinds import Recipe
+from ihgnn_cli.words import counted
 
 _PURPOSE = {
     Recipe.PAPER: "the paper's text; the default",
@@ -45,6 +46,8 @@ class RecipeSummary:
     purpose: str
     settings: dict[str, Any]
     cost: RecipeCost
+    tune: str
+    """What a trial of `ihgnn tune` is judged by, and what is trained in the end."""
 
 
 def all_recipes() -> list[RecipeSummary]:
@@ -72,7 +75,17 @@ def _summary(recipe: Recipe) -> RecipeSummary:
     }
     if config.training.steps:
         settings["epochs"] = f"{LEAST_EPOCHS} to {MOST_EPOCHS}"
-    return RecipeSummary(recipe, _PURPOSE[recipe], settings, _cost(config, grid))
+    return RecipeSummary(recipe, _PURPOSE[recipe], settings, _cost(config, grid), _tune(config))
+
+
+def _tune(config: RunConfig) -> str:
+    training = config.training
+    if not training.snapshots:
+        return "a model's best validation epoch; one final run"
+    return (
+        f"the mean prediction of {counted(training.snapshots, 'epoch')} of a model; a final "
+        f"ensemble of {counted(training.ensemble, 'seed')}"
+    )
 
 
 def _cost(config: RunConfig, grid: dict[str, tuple[Any, ...]]) -> RecipeCost:

@@ -19,6 +19,7 @@ from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies.fold_scores import Probabilities, Scores, fold_scores
+from ihgnn_cli.studies.folds import of_repeat, repeat_seed
 from ihgnn_cli.studies.graph_features import GraphFeatures
 
 if TYPE_CHECKING:
@@ -95,6 +96,49 @@ def stored_references(
         with written_whole(path) as temporary:
             temporary.write_text(json.dumps(content) + "\n", encoding="utf-8")
     return found
+
+
+def repeated_references(
+    folder: Path,
+    dataset: GraphDataset,
+    folds: Sequence[Fold],
+    seed: int,
+    *,
+    repeats: int = 1,
+    tell: Callable[[int, int, str], None] = lambda _done, _total, _text: None,
+) -> tuple[Reference, ...]:
+    """The references of all partitions of a job, each kept in a file of the folder.
+
+    A repeat's references are those of a job with its seed.
+
+    Args:
+        folder: that of the files.
+        dataset: the graphs.
+        folds: the partitions, one after the other.
+        seed: of the first.
+        repeats: the number of partitions.
+        tell: as in `references`.
+    """
+    each = len(folds) // repeats
+    found = []
+    for repeat in range(repeats):
+
+        def tell_of_all(done: int, total: int, text: str, before: int = repeat) -> None:
+            tell(before * total + done, repeats * total, text)
+
+        part = folds[repeat * each : (repeat + 1) * each]
+        path = folder / of_repeat(FILE, repeat)
+        of = stored_references(path, dataset, part, repeat_seed(seed, repeat), tell_of_all)
+        found.append(of)
+    return tuple(
+        Reference(
+            same[0].key,
+            same[0].title,
+            Scores.joined([part.scores for part in same]) if repeats > 1 else same[0].scores,
+            tuple(fold for part in same for fold in part.predictions),
+        )
+        for same in zip(*found, strict=True)
+    )
 
 
 def best_reference(found: Sequence[Reference]) -> Reference:

@@ -19,7 +19,7 @@ from ihgnn_cli.studies.budgets import Budget
 from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.paper import model_config
 from ihgnn_cli.studies.plan import Protocol
-from ihgnn_cli.studies.references import FILE, Reference, stored_references
+from ihgnn_cli.studies.references import Reference, repeated_references
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.needs import NoRoomError
@@ -70,6 +70,8 @@ class Means:
     folds: int | None = None
     """Overrides the folds of the budget."""
     runs: int | None = None
+    repeats: int = 1
+    """Partitions per data set."""
     splits: Path | None = None
     """A folder with published folds (NAME.json); folds of other data sets are drawn."""
     references: bool = False
@@ -138,10 +140,11 @@ def job_of(plan: CellPlan, means: Means) -> Job:
             means.seed,
             file=file if published else None,
             folds=None if published else means.folds or budget.folds,
+            repeats=means.repeats,
         )
     except InputError as error:
         raise InputError(f"{dataset.name}: {error}") from error
-    return Job(protocol, dataset, made)
+    return Job(protocol, dataset, made, repeats=means.repeats)
 
 
 def run_cell(plan: CellPlan, means: Means, watch: Callback) -> Done:
@@ -163,7 +166,9 @@ def run_cell(plan: CellPlan, means: Means, watch: Callback) -> Done:
         executor = means.executor(most)
     beside: tuple[Reference, ...] = ()
     if means.references:
-        beside = stored_references(folder.parent / FILE, job.dataset, job.folds, means.seed)
+        beside = repeated_references(
+            folder.parent, job.dataset, job.folds, means.seed, repeats=job.repeats
+        )
     try:
         done = jobs.finish(
             job, folder, executor, size, watch, references=beside, command=means.command

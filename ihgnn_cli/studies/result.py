@@ -4,7 +4,7 @@ import hashlib
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from statistics import median_low
+from statistics import fmean, median_low, pstdev
 from typing import Any
 
 import numpy as np
@@ -12,15 +12,17 @@ import numpy as np
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.models.settings import IHGNNSettings
-from ihgnn_cli.studies.beside import beside, final_scores
+from ihgnn_cli.studies.beside import beside, final_scores, tested_method, tested_share
 from ihgnn_cli.studies.choice import CHOSEN_BY, most_chosen, scores
+from ihgnn_cli.studies.folds import repeat_seed
 from ihgnn_cli.studies.grid import with_plain
 from ihgnn_cli.studies.paper import paper_accuracy
 from ihgnn_cli.studies.plan import Protocol
 from ihgnn_cli.studies.references import Reference
 from ihgnn_cli.studies.rules import rules
 from ihgnn_cli.studies.schedule import Schedule
-from ihgnn_cli.studies.summary import ensembles, summarize
+from ihgnn_cli.studies.significance import corrected_error
+from ihgnn_cli.studies.summary import Summary, ensembles, summarize
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.provenance import machine_facts
 from ihgnn_cli.training.snapshots import snapshot_epochs
@@ -40,8 +42,11 @@ class Work:
 
 
 def identity(job: Job) -> dict[str, Any]:
-    """The values that two jobs must share for their units to be the same."""
-    splits = hashlib.sha256("".join(fold.digest for fold in job.folds).encode()).hexdigest()
+    """The values that two jobs must share for their units to be the same.
+
+    The number of repeats is not among them: more of them continue a job.
+    """
+    splits = hashlib.sha256("".join(fold.digest for fold in job.first).encode()).hexdigest()
     protocol = job.protocol.as_plain()
     # The same data may have another path on another machine.
     protocol["data"]["dataset"] = job.dataset.name
@@ -49,9 +54,25 @@ def identity(job: Job) -> dict[str, Any]:
         "protocol": protocol,
         "data_sha256": job.dataset.fingerprint,
         "splits_sha256": splits,
-        "folds": len(job.folds),
+        "folds": job.folds_each,
         "inner_folds": len(job.folds[0].splits),
     }
+
+
+def _repeats(job: Job, summary: Summary) -> list[dict[str, Any]]:
+    """The result of each partition, over its folds."""
+    seed, found = job.protocol.config.training.seed, []
+    for repeat in range(job.repeats):
+        first = repeat * job.folds_each
+        means = [fold.test_mean for fold in summary.folds[first : first + job.folds_each]]
+        found.append(
+            {
+                "seed": repeat_seed(seed, repeat),
+                "test_mean": fmean(means),
+                "test_std": pstdev(means),
+            }
+        )
+    return found
 
 
 def _chosen_by(protocol: Protocol) -> str:
@@ -108,10 +129,15 @@ def make_result(
         "partial": job.partial,
         "majority_share": float(classes.max() / classes.sum()),
         **{name: value for name, value in asdict(summary).items() if name != "folds"},
+        "test_error": corrected_error(
+            [fold.test_mean for fold in summary.folds], tested_share(job.folds, len(truth))
+        ),
+        "repeats": _repeats(job, summary),
         "balanced_accuracy": None if scored is None else scored.balanced_accuracy,
         "roc_auc": None if scored is None else scored.roc_auc,
         "paper": None if printed is None else asdict(printed),
         "folds": [with_plain(asdict(fold)) for fold in summary.folds],
+        "graph_accuracies": tested_method(judged, job.folds, truth).graphs,
         "chosen_by": _chosen_by(protocol),
         "snapshots": len(snapshot_epochs(training.epochs, training.snapshots)),
         "race": protocol.race_in_words,

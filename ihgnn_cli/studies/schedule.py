@@ -34,7 +34,7 @@ class Schedule:
         self._left: Grids = dict.fromkeys(range(len(job.folds)), job.protocol.grid)
         """The configurations of the last stage, by fold."""
         first = selection_units(job.protocol, job.folds)
-        self._stages = [bundles(first, stack)] if self._rungs else []
+        self._stages = [bundles(first, stack, job.folds_each)] if self._rungs else []
         """The rungs of the selection as far as they are known, then the final runs."""
 
     @property
@@ -128,7 +128,7 @@ class Schedule:
                     fold: [each for each in self._left[fold] if each in kept[fold]] for fold in kept
                 }
                 units = selection_units(self.job.protocol, self.job.folds, rung, self._left)
-            self._stages.append(bundles(units, self.final_stack))
+            self._stages.append(bundles(units, self.final_stack, self.job.folds_each))
 
     def _is_ours(self, record: Validated) -> bool:
         """Whether a record has this job's seed and split."""

@@ -9,7 +9,6 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.data.twins import colorings
 from ihgnn_cli.errors import SettingError
-from ihgnn_cli.studies.fold_scores import NOISE
 from ihgnn_cli.studies.graph_features import GraphFeatures
 from ihgnn_cli.studies.permutation import PermutationTest, permutation_test
 from ihgnn_cli.studies.references import Reference, best_reference, references
@@ -24,6 +23,7 @@ from ihgnn_cli.studies.wl_ceiling import (
 )
 
 _LARGE = 2000  # graphs
+_NOISE = 2.0  # standard errors; a smaller gain over the majority class is called noise
 
 Tell = Callable[[str, int, int, str], None]
 """Takes the step, the units done, their total, and a text."""
@@ -60,7 +60,7 @@ class Signal:
         value, level = test.accuracy.value, LEVEL / 2  # two tests
         gain = value - majority.accuracy
         error = math.sqrt(value * (1 - value) / test.graphs)
-        if test.accuracy.p < level and gain > NOISE * error:
+        if test.accuracy.p < level and gain > _NOISE * error:
             return (
                 "There is signal: accuracy is better than with shuffled classes. A network has to "
                 f"beat {100 * best.accuracy:.1f} % ({self.best.title})."
@@ -106,10 +106,11 @@ def measure_signal(
     if permutations < 0:
         raise SettingError("permutations", f"must be at least 0, not {permutations}.")
     features = GraphFeatures(dataset)
-    found = references(features, folds, seed, partial(tell, "fits"))
+    found = references(features, folds, seed, partial(tell, "fits of references"))
     test = None
     if permutations:
-        test = permutation_test(features, folds, permutations, seed, partial(tell, "shuffles"))
+        shuffled = partial(tell, "fits of shuffled classes")
+        test = permutation_test(features, folds, permutations, seed, shuffled)
     rounds = colorings(dataset)
     by_twins = accuracy_by_twins(dataset, rounds[-1], folds, best_reference(found).predictions)
     return Signal(found, ceiling(dataset, rounds), twins(dataset, rounds[-1]), by_twins, test)

@@ -24,6 +24,21 @@ class TTest:
     p: float
 
 
+def corrected_error(values: Sequence[float], test_share: float) -> float | None:
+    """The standard error of the mean of one value per fold, by Nadeau and Bengio.
+
+    sqrt((1/n + n_test/n_train) · var), where var divides by n - 1: the folds share most of their
+    training graphs, so the mean varies more than that of n independent values. With repeats, n is
+    the number of folds of all partitions; the second term then bounds the error from below.
+
+    Returns:
+        `None` for fewer than two values.
+    """
+    if len(values) < 2:
+        return None
+    return math.sqrt(1 / len(values) + test_share) * stdev(values)
+
+
 def corrected_t_test(
     first: Sequence[float], second: Sequence[float], test_share: float
 ) -> TTest | None:
@@ -59,8 +74,14 @@ def corrected_t_test(
     mean = fmean(differences)
     if max(differences) - min(differences) <= _ROUNDING:
         return TTest(0.0, 0.0, count - 1, 1.0) if abs(mean) <= _ROUNDING else None
-    t = mean / (math.sqrt(1 / count + test_share) * stdev(differences))
+    error = corrected_error(differences, test_share)
+    t = mean / (error or 1.0)  # not 0: the differences are not all equal
     return TTest(mean, t, count - 1, min(1.0, 2 * float(stdtr(count - 1, -abs(t)))))
+
+
+def p_text(p: float) -> str:
+    """A p-value in a sentence."""
+    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:

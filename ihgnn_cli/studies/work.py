@@ -19,6 +19,7 @@ from ihgnn_cli.files import written_whole
 from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.jobs.queue import Deliver, Runner, Tell
 from ihgnn_cli.models.card import inputs_of
+from ihgnn_cli.studies.folds import repeat_seed
 from ihgnn_cli.studies.plan import Bundle, Protocol
 from ihgnn_cli.studies.units import Record, Stage, Tested, Unit, Validated
 from ihgnn_cli.training.checkpoint import build
@@ -28,7 +29,7 @@ from ihgnn_cli.training.devices import computing, resolve_device
 from ihgnn_cli.training.halving import train_in_halves
 from ihgnn_cli.training.loading import store_for
 from ihgnn_cli.training.snapshots import snapshot_epochs
-from ihgnn_cli.training.stack import Member, predict, predict_each
+from ihgnn_cli.training.stack import Member, predict
 
 # Seconds between two saves of a stack; longer if saving would take more than a twentieth of the
 # time.
@@ -47,6 +48,8 @@ class Job:
     """Whether to record the test accuracy of every epoch, for rules from the literature."""
     final_stack: int | None = None
     """Models per stack in final runs; `None`: the same as in the selection."""
+    repeats: int = 1
+    """Number of partitions, whose folds follow each other in `folds`."""
 
     @property
     def final_count(self) -> int:
@@ -54,10 +57,20 @@ class Job:
         return self.protocol.runs * len(self.folds)
 
     @property
+    def folds_each(self) -> int:
+        """The number of folds of a partition."""
+        return len(self.folds) // self.repeats
+
+    @property
+    def first(self) -> tuple[Fold, ...]:
+        """The first partition."""
+        return self.folds[: self.folds_each]
+
+    @property
     def partial(self) -> str | None:
         """A warning if the folds do not test every graph; `None` if they do."""
         tested = sum(len(fold.test) for fold in self.folds)
-        if tested == len(self.dataset):
+        if tested == self.repeats * len(self.dataset):
             return None
         return (
             f"Partial result: the first {len(self.folds)} folds of a split file, which test "
@@ -77,10 +90,12 @@ class Job:
         return Split(train, np.empty(0, dtype=np.int64), split.test, may_be_empty=True)
 
     def config(self, unit: Unit) -> RunConfig:
-        """The configuration of a unit's training."""
+        """The configuration of a unit's training; a repeat has those of a job with its seed."""
         config = unit.configuration.applied(self.protocol.config)
         training = config.training
-        seed, epochs = unit.seed(training.seed), unit.epochs or training.epochs
+        repeat, fold = divmod(unit.fold, self.folds_each)
+        seed = replace(unit, fold=fold).seed(repeat_seed(training.seed, repeat))
+        epochs = unit.epochs or training.epochs
         return replace(config, training=replace(training, seed=seed, epochs=epochs))
 
 
@@ -145,7 +160,9 @@ class _StackRun:
         self.snapshots = snapshot_epochs(training.epochs, training.snapshots)
         self.cohort = self._new_cohort()
         self.sums: list[torch.Tensor] = [torch.zeros(())] * len(self.units)
-        """The probabilities of the test graphs, added up over the snapshots so far."""
+        """The probabilities of the test graphs, added up over the snapshots so far; nothing is
+        chosen by them."""
+        self.tests = [self.job.split(unit).test for unit in self.units]
         self.delivered: set[int] = set()
         if self.path is not None and self.path.is_file():
             self._go_on(self.path)
@@ -158,7 +175,7 @@ class _StackRun:
             self.cohort.advance()
             self._watch_test()
             if self.cohort.stack.epoch in self.snapshots:
-                self._add_snapshot()
+                self.cohort.add_snapshot(self.sums, self.store, self.tests)
             self._count(time.perf_counter() - began)
             tell(len(self.cohort.present), len(self.cohort.present))
             self._deliver(deliver, tell)
@@ -192,16 +209,6 @@ class _StackRun:
         for member, test, accuracy in zip(self.cohort.present, graphs, accuracies, strict=True):
             if self.cohort.courses[member].diverged is None:
                 self.test_hits[member].append(round(float(accuracy) * len(test)))
-
-    def _add_snapshot(self) -> None:
-        """Add the predictions of this epoch; nothing is chosen by them."""
-        stack = self.cohort.stack
-        stack.refresh_statistics()
-        graphs = [self.job.split(self.units[member]).test for member in self.cohort.present]
-        found = predict_each(stack.model, self.store, graphs)
-        for member, logits in zip(self.cohort.present, found, strict=True):
-            added = torch.from_numpy(mean_probabilities(logits[None]))
-            self.sums[member] = self.sums[member] + added
 
     def _count(self, seconds: float) -> None:
         for member in self.cohort.present:

@@ -3,12 +3,16 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ihgnn_cli.data.batching import GraphStore
+import torch
+from torch import Tensor
+
+from ihgnn_cli.data.batching import GraphStore, Positions
+from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.models.settings import Inputs
 from ihgnn_cli.training.checkpoint import build
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.course import Course
-from ihgnn_cli.training.stack import Member, Stack
+from ihgnn_cli.training.stack import Member, Stack, predict_each
 
 
 def new_cohort(
@@ -83,6 +87,23 @@ class Cohort:
         if left and len(left) < len(self.present):
             self.stack.keep(left)
             self.present = tuple(self.present[at] for at in left)
+
+    def add_snapshot(
+        self, sums: list[Tensor], store: GraphStore, graphs: Sequence[Positions]
+    ) -> None:
+        """Add each present member's probabilities of its graphs at this epoch to its sum.
+
+        Args:
+            sums: by member, changed in place.
+            store: the graphs.
+            graphs: which of them, by member.
+        """
+        self.stack.refresh_statistics()
+        present = [graphs[member] for member in self.present]
+        for member, logits in zip(
+            self.present, predict_each(self.stack.model, store, present), strict=True
+        ):
+            sums[member] = sums[member] + torch.from_numpy(mean_probabilities(logits[None]))
 
     def state(self) -> dict[str, Any]:
         """Everything the next epoch depends on, as plain values and tensors."""

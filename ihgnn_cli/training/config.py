@@ -1,6 +1,6 @@
 """The configuration of a training: TOML in, checked values, TOML out.
 
-A configuration is built in layers: the defaults (from the paper's text), a file, a recipe, the
+A configuration is built in layers: the defaults (from the paper's text), a recipe, a file, the
 command line. Each layer overrides the settings it names. The written file is complete, so it
 repeats the training.
 """
@@ -287,7 +287,7 @@ def configure(
     *,
     model: str | None = None,
 ) -> RunConfig:
-    """Apply defaults, then a file, then a recipe, then overrides (`None` means not given).
+    """Apply defaults, then a recipe, then a file, then overrides (`None` means not given).
 
     Args:
         recipe: one of the model's recipes.
@@ -296,10 +296,12 @@ def configure(
         model: the model's name; a file must not name another.
 
     Raises:
-        InputError: the file cannot be read, or a setting is unknown or belongs to another model.
+        InputError: the file cannot be read, or a setting is unknown or belongs to another model, or
+            the file leaves nothing of the recipe.
     """
     config = RunConfig() if model is None else RunConfig().of_model(model)
     model = None if model is None else config.model_name
+    values: dict[str, object] = {}
     if file is not None:
         sections = read_sections(file)
         named = _of_named_model(sections, str(file))
@@ -310,8 +312,7 @@ def configure(
                     "or give another file."
                 )
             config = named
-        values = _flat(sections, str(file), config)
-        config = config.with_values(_found_beside(values, file.parent), str(file))
+        values = _found_beside(_flat(sections, str(file), config), file.parent)
     if recipe is not None:
         if recipe not in config.spec.recipes:
             raise InputError(
@@ -319,7 +320,14 @@ def configure(
                 "--model."
             )
         sections = {name: part for name, part in _recipe(recipe).items() if name != "grid"}
-        config = config.with_values(_flat(sections, recipe, config), recipe)
+        preset = _flat(sections, recipe, config)
+        if preset.keys() <= values.keys():
+            raise InputError(
+                f"{file} sets everything that the recipe {recipe} sets, so that nothing of the "
+                "recipe is left. Leave out --recipe or --config."
+            )
+        config = config.with_values(preset, recipe)
+    config = config.with_values(values, str(file))
     given = {key: value for key, value in (overrides or {}).items() if value is not None}
     for key in given:
         if key not in config.names():

@@ -12,6 +12,8 @@ from torch import Tensor
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.checkpoint import read_content, write_content
+from ihgnn_cli.training.config import TrainingSettings
+from ihgnn_cli.words import counted
 
 FOLDER = "snapshots"
 """Folder of a run that keeps them until all are there."""
@@ -31,6 +33,15 @@ def snapshot_epochs(epochs: int, count: int) -> tuple[int, ...]:
     gaps = max(1, count - 1)
     spaced = (epochs - round((epochs - first) * place / gaps) for place in range(count))
     return tuple(sorted(spaced))
+
+
+def fewer_snapshots(training: TrainingSettings) -> str | None:
+    """A sentence if a training has too few epochs for its snapshots."""
+    kept = len(snapshot_epochs(training.epochs, training.snapshots))
+    if kept == training.snapshots:
+        return None
+    epochs = counted(training.epochs, "epoch")
+    return f"{training.snapshots} snapshots do not fit in {epochs}: {kept} are averaged."
 
 
 def joined(parts: Sequence[Mapping[str, Tensor]]) -> Weights:

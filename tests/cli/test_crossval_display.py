@@ -51,6 +51,25 @@ def test_results_of_before_stacks_and_notes_were_told_are_shown(
     assert "*" not in text
 
 
+def test_repeats_are_rows_with_their_seed_and_the_mean_has_a_standard_error(
+    capsys: pytest.CaptureFixture[str], result: dict[str, Any]
+) -> None:
+    repeats = [
+        {"seed": 7, "test_mean": 0.8, "test_std": 0.05},
+        {"seed": 8, "test_mean": 0.9, "test_std": 0.02},
+    ]
+    folds = [
+        {**fold, "test_mean": 0.7 + number / 50} for number, fold in enumerate(result["folds"])
+    ]
+    told = {**result, "repeats": repeats, "test_error": 0.031, "folds": folds}
+    text = shown(capsys, told, rules=False)
+    assert "MUTAG: accuracy in %, 2 partitions of 5 folds" in text
+    assert row(text, "7").split() == ["7", "80.0", "±", "5.0", "70.0", "78.0"]
+    assert row(text, "8 ").split() == ["8", "90.0", "±", "2.0", "80.0", "88.0"]
+    assert "mean ± standard deviation over folds of 2 partitions" in text
+    assert "Standard error of the mean: 3.1 points (Nadeau and Bengio's correction" in text
+
+
 def test_the_size_of_stacks_is_told(
     capsys: pytest.CaptureFixture[str], result: dict[str, Any]
 ) -> None:

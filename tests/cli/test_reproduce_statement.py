@@ -13,7 +13,7 @@ from ihgnn_cli.studies.subjects import Subject
 
 
 def done(folds: int | None) -> Done:
-    result = None if folds is None else {"folds": [{}] * folds}
+    result = None if folds is None else {"job": {"folds": folds}}
     return Done(CellPlan("MUTAG", "gin"), "MUTAG", result)
 
 
@@ -38,6 +38,7 @@ def test_a_depth_that_a_model_cannot_have_is_told_before_anything_is_trained(
         budget=BUDGETS[BudgetName.QUICK],
         folder=tmp_path / "out",
         seed=0,
+        repeats=1,
         splits=None,
         device="cpu",
         workers=1,

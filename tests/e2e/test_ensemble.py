@@ -58,6 +58,7 @@ def test_recipes_are_shown_side_by_side(ihgnn) -> None:
     shown = ihgnn("recipes").stdout
     assert "105,000" in shown
     assert "1,000 to 5,000" in shown
+    assert "tune --recipe robust: a trial is judged by the mean prediction of 10 epochs" in shown
     told = json.loads(ihgnn("recipes", "--json").stdout)
     assert list(told) == ["paper", "authors", "robust"]
     assert told["robust"]["settings"]["inputs"] == "degree"

@@ -9,7 +9,7 @@ from compared import GIN, OURS, WORSE, cell
 from ihgnn_cli.report.comparison import accuracy_table, significance_table, write_cells
 from ihgnn_cli.report.layout import Box, Mark, Table
 from ihgnn_cli.studies.comparison import Cell, ReferenceCell, compare, refused_cell
-from ihgnn_cli.studies.fold_scores import Paired
+from ihgnn_cli.studies.paired import Paired
 
 ON_DD = cell("gin", 0.7, 0.8, 0.75, 0.7, 0.8, dataset="DD")
 REFUSED = refused_cell("DD", "ppgn", "does not fit: about 96 GB")
@@ -35,12 +35,20 @@ def test_methods_are_rows_and_data_sets_columns_as_in_the_paper() -> None:
 
 def test_a_box_has_ours_the_papers_number_and_the_difference() -> None:
     found = table(ALL)
-    assert boxes(found, "IHGNN")[1] == Box("84.0 ± 5.8", "89.9 ± 6.0 (−5.9)", Mark.BEST)
+    assert boxes(found, "IHGNN")[1] == Box("84.0 ± 5.8", "89.9 ± 6.0 (−5.9)", Mark.TIED)
     assert boxes(found, "GIN") == (
         Box("75.0 ± 4.5", "75.3 ± 2.9† (−0.3)"),
-        Box("82.0 ± 3.7", "83.4 ± 6.4 (−1.4)", Mark.SECOND),
+        Box("82.0 ± 3.7", "83.4 ± 6.4 (−1.4)", Mark.TIED),
     )
     assert boxes(found, "ACM")[1] == Box("59.6 ± 2.4", "80.8 ± 8.1 (−21.2)", starred=True)
+
+
+def test_nothing_is_marked_where_all_methods_are_tied_and_bold_where_one_is_ahead_of_all() -> None:
+    tied = table([OURS, GIN])
+    assert [boxes(tied, name)[0].mark for name in ("IHGNN", "GIN")] == [Mark.PLAIN, Mark.PLAIN]
+    ahead = table([OURS, WORSE])
+    assert [boxes(ahead, name)[0].mark for name in ("IHGNN", "ACM")] == [Mark.BEST, Mark.PLAIN]
+    assert "significantly better than every other method" in ahead.legend
 
 
 def test_not_run_out_of_memory_and_missing_are_told_apart() -> None:
@@ -62,12 +70,12 @@ def test_the_majority_class_is_below_the_methods() -> None:
     assert [row.title for row in without.rows] == ["GIN"]
 
 
-def test_p_values_are_holms_above_the_uncorrected_with_the_side_of_the_mean() -> None:
+def test_p_values_are_holms_and_the_uncorrected_below_the_difference() -> None:
     """ACM: differences -20, -28, -24, -20, -30; t = -24.4 / sqrt(0.45 · 20.8), p = 0.00134."""
     found = significance_table(compare(ALL), "table1", budget="quick", statement="one run")
     assert [row.title for row in found.rows] == ["PPGNs", "GIN", "ACM"]
-    assert boxes(found, "GIN") == (Box("–"), Box("− 0.399", "0.399"))
-    assert boxes(found, "ACM")[1] == Box("− 0.003", "0.001", starred=True)
+    assert boxes(found, "GIN") == (Box("–"), Box("−2.0", "0.399 (0.399)"))
+    assert boxes(found, "ACM")[1] == Box("−24.4", "0.003 (0.001)", starred=True)
     assert "Nadeau and Bengio" in found.legend
     other = cell("gin", *GIN.accuracies, splits_sha256="others")
     told = significance_table(compare([OURS, other]), "table1", budget="b", statement="s").notes
@@ -86,7 +94,7 @@ def test_csv_has_a_row_a_cell_in_percent(tmp_path: Path) -> None:
     assert (gin["mean"], gin["paper_mean"], gin["difference"]) == ("82.0", "83.4", "-1.4")
     assert gin["difference_from_ihgnn"] == "-2.0"
     assert round(float(gin["p"]), 6) == 0.399162
-    assert (gin["best"], gin["second"], gin["budget"]) == ("false", "true", "quick")
+    assert (gin["best"], gin["tied_with_best"], gin["budget"]) == ("false", "true", "quick")
     assert (gin["folds"], gin["runs"], gin["epochs"], gin["graphs"]) == ("5", "1", "5", "50")
     refused = rows["DD", "ppgn"]
     assert refused["not_run"] == "does not fit: about 96 GB"
@@ -97,7 +105,7 @@ def test_csv_has_a_row_a_cell_in_percent(tmp_path: Path) -> None:
 
 def test_classifiers_without_a_network_are_the_last_rows() -> None:
     listed = (ReferenceCell("majority class", 0.6, 0.02), ReferenceCell("forest", 0.9, 0.05))
-    known = replace(OURS, references=listed, gap=Paired(-0.05, 0.02))
+    known = replace(OURS, references=listed, gap=Paired(-0.05, 0.02, 0.3, 0.6))
     found = table([known, GIN, ON_DD])
     assert [row.title for row in found.rows[-2:]] == ["majority class", "forest"]
     column = found.heads.index("MUTAG")

@@ -6,7 +6,7 @@ from compared import GIN, OURS, WORSE, cell
 
 from ihgnn_cli.report.comparison_notes import PAPER_EXPLAINED, findings, notes, summary
 from ihgnn_cli.studies.comparison import ReferenceCell, compare, refused_cell
-from ihgnn_cli.studies.fold_scores import Paired
+from ihgnn_cli.studies.paired import Paired
 
 BETTER = cell("acm", 0.90, 0.98, 0.96, 0.85, 0.99)
 
@@ -14,7 +14,8 @@ BETTER = cell("acm", 0.90, 0.98, 0.96, 0.85, 0.99)
 def test_findings_count_where_ihgnn_is_ahead_what_is_significant_and_what_the_paper_has() -> None:
     assert findings(compare([OURS, GIN, WORSE])) == (
         "IHGNN has the highest mean of the methods run, or ties for it, on 1 of 1 data "
-        "set; by the paper's numbers, on 1 of 1.",
+        "set, and is significantly better than all others on 0; by the paper's means it is the "
+        "highest on 1 of 1.",
         "In 2 comparisons on the same folds, the other method is significantly worse than IHGNN in "
         "1 and significantly better in 0.",
         "The paper has 3 of these numbers; ours is lower in 3. The mean difference is −9.5 points.",
@@ -23,18 +24,20 @@ def test_findings_count_where_ihgnn_is_ahead_what_is_significant_and_what_the_pa
 
 def test_a_method_that_beats_ihgnn_is_told_as_plainly() -> None:
     first, second, _ = findings(compare([OURS, BETTER]))
-    assert "on 0 of 1 data set; by the paper's numbers, on 1 of 1." in first
+    assert "on 0 of 1 data set, and is significantly better than all others on 0" in first
     assert "significantly worse than IHGNN in 0 and significantly better in 1." in second
 
 
 def test_the_terminal_gets_three_sentences() -> None:
     assert summary(compare([OURS, GIN])) == (
         "Test accuracy in %; below it the paper's, and ours minus the paper's.",
-        "IHGNN is best on 1 of 1 data set (paper: 1 of 1).",
-        "No method differs significantly from IHGNN.",
+        "IHGNN has the highest mean on 1 of 1 data set (paper: 1 of 1) and is significantly better "
+        "than all others on 0.",
+        "No method differs significantly from IHGNN in 1 comparison.",
     )
     assert summary(compare([OURS, BETTER, GIN]))[1:] == (
-        "IHGNN is best on 0 of 1 data set (paper: 1 of 1).",
+        "IHGNN has the highest mean on 0 of 1 data set (paper: 1 of 1) and is significantly better "
+        "than all others on 0.",
         "* differs significantly from IHGNN: 1 better, 0 worse, of 2 comparisons.",
     )
     assert len(summary(compare([]))) == 1
@@ -71,11 +74,11 @@ def test_notes_name_what_learned_nothing_what_was_not_run_and_what_is_missing() 
 
 def test_methods_that_do_not_beat_the_best_reference_are_named() -> None:
     listed = (ReferenceCell("majority class", 0.6, 0.02), ReferenceCell("forest", 0.9, 0.05))
-    ours = replace(OURS, references=listed, gap=Paired(-0.051, 0.02))
-    better = replace(GIN, references=listed, gap=Paired(0.05, 0.02))
+    ours = replace(OURS, references=listed, gap=Paired(-0.051, 0.02, 0.01, 0.05))
+    better = replace(GIN, references=listed, gap=Paired(0.05, 0.02, 0.01, 0.04))
     told = " ".join(notes(compare([ours, better])))
     assert "on MUTAG (forest, 90.0 %) IHGNN (−5.1 ± 2.0)." in told
     assert "GIN (" not in told
     assert summary(compare([ours, better]))[-1] == (
-        "IHGNN is not better than the best of the last rows on MUTAG."
+        "IHGNN is not significantly better than the best of the last rows on MUTAG."
     )

@@ -18,7 +18,7 @@ from ihgnn_cli.report.curves import (
     make_curve,
     write_points,
 )
-from ihgnn_cli.report.layout import Box, Mark
+from ihgnn_cli.report.layout import Box
 
 MUTAG = make_curve("MUTAG", [(4, [0.8, 0.9]), (1, [0.6, 0.8])], Spread.STD)
 KKI = make_curve("KKI", [(1, [0.5, 0.4, 0.6])], Spread.RANGE)
@@ -64,7 +64,7 @@ def test_the_table_has_one_row_per_line_and_one_column_per_value() -> None:
     found = curve_table(chart(MUTAG, KKI, chance=0.5))
     assert (found.corner, found.heads) == ("data set / K", ("1", "4"))
     assert [row.boxes for row in found.rows] == [
-        (Box("70.0", "60.0 to 80.0"), Box("85.0", "80.0 to 90.0", Mark.BEST)),
+        (Box("70.0", "60.0 to 80.0"), Box("85.0", "80.0 to 90.0")),
         (Box("50.0", "40.0 to 60.0"), Box("–")),
     ]
     assert found.legend == (

@@ -18,7 +18,7 @@ TABLE = Table(
         Row(
             "GIN", (Box("70.1 ± 2.0", "65.9 ± 5.5 (+4.2)", Mark.BEST, True), Box("not run", "OOM"))
         ),
-        Row("IHGNN", (Box("69.0 ± 1.0", mark=Mark.SECOND), Box("–")), apart=True),
+        Row("IHGNN", (Box("69.0 ± 1.0", mark=Mark.TIED), Box("–")), apart=True),
     ),
     budget="quick",
     statement="one run.",
@@ -27,7 +27,7 @@ TABLE = Table(
 )
 
 
-def test_markdown_has_the_best_bold_the_runner_up_underlined_and_the_paper_below() -> None:
+def test_markdown_has_the_best_bold_ties_underlined_and_the_paper_below() -> None:
     assert markdown(TABLE).splitlines() == [
         "## Accuracy",
         "",

@@ -11,6 +11,7 @@ from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.report.curves import Chart, Spread, make_curve
 from ihgnn_cli.report.reproduction import Written, write_chart, write_comparison, write_homophily
 from ihgnn_cli.studies.comparison import Cell, compare, refused_cell
+from ihgnn_cli.studies.ranks import Ranks
 
 RESULT = {"provenance": {"ihgnn": "0.1.0", "command": "ihgnn reproduce table1"}}
 STATEMENT = "Budget 'quick': two folds."
@@ -51,6 +52,28 @@ def test_a_comparison_is_written_in_every_form(tmp_path: Path) -> None:
     assert "two folds" in texts[".tex"]
     assert "ihgnn reproduce table1" in texts[".html"]
     assert "<svg" in texts[".svg"]
+
+
+def test_three_data_sets_are_ranked_in_a_diagram_and_a_table(tmp_path: Path) -> None:
+    cells = [
+        cell(model, mean, mean, dataset=name)
+        for name in ("DD", "KKI", "MUTAG")
+        for model, mean in (("gin", 0.6), ("acm", 0.5), ("ihgnn", 0.7))
+    ]
+    found = written(tmp_path, *cells)
+    assert isinstance(found.ranks, Ranks)
+    assert found.ranks.average == (1, 2, 3)
+    assert "table1-ranks.svg" in names(found)
+    assert [row.title for row in found.tables[2].rows] == ["IHGNN", "GIN", "ACM"]
+    for suffix in ("md", "tex", "html"):
+        text = (tmp_path / f"table1.{suffix}").read_text(encoding="utf-8")
+        assert "Average ranks over the data sets" in text
+        assert "Average ranks of 3 methods over 3 data sets" in text
+    assert "Critical-difference diagram" in (tmp_path / "table1.html").read_text(encoding="utf-8")
+    two = written(tmp_path / "two", *cells[:6])
+    assert "table1-ranks.svg" not in names(two)
+    assert two.tables[0].notes[-1] == two.ranks
+    assert "No critical-difference diagram" in str(two.ranks)
 
 
 def test_the_numbers_are_in_a_csv_with_a_row_a_cell(tmp_path: Path) -> None:

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from compared import GIN, OURS, cell
+from compared import GIN, OURS, WORSE, cell
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.studies.comparison import Place, against, cell_of, compare, refused_cell
+from ihgnn_cli.studies.comparison import Cell, Place, against, cell_of, compare, refused_cell
 from ihgnn_cli.studies.paper import PaperCell
 from ihgnn_cli.studies.significance import corrected_t_test, holm
 
@@ -77,18 +77,37 @@ def test_one_fold_is_not_tested() -> None:
     assert found.untested == "there are fewer than two folds"
 
 
-def test_the_best_and_the_runner_up_go_by_the_mean_and_equals_share() -> None:
-    cells = [cell("gin", 0.7, 0.9), cell("acm", 0.9, 0.7), cell("pgcn", 0.7, 0.7)]
-    cells += [cell("ihgnn", 0.6, 0.6), refused_cell("MUTAG", "ppgn", "does not fit")]
-    found = compare(cells)
-    places = {each.cell.model: each.place for each in found.entries}
-    assert places == {
-        "gin": Place.BEST,
-        "acm": Place.BEST,
-        "pgcn": Place.SECOND,
-        "ihgnn": Place.OTHER,
+def places(*cells: Cell) -> dict[str, Place]:
+    return {each.cell.model: each.place for each in compare(cells).entries}
+
+
+def test_a_highest_mean_inside_the_noise_is_tied_and_not_the_best() -> None:
+    refused = refused_cell("MUTAG", "ppgn", "does not fit")
+    assert places(OURS, GIN, WORSE, refused) == {
+        "ihgnn": Place.TIED,  # 2 points above GIN: p = 0.399
+        "gin": Place.TIED,
+        "acm": Place.OTHER,  # p = 0.0013, and 0.0027 after Holm's correction
         "ppgn": Place.OTHER,
     }
+
+
+def test_the_best_is_significantly_better_than_every_other_method() -> None:
+    assert places(OURS, WORSE) == {"ihgnn": Place.BEST, "acm": Place.OTHER}
+
+
+def test_a_method_on_other_folds_cannot_be_separated() -> None:
+    other = replace(WORSE, splits_sha256="others")
+    assert places(OURS, other) == {"ihgnn": Place.TIED, "acm": Place.TIED}
+
+
+def test_the_difference_from_ihgnn_is_paired_over_graphs() -> None:
+    ours = replace(OURS, graph_accuracies=(1.0,) * 25 + (0.5,) * 25)
+    gin = replace(GIN, graph_accuracies=(0.5,) * 25 + (0.5,) * 25)
+    gap = against(gin, ours).gap
+    assert gap is not None
+    assert gap.difference == pytest.approx(-0.25)
+    # Gaps of -1/2 and 0, half of each: sample variance 50/49 · 1/16.
+    assert gap.error == pytest.approx((1 / 49 / 16) ** 0.5)
 
 
 def test_a_method_alone_is_not_the_best_of_anything() -> None:

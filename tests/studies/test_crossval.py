@@ -530,3 +530,67 @@ def test_a_race_is_another_job_than_the_full_selection(race: Job, tmp_path: Path
     assert "race" not in identity(whole)["protocol"]  # as in folders of earlier versions
     with pytest.raises(InputError, match="holds another job"):
         crossval.begin(whole, tmp_path / "job", HERE, stack=4)
+
+
+def repeated(job: Job, repeats: int) -> Job:
+    folds = make_folds(job.dataset, 0, folds=3, repeats=repeats)
+    return replace(job, folds=folds, repeats=repeats)
+
+
+def test_a_repeat_is_the_job_with_its_seed_and_more_of_them_continue_a_finished_job(
+    job: Job, tmp_path: Path
+) -> None:
+    first = finished(job, tmp_path / "job")
+    more = finished(repeated(job, 2), tmp_path / "job")
+    assert more["trained_now"] == first["model_epochs"]  # those of the second partition alone
+    assert more["folds"][:3] == first["folds"]
+    training = replace(job.protocol.config.training, seed=1)
+    other = replace(
+        job,
+        protocol=job.protocol.on(replace(job.protocol.config, training=training)),
+        folds=make_folds(job.dataset, 1, folds=3),
+    )
+    alone = finished(other, tmp_path / "alone")
+    assert [fold["runs"] for fold in more["folds"][3:]] == [fold["runs"] for fold in alone["folds"]]
+    assert [fold["fold"] for fold in more["folds"]] == list(range(6))
+    means = [each["test_mean"] for each in (first, alone)]
+    assert [each["test_mean"] for each in more["repeats"]] == means
+    assert [each["seed"] for each in more["repeats"]] == [0, 1]
+    assert more["test_mean"] == pytest.approx(np.mean(means))
+    files = {path.name for path in (tmp_path / "job").glob("splits*")}
+    assert files == {"splits.json", "splits-repeat1.json"}
+    written = (tmp_path / "job" / "splits-repeat1.json").read_bytes()
+    assert written == (tmp_path / "alone" / "splits.json").read_bytes()
+    # Fewer repeats are a result of the units that are there.
+    again = crossval.finish(job, tmp_path / "job", HERE, 4)
+    assert again.trained is None
+    assert again.result["folds"] == first["folds"]
+
+
+def test_the_standard_error_counts_shared_training_graphs(job: Job, tmp_path: Path) -> None:
+    result = finished(repeated(job, 2), tmp_path / "job")
+    means = [fold["test_mean"] for fold in result["folds"]]
+    tested = 188 / 3
+    factor = 1 / 6 + tested / (188 - tested)
+    assert result["test_error"] == pytest.approx(np.sqrt(factor) * np.std(means, ddof=1))
+
+
+def test_the_accuracy_of_each_graph_is_its_mean_over_runs_and_repeats(
+    job: Job, tmp_path: Path
+) -> None:
+    result = finished(repeated(job, 2), tmp_path / "job")
+    files = (tmp_path / "job" / "units").glob("final-*")
+    records = [parsed(path.read_text(encoding="utf-8")) for path in files]
+    assert len(records) == 2 * 3 * 2
+    hits = np.zeros(188)
+    for each in records:
+        test = repeated(job, 2).folds[each.validated.unit.fold].test
+        hits[test] += np.equal(each.tested.predictions, job.dataset.graph_class[test])
+    assert result["graph_accuracies"] == pytest.approx((hits / 4).tolist())
+
+
+def test_repeats_of_a_file_of_folds_are_refused(job: Job, tmp_path: Path) -> None:
+    with pytest.raises(InputError, match="--repeats draws partitions, and --split-file reads one"):
+        make_folds(job.dataset, 0, file=tmp_path / "folds.json", repeats=2)
+    with pytest.raises(InputError, match="repeats must be at least 1"):
+        make_folds(job.dataset, 0, repeats=0)

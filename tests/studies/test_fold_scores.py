@@ -1,4 +1,4 @@
-"""Scores over folds, and the paired comparison of two methods."""
+"""Scores over folds."""
 
 import math
 
@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from ihgnn_cli.jsonable import jsonable
-from ihgnn_cli.studies.fold_scores import Paired, Scores, fold_scores, paired
+from ihgnn_cli.studies.fold_scores import Scores, fold_scores
 
 
 def test_scores_are_means_over_folds() -> None:
@@ -32,16 +32,11 @@ def test_folds_with_one_class_have_no_area() -> None:
     assert again.folds == (1, 1)
 
 
-def test_the_paired_difference_has_the_standard_error_of_its_mean() -> None:
-    found = paired([1, 1, 0, 1], [1, 0, 0, 0.5])
-    # Gaps 0, 1, 0, 1/2: mean 3/8, sample variance (9 + 25 + 9 + 1) / 64 / 3 = 11/48.
-    assert found.difference == pytest.approx(3 / 8)
-    assert found.error == pytest.approx(math.sqrt(11 / 48 / 4))
-    assert not found.distinguishable
-
-
-def test_a_difference_counts_beyond_two_standard_errors() -> None:
-    assert Paired(0.021, 0.01).above
-    assert not Paired(0.019, 0.01).above
-    assert Paired(-0.021, 0.01).distinguishable
-    assert not Paired(-0.021, 0.01).above
+def test_the_folds_of_two_partitions_count_alike() -> None:
+    first = Scores(0.5, 0.1, 0.4, math.nan, (0.4, 0.6))
+    second = Scores(0.8, 0.0, 0.6, 0.7, (0.8, 0.8))
+    found = Scores.joined([first, second])
+    assert found.folds == (0.4, 0.6, 0.8, 0.8)
+    assert (found.accuracy, found.balanced_accuracy) == pytest.approx((0.65, 0.5))
+    assert found.accuracy_std == pytest.approx(math.sqrt((625 + 25 + 225 + 225) / 4) / 100)
+    assert found.roc_auc == 0.7  # the only one that is defined

@@ -19,7 +19,13 @@ from ihgnn_cli.studies.fold_scores import Scores
 from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.graph_features import GraphFeatures
 from ihgnn_cli.studies.grid import Configuration
-from ihgnn_cli.studies.references import Reference, best_reference, references, stored_references
+from ihgnn_cli.studies.references import (
+    Reference,
+    best_reference,
+    references,
+    repeated_references,
+    stored_references,
+)
 from ihgnn_cli.studies.units import Record, Stage, Unit, Validated, parsed
 from ihgnn_cli.studies.units import Tested as Outcome
 
@@ -151,14 +157,45 @@ def test_a_network_is_compared_with_the_best_reference_graph_by_graph() -> None:
     assert not found["above"]
     assert found["sentence"] == (
         "Not distinguishable from the best reference, SVM: -37.5 ± 23.9 points "
-        "(paired over graphs, ± standard error)."
+        "(paired over graphs, ± standard error; corrected resampled t-test, p = 0.667 after Holm's "
+        "correction over 2 comparisons)."
     )
+    # Folds: -1/4 and -1/2. t = -3/8 / sqrt((1/2 + 1) / 32) = -sqrt(3), one degree of freedom: 1/3.
+    by_key = {each["key"]: each for each in found["methods"]}
+    assert by_key["svm-wl"]["p"] == found["p"] == pytest.approx(1 / 3)
+    assert found["comparisons"] == 2
 
 
 def test_a_network_that_is_always_wrong_is_worse() -> None:
     final = [record(number, 0, Outcome(2, 0.0, (1, 0))) for number in (0, 1)]
-    sentence = beside([RIGHT], final, FOLDS, TRUTH)["sentence"]
-    assert sentence.startswith("Worse than the best reference, SVM: -100.0 ± 0.0 points")
+    found = beside([RIGHT], final, FOLDS, TRUTH)
+    assert (found["difference"], found["error"], found["p"]) == (-1, 0, None)
+    assert found["sentence"].endswith("no test: the difference is the same in all folds).")
+
+
+def test_repeats_are_averaged_per_graph_before_the_error_is_taken() -> None:
+    """The same two folds twice: once all right, once all wrong."""
+    final = [record(number, 0, Outcome(2, 1.0, (0, 1))) for number in (0, 1)]
+    final += [record(number, 0, Outcome(2, 0.0, (1, 0))) for number in (2, 3)]
+    twice = replace(
+        RIGHT, predictions=RIGHT.predictions * 2, scores=replace(RIGHT.scores, folds=(1,) * 4)
+    )
+    found = beside([twice], final, FOLDS * 2, TRUTH)
+    assert (found["difference"], found["error"]) == (-0.5, 0)  # every graph is right half the time
+
+
+def test_each_repeat_has_references_of_its_own_seed(tmp_path: Path) -> None:
+    data = paths(12)
+    both = repeated_references(
+        tmp_path, data, make_folds(data, 3, folds=2, repeats=2), 3, repeats=2
+    )
+    alone = [
+        stored_references(tmp_path / name, data, make_folds(data, seed, folds=2), seed)
+        for seed, name in ((3, "references.json"), (4, "references-repeat1.json"))
+    ]
+    for each, first, second in zip(both, *alone, strict=True):
+        assert each.predictions == first.predictions + second.predictions
+        assert each.scores.folds == first.scores.folds + second.scores.folds
 
 
 def test_probabilities_of_final_runs_give_area_and_balanced_accuracy() -> None:

@@ -90,15 +90,33 @@ def test_the_grid_of_the_authors_recipe_is_that_of_their_script() -> None:
     assert recipe_grid(Recipe.PAPER) == recipe_grid(None) == {}
 
 
-def test_the_recipe_wins_over_the_file_and_options_over_both(path: Path) -> None:
+def test_the_file_wins_over_the_recipe_and_options_over_both(path: Path) -> None:
     path.write_text("[model]\nlayers = 7\nwidth = 8\n[training]\nlr = 0.5\n")
     config = configure(Recipe.AUTHORS, path, {"width": 9, "seed": 3})
-    assert config.model.layers == 4  # the recipe's; 7 in the file
+    assert config.model.layers == 7  # 4 in the recipe
     assert config.model.width == 9  # 8 in the file
     assert config.model.readout_relu is True  # the recipe's
     assert config.training.lr == 0.5
     assert config.training.seed == 3
     assert config.training.epochs == 350  # the default
+
+
+def test_a_file_that_leaves_nothing_of_the_recipe_is_refused(path: Path) -> None:
+    write_config(configure(Recipe.AUTHORS), path)
+    with pytest.raises(InputError, match="sets everything that the recipe robust sets"):
+        configure(Recipe.ROBUST, path)
+
+
+def test_epochs_of_a_file_replace_the_steps_of_a_recipe(path: Path) -> None:
+    path.write_text("[training]\nepochs = 7\n")
+    training = configure(Recipe.ROBUST, path).training
+    assert (training.epochs_for(10_000), training.snapshots) == (7, 10)
+
+
+def test_crossval_of_a_recipe_that_chooses_nothing_has_the_settings_of_the_file(path: Path) -> None:
+    path.write_text("[model]\nlayers = 5\n")
+    (only,) = own_grid(configure(Recipe.ROBUST, path), recipe_grid(Recipe.ROBUST))
+    assert (only.layers, only.lr) == (5, 0.001)
 
 
 def test_none_on_the_command_line_stands_for_not_given(path: Path) -> None:

@@ -19,7 +19,7 @@ from ihgnn_cli.training.final import final_config
 from ihgnn_cli.training.in_memory import fit_in_memory
 from ihgnn_cli.training.kinds import Recipe
 from ihgnn_cli.training.loading import store_for
-from ihgnn_cli.training.snapshots import snapshot_epochs
+from ihgnn_cli.training.snapshots import fewer_snapshots, snapshot_epochs
 from ihgnn_cli.training.stack import Epoch, Member, Stack
 
 CPU = torch.device("cpu")
@@ -191,3 +191,10 @@ def test_fewer_members_are_chosen_evenly(tmp_path: Path) -> None:
         assert torch.equal(fewer.weights[name], whole.weights[name][chosen])
     with pytest.raises(InputError, match="has 4 members, so 5 cannot"):
         whole.with_members(5)
+
+
+def test_too_few_epochs_for_the_snapshots_are_told() -> None:
+    robust = configure(Recipe.ROBUST, overrides={"epochs": 5}).training
+    assert fewer_snapshots(robust) == "10 snapshots do not fit in 5 epochs: 5 are averaged."
+    assert fewer_snapshots(configure(Recipe.ROBUST).training) is None
+    assert fewer_snapshots(configure().training) is None

@@ -2,8 +2,10 @@
 
 import time
 from collections.abc import Callable, Mapping, Sequence
+from statistics import fmean
 from typing import Protocol
 
+import numpy as np
 import torch
 
 from ihgnn_cli.data.batching import GraphStore
@@ -18,10 +20,13 @@ from ihgnn_cli.training.course import Course
 from ihgnn_cli.training.devices import computing
 from ihgnn_cli.training.halving import train_in_halves
 from ihgnn_cli.training.loading import store_for
+from ihgnn_cli.training.snapshots import snapshot_epochs
 from ihgnn_cli.training.stack import Member
 
 OUT_OF_MEMORY = "out of memory"
 DIVERGED = "the loss was not finite in the first epoch"
+DIVERGED_LATER = "the loss was not finite, and snapshots of all epochs are averaged"
+_LEAST = 1e-12  # probability in a loss
 
 
 class Results(Protocol):
@@ -113,39 +118,66 @@ class TrialTrainer:
     def _train_split_by_split(self, number: int, config: RunConfig) -> None:
         """Train one model at a time, without reports."""
         courses: list[Course] = []
+        sums: list[torch.Tensor] = []
         began = time.perf_counter()
 
         def train_split(split: Sequence[Split]) -> None:
             cohort = self.cohort([config], split)
             with computing(0):
+                found = [torch.zeros(())]
                 while not cohort.finished:
                     cohort.advance()
+                    self.add_snapshot(cohort, found, split)
             courses.extend(cohort.courses)
+            sums.extend(found)
 
         inner = self.search.inner
         if len(inner) == 1 or any(train_in_halves([split], train_split) for split in inner):
             self.results.fail(number, OUT_OF_MEMORY)
         else:
-            self.finish(number, courses, time.perf_counter() - began, 1)
+            self.finish(number, courses, sums, time.perf_counter() - began, 1)
+
+    def add_snapshot(
+        self, cohort: Cohort, sums: list[torch.Tensor], splits: Sequence[Split]
+    ) -> None:
+        """Add the predictions of validation graphs, if this epoch is a snapshot.
+
+        Args:
+            cohort: models of one or more trials, each on all splits.
+            sums: by model, changed in place.
+            splits: those of one trial.
+        """
+        training = self.search.config.training
+        if cohort.stack.epoch in snapshot_epochs(training.epochs, training.snapshots):
+            graphs = [split.validation for split in splits] * (len(sums) // len(splits))
+            cohort.add_snapshot(sums, cohort.stack.store, graphs)
 
     def finish(
         self,
         number: int,
         courses: Sequence[Course],
+        sums: Sequence[torch.Tensor],
         seconds: float,
         members: int,
         *,
         pruned: bool = False,
     ) -> None:
-        """Deliver the result of a trial with one course per split."""
+        """Deliver the result of a trial with one course, and one sum of snapshots, per split."""
         best = [course.best for course in courses if course.best is not None]
-        if len(best) < len(courses):
-            self.results.fail(number, DIVERGED)
+        averages = bool(self.search.config.training.snapshots) and not pruned
+        diverged = averages and any(course.diverged is not None for course in courses)
+        if len(best) < len(courses) or diverged:
+            self.results.fail(number, DIVERGED_LATER if diverged else DIVERGED)
             return
         graphs = tuple(len(split.validation) for split in self.search.inner)
+        loss = fmean(each.validation_loss for each in best)
+        epochs, averaged = tuple(each.epoch for each in best), tuple[int, ...]()
+        if averages:
+            loss, averaged = self._averaged(sums)
+            epochs = tuple(len(course.history) for course in courses)
         outcome = Outcome(
-            loss=sum(each.validation_loss for each in best) / len(best),
-            best_epochs=tuple(each.epoch for each in best),
+            loss=loss,
+            best_epochs=epochs,
             hits=tuple(
                 tuple(round(epoch.validation_accuracy * count) for epoch in course.history)
                 for course, count in zip(courses, graphs, strict=True)
@@ -153,9 +185,21 @@ class TrialTrainer:
             graphs=graphs,
             seconds=round(seconds, 3),
             members=members,
+            averaged=averaged,
         )
         self.results.finish(number, outcome, pruned=pruned)
         self._callback(Step(trained=outcome.model_epochs))
+
+    def _averaged(self, sums: Sequence[torch.Tensor]) -> tuple[float, tuple[int, ...]]:
+        """Loss and correct validation graphs of the mean predictions, one per split."""
+        losses, hits = [], []
+        for total, split in zip(sums, self.search.inner, strict=True):
+            likely = (total / total.sum(dim=1, keepdim=True)).numpy()
+            true = self.search.dataset.graph_class[split.validation]
+            own = likely[np.arange(len(true)), true]
+            losses.append(float(-np.log(np.maximum(own, _LEAST)).mean()))
+            hits.append(int((likely.argmax(axis=1) == true).sum()))
+        return fmean(losses), tuple(hits)
 
 
 class _StackRun:
@@ -173,12 +217,14 @@ class _StackRun:
         self.splits = len(trainer.search.inner)
         self.cohort = trainer.cohort(list(trials.values()), trainer.search.inner)
         self.seconds = dict.fromkeys(trials, 0.0)
+        self.sums = [torch.zeros(())] * len(self.cohort.courses)
 
     def run(self) -> None:
         epoch = 0
         while not self.cohort.finished:
             began = time.perf_counter()
             self.cohort.advance()
+            self.trainer.add_snapshot(self.cohort, self.sums, self.trainer.search.inner)
             self._count(time.perf_counter() - began)
             epoch += 1
             for place, number in self._running():
@@ -205,7 +251,8 @@ class _StackRun:
     def _finish(self, place: int, number: int, *, pruned: bool = False) -> None:
         del self.unfinished[number]
         courses, members = self._courses(place), len(self.numbers)
-        self.trainer.finish(number, courses, self.seconds[number], members, pruned=pruned)
+        sums = [self.sums[member] for member in self._members(place)]
+        self.trainer.finish(number, courses, sums, self.seconds[number], members, pruned=pruned)
 
     def _report(self, epoch: int) -> None:
         for place, number in self._running():

@@ -29,9 +29,9 @@ class Outcome:
     """The validation result of a trial."""
 
     loss: float
-    """Mean over the splits, each at its best epoch."""
+    """Mean over the splits, each at its best epoch or of the mean prediction of its snapshots."""
     best_epochs: tuple[int, ...]
-    """One per split."""
+    """One per split; the last if snapshots are averaged."""
     hits: tuple[tuple[int, ...], ...]
     """Number of correct validation graphs, by split and epoch."""
     graphs: tuple[int, ...]
@@ -40,14 +40,19 @@ class Outcome:
     """Its share of the training time of its stack."""
     members: int
     """Number of trials in its stack."""
+    averaged: tuple[int, ...] = ()
+    """Correct validation graphs of the mean prediction of the snapshots, by split; empty without
+    snapshots, or if the trial was stopped early."""
 
     @property
     def accuracy(self) -> float:
-        """Mean over the splits, each at its best epoch: the objective of the search."""
-        shares = [
-            Fraction(hits[best - 1], graphs)
-            for hits, best, graphs in zip(self.hits, self.best_epochs, self.graphs, strict=True)
-        ]
+        """Mean over the splits: the objective of the search.
+
+        Of each split, that of its best epoch or of the mean prediction of its snapshots.
+        """
+        best = zip(self.hits, self.best_epochs, strict=True)
+        right = self.averaged or [hits[epoch - 1] for hits, epoch in best]
+        shares = [Fraction(hits, of) for hits, of in zip(right, self.graphs, strict=True)]
         return float(sum(shares) / len(shares))
 
     @property
@@ -68,6 +73,7 @@ def outcome_from_plain(plain: Mapping[str, Any]) -> Outcome:
         "best_epochs": tuple(plain["best_epochs"]),
         "hits": tuple(map(tuple, hits)),
         "graphs": tuple(plain["graphs"]),
+        "averaged": tuple(plain.get("averaged", ())),  # missing in older studies
     }
     return Outcome(**{**plain, **lists})
 

@@ -12,7 +12,7 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.studies.tuning.search import Search, prepare
 from ihgnn_cli.studies.tuning.space import make_space
 from ihgnn_cli.studies.tuning.trainer import DIVERGED, OUT_OF_MEMORY, TrialTrainer
-from ihgnn_cli.studies.tuning.trials import Outcome
+from ihgnn_cli.studies.tuning.trials import Outcome, outcome_from_plain
 from ihgnn_cli.training import cohort
 from ihgnn_cli.training.config import RunConfig, configure
 from ihgnn_cli.training.course import Course
@@ -389,3 +389,44 @@ def test_the_graphs_are_kept_for_trials_of_the_same_layers() -> None:
     one = trainer.store(config(0.1))
     assert trainer.store(config(0.2, width=8)) is one
     assert trainer.store(config(layers=2)) is not one
+
+
+def averaging(inner: int = 1) -> Search:
+    search = make_search(inner=inner)
+    base = search.config.with_values({"epochs": 3, "snapshots": 2})
+    return replace(search, config=base)
+
+
+def test_with_snapshots_a_trial_is_judged_by_their_mean_prediction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Class 0 has probability 0.9 at the first snapshot and 0.3 at the second: 0.6 on average."""
+    search = averaging(inner=2)
+    asked: list[list[list[int]]] = []
+
+    def answer(_model: object, _store: object, graphs: list[np.ndarray]) -> list[np.ndarray]:
+        asked.append([each.tolist() for each in graphs])
+        likely = (0.9, 0.1) if len(asked) == 1 else (0.3, 0.7)
+        return [np.tile(np.log(likely), (len(each), 1)) for each in graphs]
+
+    monkeypatch.setattr(cohort, "predict_each", answer)
+    found = trained(search, config(), config(0.001)).finished
+    validating = [split.validation for split in search.inner]
+    assert asked == [[each.tolist() for each in validating] * 2] * 2  # two trials on two splits
+    zeros = [search.dataset.graph_class[each] == 0 for each in validating]
+    for number in (0, 1):
+        outcome = found[number].outcome
+        assert outcome.averaged == tuple(int(each.sum()) for each in zeros)
+        assert outcome.accuracy == pytest.approx(np.mean([each.mean() for each in zeros]))
+        losses = [-np.log(np.where(each, 0.6, 0.4)).mean() for each in zeros]
+        assert outcome.loss == pytest.approx(np.mean(losses))
+        assert outcome.best_epochs == (3, 3)
+        assert outcome_from_plain(outcome.as_plain()) == outcome
+
+
+def test_a_trial_that_is_stopped_early_has_no_mean_prediction() -> None:
+    heard = Heard(lambda _number, epoch: epoch == 2)
+    outcome = trained(averaging(), config(), heard=heard).finished[0].outcome
+    assert heard.finished[0].pruned
+    assert outcome.averaged == ()
+    assert outcome.accuracy == max(outcome.hits[0]) / outcome.graphs[0]

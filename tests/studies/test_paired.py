@@ -1,0 +1,45 @@
+"""The comparison of two methods: paired over graphs, tested over folds, counted with the others."""
+
+import math
+
+import pytest
+
+from ihgnn_cli.studies.paired import Method, Paired, family, paired
+from ihgnn_cli.studies.significance import corrected_t_test
+
+FIRST = Method((1.0, 0.5), (1.0, 1.0, 0.0, 1.0))
+SECOND = Method((0.5, 0.25), (1.0, 0.0, 0.0, 0.5))
+
+
+def test_the_difference_over_graphs_has_the_standard_error_of_its_mean() -> None:
+    found = paired(FIRST, SECOND, 1.0)
+    # Gaps 0, 1, 0, 1/2: mean 3/8, sample variance (9 + 25 + 9 + 1) / 64 / 3 = 11/48.
+    assert found.difference == pytest.approx(3 / 8)
+    assert found.error == pytest.approx(math.sqrt(11 / 48 / 4))
+
+
+def test_the_p_value_is_that_of_the_corrected_test_over_folds() -> None:
+    tested = corrected_t_test(FIRST.folds, SECOND.folds, 1.0)
+    assert tested is not None
+    found = paired(FIRST, SECOND, 1.0)
+    assert (found.p, found.t) == (tested.p, tested.t)
+
+
+def test_graphs_that_were_not_tested_are_left_out() -> None:
+    found = paired(Method((1.0, 0.0), (1.0, None, 0.0)), Method((0.5, 0.5), (0.0, None, 1.0)), 1.0)
+    assert found.difference == 0
+    assert found.error == pytest.approx(1.0)  # gaps 1 and -1
+
+
+def test_older_results_have_the_difference_of_the_folds_and_no_error() -> None:
+    found = paired(Method((1.0, 0.5)), Method((0.5, 0.25)), 1.0)
+    assert (found.difference, found.error) == (0.375, None)
+
+
+def test_a_family_counts_the_comparisons_that_have_a_p_value() -> None:
+    """0.01 · 2 = 0.02, and 0.04 · 1."""
+    found = family([Paired(0.1, 0.1, 0.04), Paired(0.2, 0.1, None), Paired(-0.1, 0.1, 0.01)])
+    assert [each.p_holm for each in found] == [0.04, None, 0.02]
+    assert [each.comparisons for each in found] == [2, 2, 2]
+    assert [each.significant for each in found] == [True, False, True]
+    assert [each.above for each in found] == [True, False, False]
