@@ -23,6 +23,7 @@ TEST_EXPLAINED = (
     "correction across data sets. With few and small folds the test finds only large differences, "
     "so a large p does not mean that two methods are equally good."
 )
+_EQUAL = 1e-9  # means closer than this count as equal
 MARKS_EXPLAINED = (
     "Bold: the highest mean, if it is significantly better than every other method on the data set "
     "(the test below against each of them, Holm's correction over these comparisons). Otherwise "
@@ -130,7 +131,8 @@ def _best(comparison: Comparison) -> _Ahead | None:
         return None
     own = [(each, here) for here in full for each in here if each.cell.model == REFERENCE]
     highest = sum(
-        each.cell.mean == max(other.cell.mean or 0.0 for other in here) for each, here in own
+        (each.cell.mean or 0.0) >= max(other.cell.mean or 0.0 for other in here) - _EQUAL
+        for each, here in own
     )
     separable = sum(each.place == Place.BEST for each, _ in own)
     known = [each for each in map(_ahead_in_paper, full) if each is not None]
