@@ -51,10 +51,10 @@ SMALL = IHGNNSettings(layers=2, width=16, hidden=8)
 CPU = torch.device("cpu")
 
 
-def dataset(*graphs: Graph, labelled: bool = True) -> GraphDataset:
+def dataset(*graphs: Graph, labelled: bool = True, edge_labels: bool = False) -> GraphDataset:
     """Graphs of the classes x and y with labels a, b, c, or -1 for unknown; two attributes.
 
-    Not labelled, they have their degrees as labels.
+    Not labelled, they have their degrees as labels. Edge labels are p, q, r in turn, and used.
     """
     sizes = np.array([len(labels) for labels, _ in graphs])
     starts = np.cumsum(sizes) - sizes
@@ -66,7 +66,8 @@ def dataset(*graphs: Graph, labelled: bool = True) -> GraphDataset:
     source, target = np.array(edges, dtype=np.int32).reshape(-1, 2).T
     labels = np.concatenate([np.array(labels, dtype=np.int32) for labels, _ in graphs])
     drawn = np.random.default_rng(0)
-    return build(
+    kinds = (np.arange(len(edges)) % 3).astype(np.int32), ("p", "q", "r")
+    built = build(
         ListedGraphs(
             name="tiny",
             sizes=sizes,
@@ -75,9 +76,11 @@ def dataset(*graphs: Graph, labelled: bool = True) -> GraphDataset:
             classes=((np.arange(len(graphs)) % 2).astype(np.int32), ("x", "y")),
             node_labels=(labels, ("a", "b", "c")) if labelled else None,
             node_attributes=drawn.normal(size=(len(labels), 2)).astype(np.float32),
+            edge_labels=kinds if edge_labels else None,
             undirected=True,
         )
     )
+    return replace(built, uses_edge_labels=edge_labels)
 
 
 def untrained(

@@ -7,11 +7,10 @@ import { GraphError, toJson } from './json.mjs';
 
 export { checkGraph, GraphError, linesOf, parseGraph, toJson };
 
-const FORMAT = 2; // newest metadata this file reads
+const FORMAT = 3; // newest metadata this file reads
 const UNKNOWN = -1;
 const MANY_UNKNOWN = 0.1; // above this share of unknown nodes, answers come with a warning
 const NEARLY_ALL_UNKNOWN = 0.9; // above this share, there are no answers unless the caller insists
-const BYTES_PER_PAIR = 5; // of nodes, in the padded layout
 const MOST_BYTES = 2 ** 31;
 const BATCH_CELLS = 2 ** 22; // pairs of nodes (padded), or nodes and edges (sparse)
 
@@ -47,6 +46,9 @@ export class Model {
     this.classes = card.class_values;
     this.labels = card.label_values;
     this.attributes = card.attributes;
+    this.edgeLabels = card.edge_label_values ?? [];
+    /** Edges with this label are left out; empty: none. */
+    this.background = card.background_edge_label ?? '';
     this.readsLabels = card.features !== 'attributes';
     this.countsDegrees = this.readsLabels && card.label_source === 'degree';
     this.paddedTo = plain.padded_to ?? null;
@@ -59,7 +61,8 @@ export class Model {
         ? null
         : card.max_nodes;
     // A label is found by its text: 1 and "1" mean the same in files without types.
-    this.positions = new Map(this.labels.map((label, position) => [String(label), position]));
+    this.positions = positionsIn(this.labels);
+    this.edgePositions = positionsIn(this.edgeLabels);
   }
 
   /** Check that a graph has what the model reads, and fits. Throws a GraphError. */
@@ -77,6 +80,7 @@ export class Model {
         `Give each node a list of ${counted(this.attributes, 'number')}.`,
       );
     }
+    this.#checkEdgeLabels(graph);
     if (this.layout === 'sparse') return;
     if (this.paddedTo !== null && graph.numNodes > this.paddedTo) {
       throw new GraphError(
@@ -86,13 +90,65 @@ export class Model {
       );
     }
     const padded = this.paddedTo ?? graph.numNodes;
-    const needed = padded ** 2 * BYTES_PER_PAIR;
+    const needed = padded ** 2 * (1 + 4 * Math.max(1, this.edgeLabels.length));
     if (needed > MOST_BYTES) {
       throw new GraphError(
         `A graph padded to ${number(padded)} nodes takes ${(needed / 2 ** 30).toFixed(1)} GiB.`,
         'Export the model with --layout sparse.',
       );
     }
+  }
+
+  #checkEdgeLabels(graph) {
+    if (graph.edgeLabels === null) {
+      if (!graph.edges.length || !this.edgeLabels.length) return;
+      throw new GraphError(
+        'no edge_labels, and the model was trained with them.',
+        'Give each edge its label.',
+      );
+    }
+    if (!this.edgeLabels.length && !this.background) return;
+    const found = new Map();
+    for (const [e, [one, other]] of graph.edges.entries()) {
+      const label = String(graph.edgeLabels[e]);
+      const known = this.edgePositions.has(label) || (this.background && label === this.background);
+      if (this.edgeLabels.length && !known) {
+        throw new GraphError(
+          `the model does not know the edge label ${label}.`,
+          `It knows ${some(this.edgeLabels)}.`,
+        );
+      }
+      const key = pairOf(one, other);
+      if ((found.get(key) ?? label) !== label) {
+        throw new GraphError(
+          `the edge between ${one} and ${other} has two labels.`,
+          'List each edge once.',
+        );
+      }
+      found.set(key, label);
+    }
+  }
+
+  /** The graph without the edges that the model leaves out. */
+  #kept(graph) {
+    if (!this.background || graph.edgeLabels === null) return graph;
+    const kept = graph.edgeLabels.map((label) => String(label) !== this.background);
+    return {
+      ...graph,
+      edges: graph.edges.filter((_, e) => kept[e]),
+      edgeLabels: graph.edgeLabels.filter((_, e) => kept[e]),
+    };
+  }
+
+  /** A function that gives the position of the label of the edge between two nodes. */
+  #edgeLabelsOf(graph) {
+    const found = new Map(
+      graph.edges.map(([one, other], e) => [
+        pairOf(one, other),
+        this.edgePositions.get(String(graph.edgeLabels[e])),
+      ]),
+    );
+    return (one, other) => found.get(pairOf(one, other));
   }
 
   /**
@@ -104,12 +160,16 @@ export class Model {
       throw new InputError(`The model was exported for ${this.batch} graphs at a time (--batch).`);
     }
     for (const graph of graphs) this.checkFits(graph);
+    graphs = graphs.map((graph) => this.#kept(graph));
+    const edgeLabels = this.edgeLabels.length
+      ? graphs.map((graph) => this.#edgeLabelsOf(graph))
+      : null;
     const neighbors = graphs.map(neighborsOf);
     const labels = graphs.map((graph, g) => this.#positionsOf(graph, neighbors[g]));
     const inputs =
       this.layout === 'sparse'
-        ? sparse(graphs, labels, neighbors)
-        : this.#padded(graphs, labels, neighbors);
+        ? sparse(graphs, labels, neighbors, edgeLabels)
+        : this.#padded(graphs, labels, neighbors, edgeLabels);
     if (this.attributes) inputs.attributes = this.#attributesOf(graphs, inputs.node_labels.dims);
     if (!this.readsLabels) return { inputs, unknown: graphs.map(() => 0), unknownLabels: [] };
     const unknown = labels.map((each) => each.filter((position) => position === UNKNOWN).length);
@@ -179,7 +239,7 @@ export class Model {
     return [...given].filter((label) => !this.positions.has(String(label)));
   }
 
-  #padded(graphs, labels, neighbors) {
+  #padded(graphs, labels, neighbors, edgeLabels) {
     const size = this.paddedTo ?? largest(graphs);
     const count = this.batch ?? graphs.length; // places without a graph have padding only
     const node_labels = new BigInt64Array(count * size).fill(BigInt(this.metadata.padding_label));
@@ -187,7 +247,10 @@ export class Model {
     for (let g = 0; g < graphs.length; g++) {
       for (let node = 0; node < labels[g].length; node++) {
         node_labels[g * size + node] = asInput(labels[g][node]);
-        for (const other of neighbors[g][node]) adjacency[(g * size + node) * size + other] = 1;
+        for (const other of neighbors[g][node]) {
+          const label = edgeLabels === null ? 0 : edgeLabels[g](node, other);
+          adjacency[(g * size + node) * size + other] = 1 + label;
+        }
       }
     }
     return {
@@ -268,21 +331,22 @@ export function neighborsOf(graph) {
   return found.map((each) => [...each].sort((a, b) => a - b));
 }
 
-function sparse(graphs, labels, neighbors) {
+function sparse(graphs, labels, neighbors, edgeLabels) {
   const ptr = [0];
-  const [sources, targets] = [[], []];
+  const [sources, targets, kinds] = [[], [], []];
   for (let g = 0; g < graphs.length; g++) {
     const start = ptr[g];
     for (const [node, others] of neighbors[g].entries()) {
       for (const other of others) {
         sources.push(start + node);
         targets.push(start + other);
+        if (edgeLabels !== null) kinds.push(edgeLabels[g](node, other));
       }
     }
     ptr.push(start + graphs[g].numNodes);
   }
   const edges = BigInt64Array.from(sources.concat(targets), BigInt);
-  return {
+  const inputs = {
     node_labels: {
       type: 'int64',
       data: BigInt64Array.from(labels.flat(), asInput),
@@ -291,6 +355,21 @@ function sparse(graphs, labels, neighbors) {
     edge_index: { type: 'int64', data: edges, dims: [2, sources.length] },
     ptr: { type: 'int64', data: BigInt64Array.from(ptr, BigInt), dims: [ptr.length] },
   };
+  if (edgeLabels !== null) {
+    const data = BigInt64Array.from(kinds, BigInt);
+    inputs.edge_labels = { type: 'int64', data, dims: [kinds.length] };
+  }
+  return inputs;
+}
+
+/** The place of each value in a list, by its text. */
+function positionsIn(values) {
+  return new Map(values.map((value, position) => [String(value), position]));
+}
+
+/** The same text for both directions of an edge. */
+function pairOf(one, other) {
+  return one < other ? `${one} ${other}` : `${other} ${one}`;
 }
 
 /** A position as input; an unknown label is -2, because -1 is padding. */

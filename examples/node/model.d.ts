@@ -15,7 +15,7 @@ export interface TensorDescription {
 
 /** MODEL.json */
 export interface Model {
-  /** Version of this format: 2. */
+  /** Version of this format: 2, or 3 if the model reads edge labels or leaves out edges with a label. */
   format: number;
   layout: Layout;
   inputs: Record<string, TensorDescription>;
@@ -61,6 +61,10 @@ export interface Card {
   attributes: number;
   /** Inputs that are computed from the graph: the last columns of attributes. */
   columns?: Record<string, unknown>[];
+  /** The edge labels that the model tells apart: a label's position is its number in the inputs. */
+  edge_label_values?: Value[];
+  /** Edges with this label are left out. */
+  background_edge_label?: string;
   /** m, the size of the largest graph in the model's data. */
   max_nodes: number;
   /** The run and epoch that the model was saved from. */
@@ -110,6 +114,8 @@ export interface Graph {
   num_nodes?: number;
   /** Undirected, each once. */
   edges: number[][];
+  /** One per edge, for models that read edge labels. */
+  edge_labels?: Value[];
   node_attributes?: number[][];
 }
 

@@ -1,7 +1,18 @@
 // What the page asks about a graph, whoever runs the model: wasm.mjs or service.mjs.
 
+import { InputError } from '../node/ihgnn.mjs';
+
 /** Graphs with more nodes get no effects: each node takes a run of the model. */
 export const MOST_EFFECTS = 200;
+
+/** The model, unless it reads what cannot be drawn. */
+export function drawable(model) {
+  if (!model.edgeLabels.length) return model;
+  throw new InputError(
+    'The model reads edge labels (--edge-labels), and the edges of this page have none. Use ' +
+      'examples/node or Python.',
+  );
+}
 
 /** A subclass has `model`, `answer(graph)` and `probabilities(graphs)`, one list per graph. */
 export class Classifier {

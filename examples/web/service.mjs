@@ -1,7 +1,7 @@
 // Asks the service that shows this page to run its model (`ihgnn serve`).
 
 import { linesOf, Model, parseGraph, toJson } from '../node/ihgnn.mjs';
-import { Classifier, fetched } from './classifier.mjs';
+import { Classifier, drawable, fetched } from './classifier.mjs';
 
 const JSON_TYPE = { 'Content-Type': 'application/json' };
 
@@ -23,7 +23,7 @@ class Served extends Classifier {
     // The service computes these columns; callers give the others.
     const { columns = [], ...card } = metadata.card;
     card.attributes -= columns.length;
-    this.model = new Model({ ...metadata, card });
+    this.model = drawable(new Model({ ...metadata, card }));
   }
 
   /** Class and probabilities of one graph, its unknown nodes, and the nodes in sorted order. */

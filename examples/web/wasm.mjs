@@ -1,7 +1,7 @@
 // Runs the model in the browser, with onnxruntime-web.
 
 import { feeds, InputError, linesOf, Model, parseGraph } from '../node/ihgnn.mjs';
-import { Classifier, fetched } from './classifier.mjs';
+import { Classifier, drawable, fetched } from './classifier.mjs';
 import { metadataOf, sortKeysOf, withOutput } from './onnx_file.mjs';
 import * as ort from './ort/ort.wasm.min.mjs';
 
@@ -27,7 +27,7 @@ export async function load(bytes) {
       "This is an ONNX file, but ihgnn did not write it. Give one of 'ihgnn export'.",
     );
   }
-  const model = new Model(metadata);
+  const model = drawable(new Model(metadata));
   const key = model.nodeLimit === null ? null : sortKeysOf(bytes);
   const session = await ort.InferenceSession.create(key === null ? bytes : withOutput(bytes, key));
   return new WasmClassifier(session, model, key);

@@ -9,7 +9,7 @@ from ihgnn_cli.data.dataset import GraphDataset, LabelSource, offsets
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.inference.vocabulary import encode_dataset
+from ihgnn_cli.inference.vocabulary import encode_dataset, with_model_edges
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.training.checkpoint import Checkpoint
 
@@ -53,6 +53,7 @@ def cases_of(checkpoint: Checkpoint, dataset: GraphDataset, nodes: int | None = 
         InputError: the model cannot read the data set, or no graph is that small.
     """
     card = checkpoint.card
+    dataset = with_model_edges(card, dataset)
     cases = edge_cases(card, dataset, nodes)
     order = _by_size(dataset, nodes)
     mixed = _mixed(dataset, order)
@@ -71,6 +72,7 @@ def edge_cases(card: ModelCard, dataset: GraphDataset, nodes: int | None = None)
 
     Arguments and errors are those of `cases_of`.
     """
+    dataset = with_model_edges(card, dataset)
     order = _by_size(dataset, nodes)
     small, large = order[: 1 + _OTHERS], order[::-1][: 1 + _OTHERS]
     bare = order[np.diff(dataset.edge_ptr)[order] == 0][: 1 + _OTHERS]
@@ -137,7 +139,7 @@ def _mixed(dataset: GraphDataset, order: NDArray[np.int64]) -> GraphDataset:
 
 def _bare(dataset: GraphDataset) -> GraphDataset:
     none = np.array([], dtype=np.int64)
-    return _with_edges(dataset, none, none)
+    return _with_edges(dataset, none, none, none)
 
 
 def _of_size(dataset: GraphDataset, graph: int, size: int) -> GraphDataset:
@@ -155,7 +157,7 @@ def _of_size(dataset: GraphDataset, graph: int, size: int) -> GraphDataset:
         graph_class=beside.graph_class[:1],
         node_attributes=None if columns is None else columns[:size],
     )
-    return _with_edges(cut, source[inside], target[inside])
+    return _with_edges(cut, source[inside], target[inside], _labels(beside)[inside])
 
 
 def _star(dataset: GraphDataset) -> GraphDataset:
@@ -164,10 +166,12 @@ def _star(dataset: GraphDataset) -> GraphDataset:
     rest = (source > 0) & (target > 0)
     others = np.arange(1, dataset.num_nodes)
     first = np.zeros_like(others)
+    labels = np.zeros(2 * len(others), dtype=np.int32)
     return _with_edges(
         dataset,
         np.concatenate([source[rest], first, others]),
         np.concatenate([target[rest], others, first]),
+        np.concatenate([_labels(dataset)[rest], labels]),
     )
 
 
@@ -184,18 +188,28 @@ def _permuted(dataset: GraphDataset) -> GraphDataset:
         node_label=dataset.node_label[order],
         node_attributes=None if columns is None else columns[order],
     )
-    return _with_edges(moved, source, target)
+    return _with_edges(moved, source, target, _labels(dataset))
+
+
+def _labels(dataset: GraphDataset) -> NDArray[np.int32]:
+    """[E] edge labels; zeros if they are not used."""
+    found = dataset.edge_type
+    return np.zeros(len(dataset.neighbors), dtype=np.int32) if found is None else found
 
 
 def _with_edges(
-    dataset: GraphDataset, source: NDArray[np.int64], target: NDArray[np.int64]
+    dataset: GraphDataset,
+    source: NDArray[np.int64],
+    target: NDArray[np.int64],
+    label: NDArray[np.integer],
 ) -> GraphDataset:
-    """The same nodes with these edges, each given in both directions."""
+    """The same nodes with these edges, each given in both directions, and their labels."""
+    order, used = np.lexsort((target, source)), dataset.uses_edge_labels
     return replace(
         dataset,
         neighbor_ptr=offsets(np.bincount(source, minlength=dataset.num_nodes)),
-        neighbors=target[np.lexsort((target, source))].astype(np.int32),
-        edge_label=None,
-        edge_label_values=(),
+        neighbors=target[order].astype(np.int32),
+        edge_label=label[order].astype(np.int32) if used else None,
+        edge_label_values=dataset.edge_label_values if used else (),
         edge_attributes=None,
     )

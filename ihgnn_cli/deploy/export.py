@@ -23,6 +23,8 @@ from ihgnn_cli.training.checkpoint import Checkpoint
 
 # The limit of protocol buffers.
 _MOST_BYTES = 2**31
+# In a matrix of 8-bit numbers, where 0 is no edge.
+_MOST_EDGE_LABELS = 255
 
 
 @dataclass(frozen=True)
@@ -69,10 +71,11 @@ def check_exportable(checkpoint: Checkpoint, form: Form) -> None:
             f"The model {spec.name} has no {form.layout} layout.{reason} Use --layout "
             f"{' or '.join(spec.layouts)}."
         )
-    if checkpoint.card.edge_label_values or checkpoint.card.background_edge_label:
+    labels = len(checkpoint.card.edge_label_values)
+    if form.layout == Layout.PADDED and labels > _MOST_EDGE_LABELS:
         raise InputError(
-            "A model with edge labels cannot be exported yet. Use its checkpoint with 'ihgnn "
-            "predict' and 'ihgnn evaluate' directly."
+            f"The padded layout has room for {_MOST_EDGE_LABELS} edge labels, and the model reads "
+            f"{labels:,}. Use --layout sparse."
         )
     if form.small and form.layout not in spec.export_modules:
         raise InputError(
@@ -85,9 +88,11 @@ def _limits(checkpoint: Checkpoint, proto: onnx.ModelProto) -> Limits:
     spec, settings = checkpoint.config.spec, checkpoint.config.model
     widths = {each.name: each.type.tensor_type.shape.dim[-1] for each in proto.graph.output}
     embedding = widths.get("graph_embedding")
+    node, pair, triple = spec.padded_numbers(settings)
+    types = max(1, len(checkpoint.card.edge_label_values))
     return Limits(
         node_limit=spec.node_limit(settings, checkpoint.card.max_nodes),
-        numbers=spec.padded_numbers(settings),
+        numbers=(node * types, pair * types, triple),
         embedding=None if embedding is None else embedding.dim_value,
         order_margin="order_margin" in widths,
         layouts=spec.layouts,

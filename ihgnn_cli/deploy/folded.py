@@ -6,8 +6,10 @@ layer is
 
     y_(k+1) = ReLU(y_k·P + p + A·(y_k·Q + q)),
 
-where P, p, Q and q contain BatchNorm and the Linear before it. The sum of the layers is one product
-of all y. MLP0 of one-hot labels, and the products that follow it, become tables indexed by label.
+where P, p, Q and q contain BatchNorm and the Linear before it. With edge labels, there is a Q and a
+q for each, side by side: a node has a message for each label of an edge. The sum of the layers is
+one product of all y. MLP0 of one-hot labels, and the products that follow it, become tables indexed
+by label.
 """
 
 import math
@@ -137,9 +139,9 @@ class FoldedNodes(nn.Module):
         own, messages = [], []
         for name, tail in zip(names[1:], tails, strict=False):
             slope, shift = _normalization(weights, name)
-            here, there = _blocks(weights[f"{name}.weight"], settings.variant)
+            here, *there = _blocks(weights[f"{name}.weight"], settings.variant)
             own.append(tail.then(here * slope, shift))
-            messages.append(tail.then(there * slope))
+            messages.append(tail.then(torch.cat([each * slope for each in there], 1)))
         total = _total(weights, tails, settings.variant)
         slope, shift = _normalization(weights, "input")
         of_attributes, of_label = weights["input.weight"].tensor_split([card.attributes])
@@ -175,7 +177,7 @@ class FoldedNodes(nn.Module):
         Args:
             row: [n] rows of the table, from `Vocabulary`.
             attributes: [n, a], for models that read attributes.
-            spread: the layout's message passing.
+            spread: the layout's message passing, of messages [n, T · width] for T edge labels.
         """
         if self.looked_up:
             y = spread(
@@ -238,15 +240,14 @@ def _normalization(weights: Weights, name: str) -> tuple[Tensor, Tensor]:
     return slope, weights[f"{name}.tail.shift"] - mean * slope
 
 
-def _blocks(weight: Tensor, variant: Variant) -> tuple[Tensor, Tensor]:
-    """The matrices of H and of A·H; see `models.stacked.layer`."""
+def _blocks(weight: Tensor, variant: Variant) -> Sequence[Tensor]:
+    """The matrices of H and of A·H for each edge label; see `models.stacked.layer`."""
     if variant == Variant.NO_SEPARATION:
         return weight, weight
+    blocks = weight.chunk(len(weight) // weight.shape[1])
     if variant == Variant.NO_INTEGRATION:
-        own, neighbors = weight.chunk(2)
-        return own, neighbors
-    own, neighbors, both = weight.chunk(3)
-    return own + both, neighbors + both
+        return blocks
+    return [each + blocks[-1] for each in blocks[:-1]]
 
 
 def _total(weights: Weights, tails: Sequence[_Affine], variant: Variant) -> _Affine:

@@ -222,7 +222,7 @@ def _raw(card: ModelCard, graphs: GraphDataset) -> list[Plain]:
         label_values=(*values, _other_than(values)),
         class_values=(),
         node_attributes=_given(card, graphs),
-        edge_label=None,
+        edge_label=graphs.edge_type,
         edge_attributes=None,
         ids=(),
     )

@@ -58,7 +58,8 @@ def padded_inputs(
         "adjacency": np.zeros((*shape, shape[1]), dtype=np.uint8),
     }
     inputs["node_labels"][graph, place] = sparse["node_labels"]
-    inputs["adjacency"][graph[edges[0]], place[edges[0]], place[edges[1]]] = 1
+    kind = sparse["edge_labels"] + 1 if "edge_labels" in sparse else 1
+    inputs["adjacency"][graph[edges[0]], place[edges[0]], place[edges[1]]] = kind
     if "attributes" in sparse:
         inputs["attributes"] = np.zeros((*shape, card.attributes), dtype=np.float32)
         inputs["attributes"][graph, place] = sparse["attributes"]
@@ -82,4 +83,8 @@ def sparse_inputs(card: ModelCard, dataset: GraphDataset, graphs: NDArray[np.int
         if dataset.node_attributes is None:
             raise ValueError("the data set has no node attributes")
         inputs["attributes"] = dataset.node_attributes[nodes]
+    if card.edge_label_values:
+        if dataset.edge_type is None:
+            raise ValueError("the data set has no edge labels")
+        inputs["edge_labels"] = dataset.edge_type[edges].astype(np.int64)
     return inputs

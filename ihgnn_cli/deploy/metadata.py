@@ -20,14 +20,17 @@ from ihgnn_cli.versions import package_versions
 
 KEY = "ihgnn"
 """Key of the ONNX metadata entry that holds all of it as JSON."""
-FORMAT = 2
-"""Format 1 had only the padded layout, and models of degrees took degree positions as labels."""
+FORMAT = 3
+"""Format 1 had only the padded layout, and models of degrees took degree positions as labels.
+Format 3 is that of models that read edge labels or leave out edges with a label."""
 CLOSE = 5e-6
 """Below this gap between two sort keys, rounding decides their order. Relative to the largest
 number in H, rounding moved a key by up to 2.2e-6 on COLLAB, and by less than 6e-7 on four other
 data sets. Two keys can move in opposite directions."""
 LARGEST = float(np.finfo(np.float32).max)
 """The order margin of a graph in which no order can matter. Not infinity, which JSON lacks."""
+
+_EDGE_LABEL = "position of the edge's label in card.edge_label_values (from 0)"
 
 # Most of the metadata: they grow with the data set.
 _FOR_EVALUATION = ("split", "seen")
@@ -73,7 +76,7 @@ def metadata(card: ModelCard, settings: Plain, members: int, form: Form, limits:
     packages = package_versions()
     made_with = {name: packages[name] for name in ("torch", "onnx", "onnxscript")}
     return {
-        "format": FORMAT,
+        "format": FORMAT if card.reads_edge_labels else 2,
         "layout": form.layout.value,
         "inputs": inputs_of(card, form.layout, form.nodes, form.batch),
         "outputs": _outputs(card, limits, members, form.batch),
@@ -142,6 +145,7 @@ def inputs_of(
     card: ModelCard, layout: Layout, nodes: int | None = None, batch: int | None = None
 ) -> dict[str, Plain]:
     """Type, shape and meaning of each input by name."""
+    labelled = bool(card.edge_label_values)
     if layout == Layout.SPARSE:
         rows: list[str | int] = ["nodes"]
         inputs = {
@@ -161,17 +165,20 @@ def inputs_of(
     else:
         rows = [batch or "batch", nodes or "nodes"]
         padding = f"; {PADDING} where there is no node"
+        kind = f"1 + {_EDGE_LABEL}" if labelled else "1"
         inputs = {
             "node_labels": _value("int64", rows, _labels(card, padding)),
             "adjacency": _value(
                 "uint8",
                 [*rows, rows[1]],
-                "1 if two nodes are adjacent, else 0",
+                f"{kind} if two nodes are adjacent, else 0",
             ),
         }
     if card.attributes:
         shape = [*rows, card.attributes]
         inputs["attributes"] = _value("float32", shape, _attributes(card))
+    if labelled and layout == Layout.SPARSE:
+        inputs["edge_labels"] = _value("int64", ["edges"], _EDGE_LABEL)
     return inputs
 
 

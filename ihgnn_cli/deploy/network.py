@@ -30,7 +30,8 @@ def as_onnx(checkpoint: Checkpoint, form: Form) -> onnx.ModelProto:
     """
     model = _module(checkpoint, form)
     if form.layout == Layout.SPARSE:
-        given, sizes = _sparse_example(checkpoint.card.attributes)
+        labelled = bool(checkpoint.card.edge_label_values)
+        given, sizes = _sparse_example(checkpoint.card.attributes, labelled=labelled)
     else:
         given, sizes = _padded_example(checkpoint.card.attributes, form)
     outputs = _tried(model, given, checkpoint.config.model_name)
@@ -123,7 +124,7 @@ def _padded_example(columns: int, form: Form) -> _Example:
     return given, sizes
 
 
-def _sparse_example(columns: int) -> _Example:
+def _sparse_example(columns: int, *, labelled: bool) -> _Example:
     """Example inputs for two graphs: a pair of nodes and a single node."""
     nodes, edges = torch.export.Dim("nodes"), torch.export.Dim("edges")
     given = {
@@ -139,6 +140,9 @@ def _sparse_example(columns: int) -> _Example:
     if columns:
         given["attributes"] = torch.zeros(3, columns)
         sizes["attributes"] = {0: nodes}
+    if labelled:
+        given["edge_labels"] = torch.zeros(2, dtype=torch.int64)
+        sizes["edge_labels"] = {0: edges}
     return given, sizes
 
 

@@ -37,6 +37,7 @@ class PaddedIHGNN(nn.Module):
         super().__init__()
         settings, card = as_ihgnn(checkpoint.config.model), checkpoint.card
         places = min(card.max_nodes, nodes or card.max_nodes)
+        self.edge_types = card.inputs.edge_labels
         self.vocabulary = Vocabulary(card)
         self.members = nn.ModuleList(
             _Member(weights, settings, card, places) for weights in member_weights(checkpoint)
@@ -53,12 +54,15 @@ class PaddedIHGNN(nn.Module):
                 value outside the vocabulary is an unknown label (the zero vector). For models
                 without given labels it only separates nodes from padding.
             adjacency: [B, n, n] uint8, nonzero for an edge. One direction is enough; self-loops and
-                edges of padding are ignored.
+                edges of padding are ignored. For models that read edge labels, 1 + the position
+                in the vocabulary; edges with a larger value are ignored.
             attributes: [B, n, a] float32, for models that read attributes; those of padding are
                 ignored.
         """
         real = node_labels != PADDING
         edges = edges_between(real, adjacency.bool())
+        if self.edge_types:
+            edges = edges_by_label(edges, adjacency, self.edge_types)
         if self.vocabulary.counts_degrees:
             row = self.vocabulary.of_degrees(edges.sum(2).long())
         else:
@@ -78,6 +82,14 @@ def edges_between(real: Tensor, adjacent: Tensor) -> Tensor:
     place = torch.arange(real.shape[1], device=real.device)
     others = place.unsqueeze(1) != place
     return ((adjacent | adjacent.transpose(1, 2)) & others & real.unsqueeze(1)).float()
+
+
+def edges_by_label(edges: Tensor, adjacency: Tensor, types: int) -> Tensor:
+    """[B, n, n · T] 1.0 in column u · T + t where u is adjacent by an edge with label t."""
+    label = adjacency.long()
+    label = torch.maximum(label, label.transpose(1, 2)).unsqueeze(3)
+    known = torch.arange(1, types + 1, device=label.device)
+    return (edges.unsqueeze(3) * (label == known)).flatten(2)
 
 
 class _Member(nn.Module):
@@ -104,7 +116,7 @@ class _Member(nn.Module):
         graphs, nodes = real.shape
 
         def spread(rows: Tensor, messages: Tensor) -> Tensor:
-            spread_out = edges @ messages.view(graphs, nodes, messages.shape[1])
+            spread_out = edges @ messages.view(graphs, edges.shape[2], rows.shape[1])
             return rows + spread_out.flatten(0, 1)
 
         h, key = self.nodes(row, attributes, spread)

@@ -27,10 +27,13 @@ def checked(about: Described, given: Mapping[str, Any]) -> Arrays:
             f"The inputs are {', '.join(sorted(given)) or 'missing'}. This model takes "
             f"{', '.join(wanted)}."
         )
-    arrays = {name: _array(name, given[name], what) for name, what in wanted.items()}
+    labels = len(about.card.edge_label_values)
+    arrays = {name: _array(name, given[name], what, labels) for name, what in wanted.items()}
     _check_sizes(arrays, wanted)
     if about.layout == Layout.SPARSE:
         _check_sparse(arrays)
+        if labels:
+            _check_edge_labels(arrays, labels)
         real = np.ones(len(arrays["node_labels"]), dtype=bool)
     else:
         real = arrays["node_labels"] != PADDING
@@ -39,8 +42,8 @@ def checked(about: Described, given: Mapping[str, Any]) -> Arrays:
     return arrays
 
 
-def _array(name: str, given: Any, what: Mapping[str, Any]) -> NDArray[Any]:
-    """One input, if its kind and shape fit."""
+def _array(name: str, given: Any, what: Mapping[str, Any], labels: int) -> NDArray[Any]:
+    """One input, if its kind and shape fit, of a model with this many edge labels."""
     array, kind = np.asarray(given), np.dtype(what["type"])
     if array.size == 0 and array.dtype == np.float64:
         array = array.astype(kind)  # what NumPy makes of an empty list
@@ -56,8 +59,13 @@ def _array(name: str, given: Any, what: Mapping[str, Any]) -> NDArray[Any]:
         raise InputError(
             f"{name} has the shape {_words(array.shape)}. This model takes {_words(shape)}."
         )
-    if kind == np.uint8:  # any value but 0 is an edge, 256 too
+    if kind == np.uint8 and not labels:  # any value but 0 is an edge, 256 too
         array = array != 0
+    elif kind == np.uint8 and ((array < 0) | (array > labels)).any():
+        raise InputError(
+            f"{name} has the value {array[(array < 0) | (array > labels)][0]}. For an edge, give 1 "
+            f"+ the position of its label, up to {labels}; otherwise 0."
+        )
     found: NDArray[Any] = array.astype(kind)
     return found
 
@@ -114,6 +122,20 @@ def _check_sparse(arrays: Arrays) -> None:
             f"edge_index has the edge from node {source[missing][0]:,} to node "
             f"{target[missing][0]:,}, but not the one back. List each edge in both directions."
         )
+
+
+def _check_edge_labels(arrays: Arrays, count: int) -> None:
+    source, target = arrays["edge_index"]
+    label = arrays["edge_labels"]
+    outside = (label < 0) | (label >= count)
+    if outside.any():
+        raise InputError(
+            f"edge_labels has the value {label[outside][0]}, and the positions of the model's edge "
+            f"labels are 0 to {count - 1}."
+        )
+    there, back = np.lexsort((target, source)), np.lexsort((source, target))
+    if (label[there] != label[back]).any():
+        raise InputError("edge_labels differ between the two directions of an edge.")
 
 
 def _words(shape: Any) -> str:

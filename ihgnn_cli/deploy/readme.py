@@ -166,7 +166,12 @@ def _limits(classifier: OnnxClassifier) -> str:
             f"Of a graph with more than {used:,} nodes, only the first {used:,} in sorted order "
             "are used."
         )
-    found.append("Edges are undirected; edge labels and edge attributes are not used.")
+    labels = "edge labels and edge attributes are"
+    if card.edge_label_values:
+        labels = f"their labels are {some_values(card.edge_label_values)}; edge attributes are"
+    found.append(f"Edges are undirected; {labels} not used.")
+    if card.background_edge_label:
+        found.append(f"Edges with the label {card.background_edge_label} are left out.")
     found.append("Probabilities are not calibrated after training.")
     return "\n".join(f"- {each}" for each in found)
 

@@ -47,6 +47,7 @@ class SparseIHGNN(nn.Module):
         settings, card = as_ihgnn(checkpoint.config.model), checkpoint.card
         self.vocabulary = Vocabulary(card)
         self.neighbor_ends = list(neighbor_ends(card))
+        self.edge_types = card.inputs.edge_labels
         self.members = nn.ModuleList(
             _Member(weights, settings, card) for weights in member_weights(checkpoint)
         )
@@ -58,6 +59,7 @@ class SparseIHGNN(nn.Module):
         edge_index: Tensor,
         ptr: Tensor,
         attributes: Tensor | None = None,
+        edge_labels: Tensor | None = None,
     ) -> Outputs:
         """Outputs by name: see `combined`.
 
@@ -70,10 +72,12 @@ class SparseIHGNN(nn.Module):
                 batch. Self-loops and repeated edges are ignored.
             ptr: [B + 1] int64, graph g has the nodes ptr[g] to ptr[g + 1] - 1.
             attributes: [N, a] float32, for models that read attributes.
+            edge_labels: [E] int64, position in the vocabulary, for models that read edge labels.
+                Edges with any other value are ignored.
         """
         none = torch.zeros_like(node_labels)
         graphs = GraphRows(ptr, none)
-        edges = Edges(edge_index, none, self.neighbor_ends)
+        edges = Edges(edge_index, none, self.neighbor_ends, edge_labels, self.edge_types)
         if self.vocabulary.counts_degrees:
             row = self.vocabulary.of_degrees(edges.degree)
         else:
@@ -93,12 +97,24 @@ class Edges:
         none: [N] zeros.
         ends: where the blocks of neighbours end; neighbours beyond the last block are added one
             by one.
+        labels: [E] the edge labels, if they are read.
+        types: the number of edge labels.
     """
 
-    def __init__(self, edge_index: Tensor, none: Tensor, ends: Sequence[int]) -> None:
+    def __init__(
+        self,
+        edge_index: Tensor,
+        none: Tensor,
+        ends: Sequence[int],
+        labels: Tensor | None = None,
+        types: int = 0,
+    ) -> None:
         source, target = edge_index[0], edge_index[1]
+        ignored = source == target
+        if labels is not None:
+            ignored = ignored | (labels < 0) | (labels >= types)
         # Sums of floats depend on their order. Self-loops come first, and equal edges together.
-        key = torch.where(source == target, -1, source * none.shape[0] + target)
+        key = torch.where(ignored, -1, source * none.shape[0] + target)
         keys, order = key.sort()
         earlier = torch.cat([keys.new_full((1,), -1), keys])[:-1]
         first_time = (keys != earlier).nonzero().squeeze(1)
@@ -110,6 +126,8 @@ class Edges:
         last = self.degree.cumsum(0)
         first = last - self.degree
         # Row 0 is the zero row, for places without a neighbour.
+        if labels is not None:  # a node has a message for each label
+            neighbor = neighbor * types + labels.index_select(0, order)
         row = _after_zero(neighbor + 1)
         rank = torch.arange(1, ends[-1] + 1, device=node.device).unsqueeze(1)
         # Ordered by rank, so that a product with a row of ones sums them.
@@ -127,6 +145,7 @@ class Edges:
 
     def spread(self, rows: Tensor, messages: Tensor) -> Tensor:
         """Add the messages of its neighbours to each row."""
+        messages = messages.view(-1, rows.shape[1])
         padded = nn.functional.pad(messages, (0, 0, 1, 0))
         for size, reaching, chosen in self._blocks:
             received = padded.index_select(0, chosen).view(size, -1)

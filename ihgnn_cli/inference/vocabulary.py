@@ -155,9 +155,9 @@ def with_model_edges(card: ModelCard, dataset: GraphDataset) -> GraphDataset:
         InputError: edge labels are missing, depend on the direction, or are unknown to the model.
     """
     background, known = card.background_edge_label, card.edge_label_values
-    if not background and not known:
+    if not card.reads_edge_labels:
         return dataset
-    if dataset.edge_label is None and dataset.num_edges:
+    if known and dataset.edge_label is None and dataset.num_edges:
         raise InputError(
             f"The model reads edge labels, and {dataset.name} has none. Give data of the same kind."
         )
@@ -219,18 +219,20 @@ def check_fits(card: ModelCard, graph: JsonGraph) -> None:
                 f"are {columns}.",
                 f"Give each node a list of {counted(card.given_attributes, 'number')}.",
             )
-    if _reads_edges(card):
+    if card.reads_edge_labels:
         _check_edges(card, graph)
 
 
 def _check_edges(card: ModelCard, graph: JsonGraph) -> None:
-    if graph.edge_labels is None and graph.edges:
+    if graph.edge_labels is None and not (graph.edges and card.edge_label_values):
+        return  # no edge is known to be one of the background
+    if graph.edge_labels is None:
         raise GraphError(
             "no edge_labels, and the model was trained with them.", "Give each edge its label."
         )
     known = {*map(str, card.edge_label_values), card.background_edge_label or None}
     found: dict[tuple[int, int], Value] = {}
-    for (one, other), label in zip(graph.edges, graph.edge_labels or (), strict=True):
+    for (one, other), label in zip(graph.edges, graph.edge_labels, strict=True):
         if card.edge_label_values and str(label) not in known:
             raise GraphError(
                 f"the model does not know the edge label {label}.",
@@ -281,22 +283,19 @@ def _edges(
 ) -> tuple[NDArray[np.int64], NDArray[np.int32], NDArray[np.int32] | None]:
     """`neighbor_ptr` and `neighbors` of the edges that the model reads, and their labels."""
     source, target = ends[::2], ends[1::2]
-    if not _reads_edges(card):
+    if not card.reads_edge_labels:
         return *symmetric(source, target, nodes), None
-    given = [str(label) for each in graphs for label in each.edge_labels or ()]
-    background = card.background_edge_label or None
-    kept = np.array([label != background for label in given], dtype=bool)
+    # An edge without a label is none of the background.
+    listed = (each.edge_labels or [""] * len(each.edges) for each in graphs)
+    given: list[Value] = list(chain.from_iterable(listed))
+    background = card.background_edge_label
+    kept = np.array([not background or str(label) != background for label in given], dtype=bool)
     source, target = (each[kept].astype(np.int32) for each in (source, target))
     simple = simplify(source, target, nodes, keep_lines=True, undirected=True)
     if not card.edge_label_values or simple.line is None:
         return simple.neighbor_ptr, simple.neighbors, None
     label = positions(given, card.edge_label_values)[kept]
     return simple.neighbor_ptr, simple.neighbors, label[simple.line]
-
-
-def _reads_edges(card: ModelCard) -> bool:
-    """Whether the caller has to give edge labels."""
-    return bool(card.edge_label_values or card.background_edge_label)
 
 
 def _reads_labels(card: ModelCard) -> bool:

@@ -89,6 +89,11 @@ class ModelCard:
         return self.features
 
     @property
+    def reads_edge_labels(self) -> bool:
+        """Whether edge labels matter: the network reads them, or some edges are left out."""
+        return bool(self.edge_label_values or self.background_edge_label)
+
+    @property
     def label_words(self) -> str:
         """The word for labels: "degrees" if degrees stand in for missing labels."""
         return "degrees" if self.label_source == LabelSource.DEGREE else "labels"

@@ -63,6 +63,21 @@ def test_the_layouts_are_the_model(
 
 
 @layouts
+@pytest.mark.parametrize("features", [Features.LABELS, Features.BOTH])
+@pytest.mark.parametrize("variant", [Variant.FULL, Variant.NO_INTEGRATION, Variant.NO_CONCAT])
+def test_the_layouts_read_edge_labels(variant: Variant, features: Features, layout: Layout) -> None:
+    data = dataset(*ALL, edge_labels=True)
+    checkpoint = untrained(data, replace(SMALL, variant=variant), features, members=2)
+    found = Eager(checkpoint, layout).answers(data, np.arange(len(data)))
+    p = mean_probabilities(torch_logits(checkpoint, data))
+    np.testing.assert_allclose(found.probabilities, p, atol=1e-6)
+    assert data.edge_label is not None
+    turned = replace(data, edge_label=(data.edge_label + 1) % 3)
+    others = Eager(checkpoint, layout).answers(turned, np.arange(len(data)))
+    assert np.abs(others.probabilities - found.probabilities).max() > 1e-4
+
+
+@layouts
 @pytest.mark.parametrize("options", [PAPER, AUTHORS], ids=["paper", "authors"])
 @pytest.mark.parametrize("features", Features)
 @pytest.mark.parametrize("layers", [0, 1])

@@ -201,7 +201,7 @@ def renamed_input(content: bytes) -> bytes:
         (change(lambda _: "[]"), "damaged"),
         (change(lambda _: "[" * 100_000), "damaged"),
         (change(lambda text: text.replace('"format":2', '"format":"new"')), "damaged"),
-        (change(lambda text: text.replace('"format":2', '"format":3')), "newer ihgnn"),
+        (change(lambda text: text.replace('"format":2', '"format":4')), "newer ihgnn"),
         (change(lambda text: text.replace('"max_nodes"', '"nodes"')), "damaged"),
         (change(lambda text: text.replace('"node_limit"', '"limit"')), "damaged"),
         (change(lambda text: text.replace('"numbers":[', '"numbers":["many",')), "damaged"),

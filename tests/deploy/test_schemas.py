@@ -12,6 +12,7 @@ from jsonschema import Draft202012Validator, ValidationError
 from tiny_models import ALL, dataset, untrained
 
 from ihgnn_cli import deploy
+from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.golden_vectors import candidates, golden_vectors
@@ -32,9 +33,12 @@ def schema(name: str) -> Draft202012Validator:
     return Draft202012Validator(plain)
 
 
-def files(form: Form, features: Features = Features.LABELS, labelled: bool = True) -> Files:
+def files(
+    form: Form, features: Features = Features.LABELS, labelled: bool = True, bonds: bool = False
+) -> Files:
     """What an export would write beside the model."""
-    data = dataset(*ALL, labelled=labelled)
+    data = dataset(*ALL, labelled=labelled, edge_labels=bonds)
+    data = with_edge_labels(data, background="q" if bonds else "")
     checkpoint = untrained(data, features=features)
     settings = checkpoint.config.as_plain()["model"]
     about = metadata(checkpoint.card, settings, 1, form, LIMITS)
@@ -51,6 +55,7 @@ EXPORTS = {
     "fixed": files(Form(nodes=8)),
     "sparse, both": files(Form(Layout.SPARSE), Features.BOTH),
     "sparse, degrees": files(Form(Layout.SPARSE), labelled=False),
+    "sparse, edge labels": files(Form(Layout.SPARSE), bonds=True),
 }
 
 
@@ -62,8 +67,10 @@ def test_exports_are_valid_and_every_key_is_described(name: str, export: str) ->
     described = validator.schema["properties"]
     assert plain.keys() == described.keys()
     if name == "model":
-        # Only models with inputs that are computed from the graph have columns.
-        assert {*plain["card"], "columns"} == described["card"]["properties"].keys()
+        # Only models with inputs that are computed from the graph have columns, and only those
+        # that read edge labels have these.
+        some = {"columns", "edge_label_values", "background_edge_label"}
+        assert {*plain["card"], *some} == described["card"]["properties"].keys()
 
 
 @pytest.mark.parametrize(

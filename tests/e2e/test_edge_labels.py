@@ -7,6 +7,9 @@ from typing import Any
 import pytest
 from refusals import assert_refused
 
+from ihgnn_cli.deploy import load
+from ihgnn_cli.errors import InputError
+
 BONDS = ("--edge-labels", "--background-edge-label", "none")
 FAST = ("-k", "1", "--width", "8", "--hidden", "8", "--device", "cpu", "-q")
 
@@ -31,6 +34,12 @@ def write(file: Path, *graphs: dict[str, Any]) -> None:
     file.write_text("".join(json.dumps(each) + "\n" for each in graphs), encoding="utf-8")
 
 
+def predicted(ihgnn, model: str) -> list[dict[str, Any]]:
+    """The answers of a model to the graphs in new.jsonl."""
+    shown = ihgnn("predict", model, "new.jsonl", "--json")
+    return [json.loads(line) for line in shown.stdout.splitlines()]
+
+
 def test_a_model_learns_edge_labels_and_takes_its_settings_along(
     ihgnn, bonds: Path, tmp_path: Path
 ) -> None:
@@ -45,15 +54,49 @@ def test_a_model_learns_edge_labels_and_takes_its_settings_along(
     # Without background edges, a molecule is the same; text matches numbers.
     bare = {**bond("double"), "edges": [[0, 1], [1, 2]], "edge_labels": ["double"] * 2}
     write(tmp_path / "new.jsonl", bond("double"), bare, bond("single"))
-    answers = [
-        json.loads(line)
-        for line in ihgnn("predict", "run", "new.jsonl", "--json").stdout.splitlines()
-    ]
+    answers = predicted(ihgnn, "run")
     assert [each["class"] for each in answers] == ["1", "1", "0"]
     assert answers[0]["probabilities"] == answers[1]["probabilities"]
     assert answers[0]["probabilities"]["1"] > 0.9
     again = ihgnn("train", "--config", "run/config.toml", "--out", "again", "--json", "-q")
     assert json.loads(again.stdout)["best_epoch"] == learned["best_epoch"]
+
+
+@pytest.mark.parametrize("layout", ["padded", "sparse"])
+def test_exported_models_read_edge_labels(ihgnn, bonds: Path, tmp_path: Path, layout: str) -> None:
+    done = ihgnn("train", "bonds.jsonl", *FAST, *BONDS, "--epochs", "10", "--out", "run")
+    assert done.returncode == 0, done.stderr
+    done = ihgnn("export", "run", "model.onnx", "--layout", layout, "--json")
+    assert done.returncode == 0, done.stderr
+    write(tmp_path / "new.jsonl", bond("double"), bond("single"), bond("triple"))
+    answers = [
+        [
+            json.loads(line)
+            for line in ihgnn("predict", model, "new.jsonl", "--json").stdout.splitlines()
+        ]
+        for model in ("run", "model.onnx")
+    ]
+    for ours, theirs in zip(*answers, strict=True):
+        assert ours.get("error") == theirs.get("error")
+        for value, share in ours.get("probabilities", {}).items():
+            assert theirs["probabilities"][value] == pytest.approx(share, abs=1e-5)
+    told = json.loads((tmp_path / "model.json").read_text())
+    assert told["card"]["edge_label_values"] == ["double", "single"]
+    assert "Edges with the label none are left out." in (tmp_path / "model.md").read_text()
+    model = load(tmp_path / "model.onnx")
+    arrays = {"node_labels": [0, 0], "edge_index": [[0, 1], [1, 0]], "ptr": [0, 2]}
+    wrong: dict[str, Any] = {**arrays, "edge_labels": [0, 2]}
+    said = "edge_labels has the value 2, and the positions of the model's edge labels are 0 to 1."
+    if layout == "padded":
+        wrong = {"node_labels": [[0, 0]], "adjacency": [[[0, 3], [3, 0]]]}
+        said = (
+            r"adjacency has the value 3. For an edge, give 1 \+ the position of its label, up to 2"
+        )
+    with pytest.raises(InputError, match=said):
+        model.run(wrong)
+    if layout == "sparse":
+        with pytest.raises(InputError, match="differ between the two directions"):
+            model.run({**arrays, "edge_labels": [0, 1]})
 
 
 def test_graphs_without_known_edge_labels_are_refused(ihgnn, bonds: Path, tmp_path: Path) -> None:
@@ -66,8 +109,7 @@ def test_graphs_without_known_edge_labels_are_refused(ihgnn, bonds: Path, tmp_pa
         "edge_labels": ["single", "double", "none"],
     }
     write(tmp_path / "new.jsonl", unlabelled, bond("triple"), twice, bond("single"))
-    shown = ihgnn("predict", "run", "new.jsonl", "--json")
-    errors = [json.loads(line).get("error", "") for line in shown.stdout.splitlines()]
+    errors = [each.get("error", "") for each in predicted(ihgnn, "run")]
     assert errors == [
         "no edge_labels, and the model was trained with them. Give each edge its label.",
         "the model does not know the edge label triple. It knows double, single.",

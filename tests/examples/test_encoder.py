@@ -11,6 +11,7 @@ import pytest
 from tiny_models import ALL, KITE, LARGE_STAR, dataset
 
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.json_graph import GraphError, parse_graph
 from ihgnn_cli.data.splits import Split
@@ -179,6 +180,42 @@ def test_both_layouts_have_the_arrays_of_python(
             assert made["shape"] == list(array.shape)
             assert made["data"] == array.flatten().tolist(), name
         assert found["unknown"] == unknown_nodes(card, data).tolist()
+
+
+BONDS = [
+    '{"node_labels": ["a", "b", "c"], "edges": [[2, 0], [0, 1], [1, 0], [1, 1], [1, 2]], '
+    '"edge_labels": ["r", "p", "p", "r", "q"]}',
+    '{"node_labels": ["a"], "edges": []}',
+]
+MISTAKEN = [
+    '{"node_labels": ["a", "b"], "edges": [[0, 1]]}',
+    '{"node_labels": ["a", "b"], "edges": [[0, 1]], "edge_labels": ["s"]}',
+    '{"node_labels": ["a", "b"], "edges": [[0, 1], [1, 0]], "edge_labels": ["p", "r"]}',
+]
+
+
+@pytest.mark.parametrize("use", [True, False])
+def test_edge_labels_are_read_and_refused_as_in_python(encode: Encode, use: bool) -> None:
+    data = replace(dataset(*ALL, edge_labels=True), uses_edge_labels=False)
+    card = card_of(with_edge_labels(data, use=use, background="q"), Features.LABELS)
+    forms = [Form(), Form(Layout.SPARSE)]
+    about = [metadata(card, SETTINGS, 1, form, LIMITS) for form in forms]
+    encoded = encode_graphs(card, [parse_graph(line) for line in BONDS]).dataset
+    assert encoded.num_edges == 2
+    assert about[0]["format"] == 3
+    jobs = [{"metadata": each, "lines": BONDS} for each in about]
+    for form, found in zip(forms, encode(jobs), strict=True):
+        made = sparse_inputs if form.layout == Layout.SPARSE else padded_inputs
+        expected = made(card, encoded, np.arange(2))
+        assert found["inputs"].keys() == expected.keys()
+        for name, array in expected.items():
+            assert found["inputs"][name]["data"] == array.flatten().tolist(), name
+    mistaken = MISTAKEN if use else MISTAKEN[2:]
+    found = encode([{"metadata": about[0], "lines": [line]} for line in mistaken])
+    for line, answer in zip(mistaken, found, strict=True):
+        with pytest.raises(GraphError) as raised:
+            check_fits(card, parse_graph(line))
+        assert answer == {"problem": raised.value.message, "remedy": raised.value.remedy}
 
 
 def test_labels_match_by_their_text(encode: Encode) -> None:

@@ -37,6 +37,8 @@ class Encoded:
     """[2, E]"""
     attributes: NDArray[np.float32] | None
     """[N, a]"""
+    edge_labels: NDArray[np.int64]
+    """[E] zeros if the model reads none."""
 
     @property
     def size(self) -> int:
@@ -78,21 +80,24 @@ def infer(classifier: OnnxClassifier, requests: Sequence[Encoded]) -> list[dict[
 
 def _from_sparse(inputs: Mapping[str, Array]) -> Encoded:
     edges = inputs["edge_index"]
-    edges = edges[:, edges[0] != edges[1]]
-    sizes = np.diff(inputs["ptr"])
-    return Encoded(sizes, inputs["node_labels"], edges, inputs.get("attributes"))
+    labels = inputs.get("edge_labels", np.zeros_like(edges[0]))
+    proper = edges[0] != edges[1]
+    sizes, attributes = np.diff(inputs["ptr"]), inputs.get("attributes")
+    return Encoded(sizes, inputs["node_labels"], edges[:, proper], attributes, labels[proper])
 
 
 def _from_padded(inputs: Mapping[str, Array]) -> Encoded:
-    labels, adjacent = inputs["node_labels"], inputs["adjacency"] != 0
+    labels, kind = inputs["node_labels"], inputs["adjacency"].astype(np.int64)
+    kind = np.maximum(kind, kind.transpose(0, 2, 1))
     present = labels != PADDING
     both = present[:, :, None] & present[:, None, :] & ~np.eye(labels.shape[1], dtype=bool)
-    graph, source, target = np.nonzero((adjacent | adjacent.transpose(0, 2, 1)) & both)
+    graph, source, target = np.nonzero((kind > 0) & both)
     number = np.cumsum(present).reshape(present.shape) - 1
     edges = np.stack([number[graph, source], number[graph, target]])
     attributes = inputs.get("attributes")
     rows = None if attributes is None else attributes[present]
-    return Encoded(present.sum(axis=1), labels[present], edges, rows)
+    of_edges = kind[graph, source, target] - 1
+    return Encoded(present.sum(axis=1), labels[present], edges, rows, of_edges)
 
 
 def _dataset(card: ModelCard, requests: Sequence[Encoded]) -> GraphDataset:
@@ -106,15 +111,20 @@ def _dataset(card: ModelCard, requests: Sequence[Encoded]) -> GraphDataset:
     labels = np.concatenate([each.labels for each in requests])
     known = (labels >= 0) & (labels < len(card.label_values))
     rows = [each.attributes for each in requests if each.attributes is not None]
+    order, used = np.lexsort((target, source)), bool(card.edge_label_values)
+    edge_labels = np.concatenate([each.edge_labels for each in requests])[order]
     return GraphDataset(
         name="tensors",
         node_ptr=node_ptr,
         neighbor_ptr=offsets(np.bincount(source, minlength=int(starts[-1]))),
-        neighbors=target[np.lexsort((target, source))].astype(np.int32),
+        neighbors=target[order].astype(np.int32),
         node_label=np.where(known, labels, UNKNOWN).astype(np.int32),
         label_values=card.label_values,
         label_source=card.label_source,
         graph_class=np.full(len(node_ptr) - 1, UNKNOWN, dtype=np.int32),
         class_values=card.class_values,
         node_attributes=np.concatenate(rows) if rows else None,
+        edge_label=edge_labels.astype(np.int32) if used else None,
+        edge_label_values=card.edge_label_values,
+        uses_edge_labels=used,
     )

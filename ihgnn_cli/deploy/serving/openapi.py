@@ -82,6 +82,7 @@ def graph_schema(card: ModelCard) -> Plain:
             },
             "description": "Pairs of nodes, counted from 0; each edge once.",
         },
+        "edge_labels": {"type": "array", "items": _VALUE, "description": "One per edge."},
         "num_nodes": {"type": "integer", "minimum": 1},
         "node_attributes": {
             "type": "array",
@@ -94,6 +95,8 @@ def graph_schema(card: ModelCard) -> Plain:
         required.insert(0, "node_labels")
     if card.given_attributes:
         required.append("node_attributes")
+    if card.edge_label_values:
+        required.append("edge_labels")
     return {
         "type": "object",
         "required": required,
@@ -112,6 +115,8 @@ def example(card: ModelCard) -> Plain:
     graph["edges"] = [[0, 1], [1, 2]]
     if card.given_attributes:
         graph["node_attributes"] = [[0.0] * card.given_attributes] * 3
+    if card.edge_label_values:
+        graph["edge_labels"] = [card.edge_label_values[0]] * 2
     return graph
 
 
