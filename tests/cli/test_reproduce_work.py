@@ -154,3 +154,23 @@ def test_without_a_list_figure1_has_the_papers_data_sets_that_are_here(capsys) -
     told = " ".join(said.split())
     assert "Left out because not on this machine: KKI, DD, COLLAB" in told
     assert "MUTAG" not in told
+
+
+def test_three_data_sets_with_repeats_are_compared_graph_by_graph_and_ranked(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    data = ",".join(f"{DATA},seed={seed}" for seed in (1, 2, 3))
+    told = reproduced(
+        capsys, "table1", "--datasets", data, "--models", "gin,acm,ihgnn", "--repeats", "2"
+    )
+    assert "2 partitions of 2 outer folds" in told["statement"]
+    for cell in told["cells"]:
+        assert [each["seed"] for each in cell["result"]["repeats"]] == [0, 1]
+        assert len(cell["result"]["folds"]) == 4
+    ranks = told["ranks"]
+    assert sum(ranks["average"]) == pytest.approx(1 + 2 + 3)
+    assert (len(ranks["datasets"]), ranks["pairs"]) == (3, 3)
+    assert "out/table1-ranks.svg" in told["files"]
+    (tests,) = (each for each in told["tables"] if each["name"] == "table1-significance")
+    tested = [box for row in tests["rows"] for box in row["boxes"] if box["beside"]]
+    assert all(" ± " in box["text"] for box in tested)
