@@ -1,6 +1,7 @@
 """Sessions that CI runs. `nox` alone runs the tests; `nox -r` reuses the environments."""
 
 import re
+from pathlib import Path
 
 import nox
 
@@ -18,6 +19,11 @@ SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")
 def install(session: nox.Session, *groups: str) -> None:
     """Install the project as a user would, plus the session's dependency groups."""
     session.install(".", *nox.project.dependency_groups(PROJECT, *groups))
+
+
+def temporary(session: nox.Session) -> str:
+    """A folder of the session, as an absolute path: tests change the working directory."""
+    return str(Path(session.create_tmp()).resolve())
 
 
 @nox.session
@@ -108,7 +114,7 @@ def openvino(session: nox.Session) -> None:
 def typescript(session: nox.Session) -> None:
     """Check real exports against the TypeScript types; needs npm."""
     install(session, "test")
-    folder = session.create_tmp()
+    folder = temporary(session)
     session.run("npm", "install", "--prefix", folder, "typescript@5", external=True)
     tsc = f"{folder}/node_modules/.bin/tsc"
     session.run("pytest", "tests/deploy/test_schemas.py", *session.posargs, env={"IHGNN_TSC": tsc})
@@ -126,7 +132,7 @@ def serve(session: nox.Session) -> None:
 
 def npm(session: nox.Session, *packages: str) -> dict[str, str]:
     """Install packages of npm, and return the environment that tells the tests where."""
-    folder = session.create_tmp()
+    folder = temporary(session)
     skip = {"ONNXRUNTIME_NODE_INSTALL": "skip"}  # no download of CUDA libraries
     options = ("--prefix", folder, "--no-audit", "--no-fund", "--no-package-lock")
     session.run("npm", "install", *options, *packages, env=skip, external=True)

@@ -72,7 +72,7 @@ export function showAnswer(page, sketch, light) {
   showOrder(page, sketch, light);
   find('effect-note').textContent =
     answer.effects === null
-      ? `Effects are computed for 2 to ${MOST_EFFECTS} nodes.`
+      ? `Effects are computed for 2 to ${MOST_EFFECTS} nodes, or as many as the service accepts.`
       : `Effect: the probability of class ${answer.class}, minus the one without the node and its edges.`;
   const rank = answer.effects ?? sketch.nodes.map(() => 0);
   const rows = [...sketch.nodes.keys()].sort(

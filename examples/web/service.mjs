@@ -44,6 +44,11 @@ class Served extends Classifier {
     };
   }
 
+  /** Null also if the service does not take so many graphs at a time. */
+  async effects(graph, answer) {
+    return super.effects(graph, answer).catch(() => null);
+  }
+
   async probabilities(graphs) {
     const found = await asked('predict?allow_unknown=true', toJson(graphs.map(entryOf)));
     return found.map((each) => this.#rowOf(each));

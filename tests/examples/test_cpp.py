@@ -7,7 +7,9 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from elsewhere import EXAMPLES
+from elsewhere import EXAMPLES, write_golden
+
+from ihgnn_cli import export
 
 pytestmark = [
     pytest.mark.skipif(
@@ -42,6 +44,15 @@ def test_golden_vectors_are_the_same(program: Path, exported) -> None:
     done = run(program, exported.golden)
     assert done.returncode == 0, done.stderr + done.stdout
     assert done.stdout.count(": same (") == len(json.loads(exported.golden.read_text())["cases"])
+
+
+def test_a_fixed_batch_is_filled_with_padding(program: Path, mutag_model, tmp_path: Path) -> None:
+    model = tmp_path / "model.onnx"
+    export(mutag_model.checkpoint, model, max_nodes=28, batch=3, verify=False)
+    path = write_golden(model, {"two": [{"node_labels": [0, 1], "edges": [[0, 1]]}] * 2})
+    assert json.loads(path.read_text())["cases"][0]["inputs"]["node_labels"]["shape"] == [3, 28]
+    done = run(program, path)
+    assert done.returncode == 0, done.stderr + done.stdout
 
 
 def test_a_different_answer_or_input_is_noticed(program: Path, exported) -> None:

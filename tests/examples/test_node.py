@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from elsewhere import BUNDLED, EXAMPLES, NODE_MODULES, needs_npm
 
-from ihgnn_cli import UnknownLabelsWarning
+from ihgnn_cli import UnknownLabelsWarning, export
 from ihgnn_cli.deploy import load
 from ihgnn_cli.errors import InputError
 
@@ -65,6 +65,22 @@ def test_every_graph_of_mutag_is_answered_as_by_python(
         assert mine["class"] == str(theirs.class_value)
         for value, probability in theirs.probabilities.items():
             assert mine["probabilities"][str(value)] == pytest.approx(probability, abs=1e-4)
+
+
+def test_fixed_shapes_are_filled_with_padding(
+    folder: Path, run_node, mutag_model, mutag_lines: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "fixed.onnx"
+    export(mutag_model.checkpoint, model, max_nodes=28, batch=3, verify=False)
+    some = tmp_path / "some.jsonl"
+    some.write_text("".join(mutag_lines.read_text().splitlines(keepends=True)[:4]))
+    done = run_node(folder / "predict.mjs", model, some)
+    assert done.returncode == 0, done.stderr
+    expected = load(model).predict([json.loads(line) for line in some.read_text().splitlines()])
+    found = [json.loads(line)["probabilities"] for line in done.stdout.splitlines()]
+    assert len(found) == 4
+    for mine, theirs in zip(found, expected, strict=True):
+        assert list(mine.values()) == pytest.approx(list(theirs.probabilities.values()), abs=1e-5)
 
 
 def test_golden_vectors_are_the_same(folder: Path, run_node, exported) -> None:

@@ -44,7 +44,7 @@ def description(
         "info": {
             "title": f"{name}: graph classification",
             "version": __version__,
-            "description": f"An IHGNN model trained on {card.dataset_name}. POST /predict takes "
+            "description": f"A model trained on {card.dataset_name}. POST /predict takes "
             "graphs as JSON; /v2 is the Open Inference Protocol with raw tensors.",
         },
         "paths": {
