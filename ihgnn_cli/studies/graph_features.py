@@ -11,6 +11,8 @@ from ihgnn_cli.data.dataset import GraphDataset, LabelSource, vocabulary
 
 WL_ROUNDS = 3
 """Rounds of 1-WL whose colours are counted."""
+BINS = 32
+"""Bins of an edge attribute, with as many edges of the data set in each."""
 
 
 class GraphFeatures:
@@ -34,7 +36,9 @@ class GraphFeatures:
         degrees = self._counts(vocabulary(data.degree)[0].astype(np.int64)).toarray()
         sizes = [np.diff(data.node_ptr), np.diff(data.edge_ptr) // 2]
         with_labels = [] if data.label_source == LabelSource.DEGREE else [self.labels]
-        return np.column_stack([*with_labels, degrees, *sizes, *self._edge_counts()])
+        used = data.edge_type
+        with_types = [] if used is None else [self._edge_counts(used, data.edge_types)]
+        return np.column_stack([*with_labels, degrees, *sizes, *with_types])
 
     @cached_property
     def colors(self) -> list[sparse.csr_array]:
@@ -49,6 +53,17 @@ class GraphFeatures:
         found: sparse.csr_array = counts[:, np.diff(counts.indptr) > 1].log1p().tocsr()
         return found
 
+    @cached_property
+    def edge_attributes(self) -> NDArray[np.float64] | None:
+        """[G, *] numbers of edges in the bins of each edge attribute; `None` without attributes."""
+        data, found = self.dataset, []
+        if data.edge_attributes is None:
+            return None
+        for values in data.edge_attributes.T:
+            ends = np.unique(np.quantile(values, np.linspace(0, 1, BINS + 1)[1:-1]))
+            found.append(self._edge_counts(np.searchsorted(ends, values), len(ends) + 1))
+        return np.column_stack(found)
+
     def subtrees(self, rounds: int) -> sparse.csr_array:
         """[G, *] counts of the colours of rounds 0 to `rounds`; each graph has length 1."""
         counts = sparse.hstack(self.colors[: rounds + 1], format="csr")
@@ -56,14 +71,12 @@ class GraphFeatures:
         found: sparse.csr_array = sparse.diags_array(1 / length) @ counts
         return found
 
-    def _edge_counts(self) -> list[NDArray[np.float64]]:
-        """[G, *] number of edges with each label, if edge labels are used."""
-        data = self.dataset
-        if data.edge_type is None:
-            return []
-        shape = len(data), data.edge_types
-        cell = np.repeat(np.arange(len(data)), np.diff(data.edge_ptr)) * shape[1] + data.edge_type
-        return [np.bincount(cell, minlength=shape[0] * shape[1]).reshape(shape) / 2]
+    def _edge_counts(self, kind: NDArray[np.integer], kinds: int) -> NDArray[np.float64]:
+        """[G, kinds] number of edges of each kind."""
+        graphs, edges = len(self.dataset), np.diff(self.dataset.edge_ptr)
+        cell = np.repeat(np.arange(graphs), edges) * kinds + kind
+        found: NDArray[np.float64] = np.bincount(cell, minlength=graphs * kinds) / 2
+        return found.reshape(graphs, kinds)
 
     def _counts(self, color: NDArray[np.int64]) -> sparse.csr_array:
         shape = len(self.dataset), int(color.max()) + 1

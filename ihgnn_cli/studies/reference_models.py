@@ -37,9 +37,12 @@ def fitters(features: GraphFeatures, seed: int) -> dict[str, tuple[str, Fit]]:
         shares = np.bincount(truth[train], minlength=len(dataset.class_values))
         return np.tile(shares / len(train), (len(test), 1))
 
-    def forest(train: NDArray[np.int64], test: NDArray[np.int64]) -> Probabilities:
-        model = RandomForestClassifier(TREES, random_state=seed % 2**32, n_jobs=jobs)
-        return _fitted(model, features.histograms, truth, train, test)
+    def forest_on(matrix: NDArray[np.float64]) -> Fit:
+        def forest(train: NDArray[np.int64], test: NDArray[np.int64]) -> Probabilities:
+            model = RandomForestClassifier(TREES, random_state=seed % 2**32, n_jobs=jobs)
+            return _fitted(model, matrix, truth, train, test)
+
+        return forest
 
     def logistic(train: NDArray[np.int64], test: NDArray[np.int64]) -> Probabilities:
         model = make_pipeline(StandardScaler(), LogisticRegression(C=PENALTY, max_iter=1000))
@@ -54,13 +57,17 @@ def fitters(features: GraphFeatures, seed: int) -> dict[str, tuple[str, Fit]]:
     def svm(train: NDArray[np.int64], test: NDArray[np.int64]) -> Probabilities:
         return _svm(subtrees, truth, train, test, seed)
 
-    return {
+    found = {
         "majority": ("majority class", majority),
-        "forest": ("random forest, histograms", forest),
+        "forest": ("random forest, histograms", forest_on(features.histograms)),
         "logistic": ("logistic regression, histograms", logistic),
         "logistic-wl": ("logistic regression, 1-WL counts", logistic_wl),
         "svm-wl": ("SVM, 1-WL kernel", svm),
     }
+    if features.edge_attributes is not None:
+        fit = forest_on(features.edge_attributes)
+        found["forest-edges"] = "random forest, edge attributes", fit
+    return found
 
 
 def _fitted(

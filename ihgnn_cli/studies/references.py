@@ -1,7 +1,8 @@
 """References: classifiers without a network, on the folds of a cross-validation.
 
 A network that does not beat them has not learned anything that needs a network. They read node
-labels and edges, learn from all graphs outside the test part, and nothing is chosen on test graphs.
+labels and edges (one of them edge attributes, if there are any), learn from all graphs outside the
+test part, and nothing is chosen on test graphs.
 """
 
 import hashlib
@@ -89,6 +90,8 @@ def stored_references(
         "tests_sha256": hashlib.sha256(tests.encode()).hexdigest(),
         "seed": seed,
     }
+    if dataset.edge_attributes is not None:
+        identity["edge_attributes"] = True  # which earlier versions did not read
     found = _read(path, identity)
     if found is None:
         found = references(GraphFeatures(dataset), folds, seed, tell)

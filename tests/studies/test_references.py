@@ -72,6 +72,20 @@ def test_references_with_edge_labels_are_not_those_without(tmp_path: Path) -> No
     assert {each.key: each.scores.accuracy for each in used[1:]} == dict.fromkeys(KEYS[1:], 1.0)
 
 
+def test_edge_attributes_have_a_reference_of_their_own() -> None:
+    # The class is the length of the only edge.
+    data = dataset_of([([0, 1], [(0, 1)])] * 12)
+    lengths = np.tile([1.5, 1.5, 4.0, 4.0], 6).astype(np.float32)[:, None]
+    data = replace(data, edge_attributes=lengths)
+    counts = GraphFeatures(data).edge_attributes
+    assert counts is not None
+    assert counts[:, counts.any(axis=0)].tolist() == [[1, 0], [0, 1]] * 6
+    found = references(GraphFeatures(data), [fold(range(4, 10), range(10, 12), range(4))], 0)
+    assert [each.key for each in found] == [*KEYS, "forest-edges"]
+    assert found[-1].scores.accuracy == 1
+    assert found[1].scores.accuracy == 0.5
+
+
 def test_degrees_that_are_labels_are_counted_once() -> None:
     features = GraphFeatures(paths(2).with_degree_labels())
     assert features.histograms.tolist() == [[2, 0, 2, 1], [2, 3, 5, 4]]
