@@ -58,6 +58,11 @@ ov::Tensor tensor_of(ihgnn::Array& array) {
 
 // The largest difference, relative to the largest value of a graph (at least 1); NaN counts as one.
 double difference(const ihgnn::Array& expected, const ov::Tensor& found) {
+    if (const auto* set = std::get_if<std::vector<std::uint8_t>>(&expected.data))
+        return found.get_size() == set->size() &&
+                       std::equal(set->begin(), set->end(), found.data<std::uint8_t>())
+                   ? 0
+                   : INFINITY;
     const auto& data = std::get<std::vector<float>>(expected.data);
     if (found.get_size() != data.size()) return INFINITY;
     const float* values = found.data<float>();

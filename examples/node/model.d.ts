@@ -67,6 +67,17 @@ export interface Card {
   background_edge_label?: string;
   /** m, the size of the largest graph in the model's data. */
   max_nodes: number;
+  /** Thresholds of the prediction sets, if there is an output prediction_set. */
+  conformal?: {
+    /** Share of graphs whose true class may be missing from the set. */
+    alpha: number;
+    /** Number of calibration graphs. */
+    graphs: number;
+    /** The least probability of a listed class, in the file itself. */
+    threshold: number;
+    /** By graph homophily, for callers that know it; own is false where it is the overall threshold. */
+    bins: { low: number; high: number; graphs: number; threshold: number; own: boolean }[];
+  };
   /** The run and epoch that the model was saved from. */
   snapshot: { epoch: number; chosen: boolean; seeds: number[]; split: string; snapshots: number } | null;
 }
@@ -102,6 +113,7 @@ export interface GoldenCase {
     order_margin?: TensorData;
     /** Ensembles only. */
     uncertainty?: TensorData;
+    prediction_set?: TensorData;
     /** The most probable class of each graph. */
     class: { values: Value[] };
   };

@@ -14,6 +14,7 @@ from ihgnn_cli.errors import SettingError
 from ihgnn_cli.jobs.cluster import cluster_executor
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.queue import Step
+from ihgnn_cli.models.conformal import check_alpha
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.studies import crossval as jobs
 from ihgnn_cli.studies.folds import make_folds
@@ -58,6 +59,7 @@ def crossval(
     split_file: Path | str | None = None,
     race: bool = False,
     rules: bool = False,
+    conformal: float | None = None,
     references: bool = True,
     group_twins: bool = False,
     out: Path | str | None = None,
@@ -87,6 +89,8 @@ def crossval(
         split_file: JSON file with the folds, in the published format.
         race: choose the configuration by successive halving, with about a quarter of the epochs.
         rules: also compute the result under the other selection rules in the literature.
+        conformal: calibrate prediction sets on validation graphs, and measure how often those of
+            test graphs contain the true class; this share, such as 0.1, may miss it.
         references: also test classifiers without a network on the same folds.
         group_twins: draw folds that keep graphs with the same 1-WL colouring together.
         out: the folder; by default `runs/NAME-crossval-...`, the same for the same call.
@@ -121,6 +125,7 @@ def crossval(
         split_file=None if split_file is None else Path(split_file),
         race=race,
         rules=rules,
+        conformal=conformal,
         group_twins=group_twins,
         out=None if out is None else Path(out),
         workers=workers,
@@ -217,6 +222,7 @@ def begin(
     split_file: Path | None = None,
     race: bool = False,
     rules: bool = False,
+    conformal: float | None = None,
     group_twins: bool = False,
     out: Path | None = None,
     workers: int | None = None,
@@ -240,6 +246,7 @@ def begin(
         split_file: JSON file with the folds.
         race: choose by successive halving.
         rules: also compute the other selection rules.
+        conformal: measure the coverage of prediction sets.
         group_twins: keep graphs with the same 1-WL colouring in one part.
         out: the folder.
         workers: number of processes.
@@ -258,6 +265,8 @@ def begin(
         raise SettingError(
             "rules", "needs all configurations trained to the end, without a race. Drop one."
         )
+    if conformal is not None:
+        check_alpha(conformal)
     if stack is not None and stack < 1:
         raise SettingError("stack", f"must be at least 1, not {stack}.")
     config = replace(config, data=replace(config.data, split=HOLDOUT, split_from=""))  # not used
@@ -276,9 +285,13 @@ def begin(
         group_twins=group_twins,
         repeats=repeats,
     )
-    graphs = max(len(data) - len(fold.test) for fold in made)
+    held_out = conformal is not None and not protocol.selects
+    kept = len(made[0].splits[0].validation) if held_out else 0
+    graphs = max(len(data) - len(fold.test) for fold in made) - kept
     config = replace(config, training=protocol.config.training).with_epochs(graphs)
-    job = Job(protocol.on(config), data, made, curves=rules, repeats=repeats)
+    job = Job(
+        protocol.on(config), data, made, curves=rules, repeats=repeats, conformal=conformal
+    )
     name = folders.run_name(data.name, config)
     folder = out or jobs.default_folder(folders.RUNS, job, name)
     size = jobs.begin(job, folder, executor, stack=stack, command=command)

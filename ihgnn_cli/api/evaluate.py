@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, dataset_of
@@ -11,9 +12,12 @@ from ihgnn_cli.deploy.runtime import load
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError, retold
 from ihgnn_cli.inference import evaluation
+from ihgnn_cli.inference.conformal import calibrated, refuse_uncalibrated
 from ihgnn_cli.inference.kinds import Part
+from ihgnn_cli.inference.prediction import Classifier
 from ihgnn_cli.inference.vocabulary import with_model_edges
 from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.models.conformal import Conformal, check_alpha
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training import folder as folders
 
@@ -25,6 +29,7 @@ def evaluate(
     part: Part | str | None = None,
     *,
     allow_unknown: bool = False,
+    conformal: float | None = None,
     device: str = "auto",
     data_root: Path | str | None = None,
     offline: bool = False,
@@ -39,6 +44,8 @@ def evaluate(
             `"all"` (the default for other data, and for a model that was trained on all graphs).
         allow_unknown: evaluate even if the model does not know the labels of more than 9 in 10
             nodes; above 1 in 10 an `UnknownLabelsWarning` is issued.
+        conformal: calibrate prediction sets on the model's validation graphs, and measure how often
+            they contain the true class; this share of graphs, such as 0.1, may miss it.
         device: auto, cpu, cuda or cuda:N.
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
         offline: never download.
@@ -47,18 +54,24 @@ def evaluate(
     Raises:
         InputError: the model or the data cannot be read, or the data does not fit the model.
     """
+    if conformal is not None:
+        check_alpha(conformal)
     path = folders.best_of(Path(model))
     classifier = load(path, device).classifier
     reading = Display(progress).reading
+    root = None if data_root is None else Path(data_root)
+    where: dict[str, Any] = {"data_root": root, "offline": offline, "progress": reading}
     if dataset is not None and not isinstance(dataset, str | Path):
         graphs = dataset_of(dataset)
     else:
         given = None if dataset is None else str(dataset)
-        root = None if data_root is None else Path(data_root)
-        _, graphs = data_for(
-            path, classifier.card, given, data_root=root, offline=offline, progress=reading
-        )
-    found = evaluation.evaluate(classifier, graphs, part, allow_unknown=allow_unknown)
+        _, graphs = data_for(path, classifier.card, given, **where)
+    thresholds = None
+    if conformal is not None:
+        thresholds = calibrate_model(path, classifier, conformal, graphs, **where)
+    found = evaluation.evaluate(
+        classifier, graphs, part, allow_unknown=allow_unknown, conformal=thresholds
+    )
     found.labels.warn()
     return found
 
@@ -101,3 +114,38 @@ def data_for(
             f"evaluate on the new data: --dataset {name}"
         )
     return source, graphs
+
+
+def calibrate_model(
+    model: Path,
+    classifier: Classifier,
+    alpha: float,
+    graphs: GraphDataset | None = None,
+    *,
+    data_root: Path | None = None,
+    offline: bool = False,
+    progress: Progress = NO_PROGRESS,
+) -> Conformal:
+    """The thresholds of prediction sets, from the validation graphs of the model's own data.
+
+    `graphs` is used if it is that data, which is read otherwise.
+
+    Raises:
+        InputError: alpha is not valid, the model has no validation graphs, or its data is not
+            available.
+    """
+    card = classifier.card
+    check_alpha(alpha)
+    refuse_uncalibrated(card)
+    if graphs is None or graphs.fingerprint != card.fingerprint:
+        try:
+            _, graphs = data_for(
+                model, card, None, data_root=data_root, offline=offline, progress=progress
+            )
+        except IhgnnError as error:
+            raise retold(
+                error,
+                f"Prediction sets are calibrated on the data of the model ({card.dataset_name}), "
+                f"which is not available. {str(error).splitlines()[0]}",
+            ) from error
+    return calibrated(classifier, graphs, alpha)

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.data.sources import locate, read, refuse_overwriting
@@ -12,6 +12,7 @@ from ihgnn_cli.deploy.onnx_model import SUFFIX, check_target
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError, retold
 from ihgnn_cli.models.archive import check_archive
+from ihgnn_cli.models.conformal import check_alpha
 from ihgnn_cli.training.folder import best_of
 
 if TYPE_CHECKING:
@@ -20,6 +21,7 @@ if TYPE_CHECKING:
     from ihgnn_cli.deploy.export import Export
     from ihgnn_cli.models.card import ModelCard
     from ihgnn_cli.progress import Progress
+    from ihgnn_cli.training.checkpoint import Checkpoint
 
 DEFAULT_NAME = "model.onnx"
 
@@ -35,6 +37,7 @@ def export(
     opset: int = OPSET,
     small: bool = False,
     members: int | None = None,
+    conformal: float | None = None,
     verify: bool = True,
     dataset: "Graphs | None" = None,
     force: bool = False,
@@ -55,6 +58,8 @@ def export(
         opset: the ONNX operator set.
         small: store the classifier's first matrix in half precision.
         members: export this many members of an ensemble, evenly chosen; by default all.
+        conformal: calibrate prediction sets on the model's validation graphs, and add the output
+            `prediction_set`; this share of graphs, such as 0.1, may have a set without their class.
         verify: compare the file with the checkpoint, and write golden vectors.
         dataset: what to compare on, as in `load_dataset`; by default the model's own data.
         force: replace files that exist.
@@ -70,6 +75,8 @@ def export(
     """
     # Report invalid arguments before loading torch.
     form = Form(layout, max_nodes, opset, small, batch)  # type: ignore[arg-type]
+    if conformal is not None:
+        check_alpha(conformal)
     if path is not None and Path(checkpoint).suffix.lower() == SUFFIX != Path(path).suffix.lower():
         raise InputError(
             f"{path} does not end in {SUFFIX}, but {checkpoint} does: the checkpoint comes first, "
@@ -92,21 +99,39 @@ def export(
     check_exportable(loaded, form)
     if members is not None:
         loaded = loaded.with_members(members)
-    cases, golden = [], []
+    cases, golden, graphs = [], [], None
+    where: dict[str, Any] = {
+        "data_root": None if data_root is None else Path(data_root),
+        "offline": offline,
+        "progress": Display(progress).reading,
+    }
     if verify:
-        graphs = _graphs(
-            loaded.card,
-            dataset,
-            outputs,
-            data_root=None if data_root is None else Path(data_root),
-            offline=offline,
-            progress=Display(progress).reading,
-        )
+        graphs = _graphs(loaded.card, dataset, outputs, **where)
+    if conformal is not None:
+        loaded = _with_sets(loaded, source, conformal, graphs, **where)
+    if graphs is not None:
         cases = cases_of(loaded, graphs, form.nodes)
         golden = candidates(loaded, graphs, form)
     done = export_onnx(loaded, target, form, cases, golden)
     write_bundles(bundles, target, source)
     return replace(done, also=bundles.paths)
+
+
+def _with_sets(
+    checkpoint: "Checkpoint",
+    path: Path,
+    alpha: float,
+    graphs: "GraphDataset | None",
+    **where: Any,
+) -> "Checkpoint":
+    """The checkpoint with thresholds of prediction sets in its card."""
+    from ihgnn_cli.api.evaluate import calibrate_model
+    from ihgnn_cli.training.classifier import TorchClassifier
+    from ihgnn_cli.training.devices import resolve_device
+
+    classifier = TorchClassifier(checkpoint, resolve_device("cpu"))
+    found = calibrate_model(path, classifier, alpha, graphs, **where)
+    return replace(checkpoint, card=replace(checkpoint.card, conformal=found))
 
 
 def _path(given: Path | str | None) -> Path | None:

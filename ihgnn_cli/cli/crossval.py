@@ -42,6 +42,7 @@ from ihgnn_cli.cli.options import (
     Stack,
     VariantName,
     Workers,
+    check_conformal,
     count_or_auto,
     figure,
     one_dataset,
@@ -196,6 +197,16 @@ def crossval(
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = False,
+    conformal: Annotated[
+        float | None,
+        typer.Option(
+            "--conformal",
+            metavar="ALPHA",
+            help="Also calibrate prediction sets on validation graphs and measure how often those "
+            "of test graphs contain the true class; a share ALPHA, such as 0.1, may miss it.",
+            rich_help_panel=PROTOCOL_PANEL,
+        ),
+    ] = None,
     group_twins: GroupTwins = False,
     no_references: Annotated[
         bool,
@@ -238,6 +249,7 @@ def crossval(
     An interrupted command continues where it stopped when it is run again.
     """
     dataset = one_dataset(data, dataset)
+    check_conformal(conformal)
     refuse_missing(dataset)
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.figures import check_figure_path
@@ -301,6 +313,7 @@ def crossval(
         split_file=split_file,
         race=race,
         rules=rules,
+        conformal=conformal,
         group_twins=group_twins,
         out=out,
         workers=processes,
@@ -316,6 +329,9 @@ def crossval(
         console.warn(
             f"{folder} was started with {begun.changed}: the remaining results may differ slightly."
         )
+    few = begun.job.too_few
+    if few:
+        console.warn(few)
     references = () if no_references else _references(begun, quiet=quiet)
     done = _finish(begun, references, quiet=quiet)
     if as_json:

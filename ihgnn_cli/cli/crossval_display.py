@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.cli import console
+from ihgnn_cli.cli.conformal_display import show_study
 from ihgnn_cli.display import Update
 from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.models.settings import Variant
@@ -96,6 +97,8 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
         _show_references(result)
     else:
         console.show(f"Majority class: {100 * result['majority_share']:.1f} %")
+    if result.get("conformal"):
+        show_study(result["conformal"])
     if result["paper"] is not None:
         paper = result["paper"]
         console.show(

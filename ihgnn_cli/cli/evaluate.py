@@ -11,11 +11,13 @@ from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, example
 from ihgnn_cli.cli.options import (
     AllowUnknown,
     AsJson,
+    ConformalShare,
     DataRoot,
     Device,
     Offline,
     OtherData,
     TrainedModel,
+    check_conformal,
     complete_model,
     figure,
     refuse_missing,
@@ -63,6 +65,7 @@ def evaluate(
     data_root: DataRoot = None,
     offline: Offline = False,
     device: Device = None,
+    conformal: ConformalShare = None,
     explain: Annotated[
         bool,
         typer.Option(
@@ -104,10 +107,11 @@ def evaluate(
     ] = None,
 ) -> None:
     """Evaluate a model on its test graphs, or on other graphs."""
+    check_conformal(conformal)
     if dataset is not None:
         refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
     refuse_missing(dataset, model)
-    from ihgnn_cli.api.evaluate import data_for
+    from ihgnn_cli.api.evaluate import calibrate_model, data_for
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.data.sources import locate
@@ -116,7 +120,6 @@ def evaluate(
     from ihgnn_cli.errors import InputError
     from ihgnn_cli.inference import evaluation
     from ihgnn_cli.models.registry import find_model
-    from ihgnn_cli.report.evaluation import draw_evaluation, write_predictions
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.devices import AUTO
 
@@ -143,20 +146,19 @@ def evaluate(
         offline=offline,
         progress=console.ProgressDisplay(),
     )
-    found = evaluation.evaluate(classifier, graphs, split, allow_unknown=allow_unknown)
-    explained = None if graph is None else _explain(classifier, graphs, found, graph)
-    if predictions is not None:
-        write_predictions(
-            predictions,
-            found.dataset,
-            found.graphs,
-            found.probabilities,
-            found.beta,
-            uncertainty=found.uncertainty,
+    thresholds = None
+    if conformal is not None:
+        thresholds = calibrate_model(
+            *(model, classifier, conformal, graphs),
+            data_root=data_root,
+            offline=offline,
+            progress=console.ProgressDisplay(),
         )
-    if plot is not None:
-        title = f"{graphs.name}, {_part_words(found.part)}"
-        draw_evaluation(found.bins, found.calibration, title, found.metrics.accuracy, plot)
+    found = evaluation.evaluate(
+        classifier, graphs, split, allow_unknown=allow_unknown, conformal=thresholds
+    )
+    explained = None if graph is None else _explain(classifier, graphs, found, graph)
+    _write(found, graphs.name, plot, predictions)
     _warn(found, graphs, classifier.card)
     theta = _theta(classifier) if explain else None
     if as_json:
@@ -187,6 +189,28 @@ def _show(heading: str, classifier: "Classifier", found: "Evaluation") -> None:
         console.show(f"Model: {_model_title(classifier)}{classifier.card.snapshot}")
     _show_metrics(found, classifier)
     _show_homophily(found)
+    if found.coverage is not None:
+        from ihgnn_cli.cli.conformal_display import show_coverage
+
+        show_coverage(found.coverage, classifier.card)
+
+
+def _write(found: "Evaluation", name: str, plot: Path | None, predictions: Path | None) -> None:
+    """Write the files that were asked for."""
+    from ihgnn_cli.report.evaluation import draw_evaluation, write_predictions
+
+    if predictions is not None:
+        write_predictions(
+            predictions,
+            found.dataset,
+            found.graphs,
+            found.probabilities,
+            found.beta,
+            uncertainty=found.uncertainty,
+        )
+    if plot is not None:
+        title = f"{name}, {_part_words(found.part)}"
+        draw_evaluation(found.bins, found.calibration, title, found.metrics.accuracy, plot)
 
 
 def _checked_outputs(plot: Path | None, predictions: Path | None, model: Path) -> list[Path]:
@@ -211,6 +235,7 @@ def _part_words(part: Part) -> str:
 def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard") -> None:
     """Warn of anything that makes the numbers less than an estimate for new graphs."""
     from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.conformal_display import warn_of_few
     from ihgnn_cli.words import counted
 
     snapshot = card.snapshot
@@ -232,6 +257,8 @@ def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard") -> Non
             f"({len(found.graphs):,} graphs evaluated)."
         )
     console.unknown_labels(found.labels)
+    if found.coverage is not None:
+        warn_of_few(found.coverage.thresholds)
     if found.truncated:
         console.note(
             f"{counted(found.truncated, 'graph')} of {graphs.name} with more nodes than any graph "
@@ -427,6 +454,7 @@ def _entry(
         "calibration": asdict(found.calibration),
         "members": found.members,
         "mean_uncertainty": None if found.uncertainty is None else found.uncertainty.mean(),
+        "conformal": None if found.coverage is None else asdict(found.coverage),
         "by_homophily": [asdict(each) for each in found.bins],
         "heterophilic": asdict(found.sides.heterophilic),
         "homophilic": asdict(found.sides.homophilic),

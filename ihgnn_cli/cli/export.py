@@ -9,9 +9,11 @@ import typer
 from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
 from ihgnn_cli.cli.options import (
     AsJson,
+    ConformalShare,
     DataRoot,
     Offline,
     OtherData,
+    check_conformal,
     refuse_missing,
 )
 from ihgnn_cli.deploy.form import OPSET, TENSORRT_NODES, Layout, is_absurd, padded_bytes
@@ -23,6 +25,7 @@ if TYPE_CHECKING:
 
 EXAMPLES = examples(
     ("ihgnn export runs/MUTAG-1", "Write runs/MUTAG-1/model.onnx and verify it"),
+    ("ihgnn export runs/MUTAG-1 sets.onnx --conformal 0.1", "With an output of prediction sets"),
     ("ihgnn export runs/DD-1 dd.onnx --layout sparse", "Node and edge lists, for large graphs"),
     ("ihgnn export runs/MUTAG-1 small.onnx --small --max-nodes 28", "Half size, fixed shapes"),
 )
@@ -77,6 +80,7 @@ def export(
             rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
+    conformal: ConformalShare = None,
     small: Annotated[
         bool,
         typer.Option(
@@ -144,11 +148,13 @@ def export(
     'ihgnn models' lists the layouts of each model. The readout of IHGNN uses at most m nodes, the
     size of the largest graph of the model's data: of a larger graph, the first m in sorted order.
     """
+    check_conformal(conformal)
     refuse_missing(dataset, checkpoint)
     from inspect import unwrap
 
     from ihgnn_cli.api import export as exports
     from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.conformal_display import warn_of_few
     from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.data.sources import locate
     from ihgnn_cli.training.folder import best_of
@@ -165,6 +171,7 @@ def export(
         opset=opset,
         small=small,
         members=members,
+        conformal=conformal,
         verify=verify,
         dataset=dataset,
         force=force,
@@ -189,6 +196,8 @@ def export(
             f"TensorRT cannot run this file: it sorts up to {TENSORRT_NODES:,} nodes, not "
             f"{max_nodes:,}. Other providers can."
         )
+    if done.conformal is not None:
+        warn_of_few(done.conformal)
     if as_json:
         told = {"checkpoint": best_of(checkpoint), "adjacency_bytes_per_graph": cost}
         console.show_json({**told, **asdict(done)})
@@ -218,6 +227,10 @@ def _show(done: "Export") -> None:
         shape = ", ".join(str(each) for each in what["shape"])
         inputs.add_row(name, what["type"], f"[{shape}]")
     console.show(inputs)
+    if done.conformal is not None:
+        from ihgnn_cli.cli.conformal_display import described
+
+        console.show(f"Output prediction_set. {described(done.conformal)}")
     if done.parity is None:
         console.note("Not compared with the checkpoint; no golden vectors.")
     else:

@@ -398,6 +398,17 @@ Stack = Annotated[
 ]
 
 # Output
+ConformalShare = Annotated[
+    float | None,
+    typer.Option(
+        "--conformal",
+        metavar="ALPHA",
+        help="List prediction sets, calibrated on the model's validation graphs; a share ALPHA of "
+        "graphs, such as 0.1, may have a set without their true class.",
+        show_default="none",
+        rich_help_panel=OUTPUT_PANEL,
+    ),
+]
 Quiet = Annotated[
     bool,
     typer.Option(
@@ -458,3 +469,15 @@ def count_or_auto(name: str, text: str) -> int | None:
     if not text.isdecimal() or len(text) > 6 or int(text) < 1:
         raise InputError(f"{name} must be auto or a whole number from 1, not '{text}'.")
     return int(text)
+
+
+def check_conformal(alpha: float | None) -> None:
+    """Refuse a wrong `--conformal`.
+
+    Raises:
+        InputError: it is given and not between 0 and 1.
+    """
+    from ihgnn_cli.models.conformal import check_alpha
+
+    if alpha is not None:
+        check_alpha(alpha)

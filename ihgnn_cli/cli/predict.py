@@ -12,11 +12,13 @@ from ihgnn_cli.cli.help import COMPUTE_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
 from ihgnn_cli.cli.options import (
     AllowUnknown,
     AsJson,
+    ConformalShare,
     DataRoot,
     Device,
     Offline,
     Provider,
     TrainedModel,
+    check_conformal,
     chosen_providers,
     complete_dataset,
     refuse_missing,
@@ -25,6 +27,7 @@ from ihgnn_cli.cli.options import (
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.sources import Source
+    from ihgnn_cli.deploy.runtime import Predictor
     from ihgnn_cli.inference.prediction import Answer, Errors, GraphBatch
     from ihgnn_cli.inference.vocabulary import UnknownLabels
     from ihgnn_cli.models.card import ModelCard
@@ -78,6 +81,7 @@ def predict(
     ] = None,
     device: Device = None,
     provider: Provider = None,
+    conformal: ConformalShare = None,
     csv: Annotated[
         str | None,
         typer.Option(
@@ -93,7 +97,10 @@ def predict(
 
     Graphs need no classes. JSON lines are processed as a stream of any length; --json prints one
     object per graph and line, with "error" for invalid graphs. The exit code is then 1.
+
+    A file exported with --conformal lists the prediction set of each graph without the option here.
     """
+    check_conformal(conformal)
     refuse_swapped(model, graphs, "ihgnn predict {0} {1}")
     refuse_missing(graphs, model)
     from ihgnn_cli.cli import console
@@ -115,13 +122,16 @@ def predict(
     say_loading(model)
     predictor = load(model, device or AUTO, chosen_providers(device, provider))
     console.note(f"{model} on {predictor.runs_on}")
+    if conformal is not None:
+        predictor = _with_sets(predictor, model, conformal, data_root, offline)
     labels = UnknownLabels(predictor.card, allow_unknown)
     tally = _Tally(labels)
     errors: Errors = "raise" if strict else "return"
     with ExitStack() as stack:
         batches = stack.enter_context(_batches(source, labels, batch_size, errors))
-        several = has_members(predictor.classifier)
-        writers = list(_writers(stack, predictor.card, csv, target, as_json, several))
+        also = ["uncertainty"] if has_members(predictor.classifier) else []
+        also += ["prediction_set"] if predictor.card.conformal is not None else []
+        writers = list(_writers(stack, predictor.card, csv, target, as_json, also))
         for answers in predictions(predictor.classifier, batches, errors):
             tally.add(answers)
             if as_json:
@@ -133,6 +143,26 @@ def predict(
     if target is not None:
         console.note(f"Wrote {target}")
     tally.finish()
+
+
+def _with_sets(
+    predictor: "Predictor", model: Path, alpha: float, data_root: Path | None, offline: bool
+) -> "Predictor":
+    """The model with prediction sets that are calibrated now."""
+    from ihgnn_cli.api.evaluate import calibrate_model
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.cli.conformal_display import described, warn_of_few
+
+    progress = console.ProgressDisplay()
+    thresholds = calibrate_model(
+        *(model, predictor.classifier, alpha),
+        data_root=data_root,
+        offline=offline,
+        progress=progress,
+    )
+    warn_of_few(thresholds)
+    console.note(described(thresholds))
+    return predictor.with_sets(thresholds)
 
 
 def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
@@ -221,19 +251,19 @@ def _writers(
     csv: str | None,
     target: Path | None,
     as_json: bool,
-    several: bool,
+    also: Sequence[str],
 ) -> "Iterator[Write]":
     """Writers of the predictions besides lines of JSON: rows of CSV, or a table.
 
-    `several` says whether the model has several members.
+    `also` names the columns of CSV that only some models have.
     """
     from ihgnn_cli.cli.predict_table import PredictionTable
     from ihgnn_cli.report.predictions import csv_file, csv_rows
 
     if target is not None:
-        yield stack.enter_context(csv_file(target, card.class_values, uncertainty=several))
+        yield stack.enter_context(csv_file(target, card.class_values, also))
     elif csv is not None:
-        yield csv_rows(sys.stdout, card.class_values, line_end="\n", uncertainty=several)
+        yield csv_rows(sys.stdout, card.class_values, line_end="\n", also=also)
     elif not as_json:
         yield PredictionTable(card.class_values).write
 

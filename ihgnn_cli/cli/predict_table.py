@@ -29,7 +29,7 @@ class PredictionTable:
         self._classes = [console.plain(str(value)) for value in class_values]
         self._all = len(class_values) <= _MOST_CLASSES
         self._ids = False
-        self._several = False
+        self._several = self._sets = False
         self._widths: list[int] = []
 
     def write(self, predictions: Sequence[Prediction]) -> None:
@@ -43,6 +43,7 @@ class PredictionTable:
     def _begin(self, first: Sequence[Prediction]) -> None:
         self._ids = any(each.id is not None for each in first)
         self._several = first[0].uncertainty is not None
+        self._sets = first[0].prediction_set is not None
         heads = self._layout(first)
         if console.has_width() and self._width > console.out.width:
             self._all = False
@@ -57,11 +58,13 @@ class PredictionTable:
         if self._several:
             shown.append("±")
         heads = ["Graph", *(["Id"] if self._ids else []), "Class", *shown]
+        heads += ["Set"] if self._sets else []
         widths = [
             _GRAPH_WIDTH,
             *([min(_LONGEST_ID, max(map(_id_width, first)))] if self._ids else []),
             max(map(cell_len, self._classes)),
             *[_NUMBER_WIDTH] * len(shown),
+            *([max(cell_len(_set_text(each)) for each in first)] if self._sets else []),
         ]
         self._widths = [
             max(width, cell_len(head)) for width, head in zip(widths, heads, strict=True)
@@ -87,12 +90,13 @@ class PredictionTable:
             console.plain(str(prediction.class_value)),
             *(f"{each:.3f}" for each in shown),
             *([] if prediction.uncertainty is None else [f"{prediction.uncertainty:.3f}"]),
+            *([_set_text(prediction)] if self._sets else []),
             ", ".join(remarks),
         ]
 
     def _line(self, cells: Sequence[str]) -> str:
-        """Numbers to the right, words (the id and the class) to the left."""
-        words = (1, 2) if self._ids else (1,)
+        """Numbers to the right, words (the id, the class and the set) to the left."""
+        words = [1, *([2] if self._ids else []), *([len(self._widths) - 1] if self._sets else [])]
         padded = []
         for place, (cell, width) in enumerate(zip(cells, self._widths, strict=False)):
             space = " " * (width - cell_len(cell))
@@ -102,3 +106,7 @@ class PredictionTable:
 
 def _id_width(prediction: Prediction) -> int:
     return cell_len(id_text(prediction.id))
+
+
+def _set_text(prediction: Prediction) -> str:
+    return ", ".join(console.plain(str(each)) for each in prediction.prediction_set or ())

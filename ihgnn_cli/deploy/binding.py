@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 from onnxruntime import OrtValue
 
 from ihgnn_cli.deploy.inputs import Arrays
-from ihgnn_cli.deploy.onnx_model import CUDA, OnnxClassifier
+from ihgnn_cli.deploy.onnx_model import CUDA, OnnxClassifier, output_type
 
 _OF_CUDA = (CUDA, "TensorrtExecutionProvider")
 
@@ -29,7 +29,7 @@ class Bound:
         self._outputs: dict[str, Any] = {}
         for each in session.get_outputs():
             if all(isinstance(size, int) for size in each.shape):
-                self._outputs[each.name] = self._empty(each.shape)
+                self._outputs[each.name] = self._empty(each.shape, output_type(each.name))
                 self._binding.bind_ortvalue_output(each.name, self._outputs[each.name])
             else:
                 self._binding.bind_output(each.name, self._device, self._number)
@@ -55,5 +55,5 @@ class Bound:
         names = [each.name for each in self._session.get_outputs()]
         return dict(zip(names, self._binding.copy_outputs_to_cpu(), strict=True))
 
-    def _empty(self, shape: list[int]) -> Any:
-        return OrtValue.ortvalue_from_shape_and_type(shape, np.float32, self._device, self._number)
+    def _empty(self, shape: list[int], kind: type[np.generic]) -> Any:
+        return OrtValue.ortvalue_from_shape_and_type(shape, kind, self._device, self._number)

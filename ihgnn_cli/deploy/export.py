@@ -19,6 +19,7 @@ from ihgnn_cli.deploy.onnx_model import check_target, load_onnx
 from ihgnn_cli.deploy.verification import Parity, compare
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import written_whole
+from ihgnn_cli.models.conformal import Conformal
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 # The limit of protocol buffers.
@@ -49,6 +50,8 @@ class Export:
     """`None` if it was not verified."""
     dataset: str
     """Name or path of the model's own data; empty for graphs of a Python program."""
+    conformal: Conformal | None = None
+    """Thresholds of the prediction sets, if there are any."""
     also: tuple[Path, ...] = ()
     """What else was written: the model card, and the folders for Triton and MLflow."""
 
@@ -166,4 +169,5 @@ def export_onnx(
         layouts=checkpoint.config.spec.layouts,
         parity=parity,
         dataset=checkpoint.card.dataset,
+        conformal=checkpoint.card.conformal,
     )

@@ -35,7 +35,7 @@ class GoldenCase:
     """As in JSON lines: labels are values."""
     inputs: Arrays
     """The same graphs as inputs of the file: labels are positions."""
-    outputs: dict[str, NDArray[np.float32]]
+    outputs: dict[str, NDArray[Any]]
     classes: tuple[Value, ...]
     """The most probable class of each graph."""
 

@@ -18,6 +18,7 @@ from ihgnn_cli.deploy.comparison import MAY_BE_OPEN, SMALL_TOLERANCE, TOLERANCE
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.golden import Golden, GoldenCase, Plain, short
 from ihgnn_cli.deploy.inputs import inputs_for
+from ihgnn_cli.deploy.onnx_model import output_type
 from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.inference.vocabulary import encode_dataset
 from ihgnn_cli.models.card import ModelCard
@@ -166,6 +167,9 @@ class _Choice:
         gap[self.reference.order_is_chance(graphs, every)] = 0
         ranked = np.sort(self.reference.outputs(graphs)["probabilities"], axis=1)
         lead = (ranked[:, -1] - ranked[:, -2:-1].sum(axis=1)) / _CLASSES_APART
+        if self.card.conformal is not None:
+            apart = self.card.conformal.distances(ranked).min(axis=1)
+            lead = np.minimum(lead, apart / _CLASSES_APART)
         found: NDArray[np.float64] = np.minimum(gap, lead)
         return found
 
@@ -188,7 +192,7 @@ class _Choice:
             graphs=tuple(_raw(self.card, graphs)),
             inputs=inputs_for(form.layout, self.card, graphs, every, size=form.nodes),
             outputs={
-                name: each.astype(np.float32)
+                name: each.astype(output_type(name))
                 for name, each in outputs.items()
                 if name in self.outputs and not (name in MAY_BE_OPEN and np.isnan(each).any())
             },

@@ -230,6 +230,12 @@ def _outputs(card: ModelCard, limits: Limits, members: int, batch: int | None) -
     if members > 1:
         meaning = "standard deviation, over the members, of the predicted class's probability"
         outputs["uncertainty"] = _value("float32", [graphs], meaning)
+    if card.conformal is not None:
+        meaning = (
+            "1 for the classes in the conformal prediction set: those whose probability is at "
+            "least card.conformal.threshold, and the most probable one"
+        )
+        outputs["prediction_set"] = _value("uint8", [graphs, classes], meaning)
     return outputs
 
 

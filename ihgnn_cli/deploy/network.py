@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ihgnn_cli import __version__
 from ihgnn_cli.deploy.form import Form, Layout
+from ihgnn_cli.deploy.prediction_set import add_prediction_set
 from ihgnn_cli.deploy.tidy import tidy
 from ihgnn_cli.deploy.traced import PaddedModel, SparseModel
 from ihgnn_cli.errors import IhgnnError, InputError
@@ -60,6 +61,8 @@ def as_onnx(checkpoint: Checkpoint, form: Form) -> onnx.ModelProto:
     tidy(proto)
     if form.small:
         _halve(proto)
+    if checkpoint.card.conformal is not None:
+        add_prediction_set(proto, checkpoint.card.conformal.threshold)
     if form.batch is None:
         for output in proto.graph.output:
             output.type.tensor_type.shape.dim[0].dim_param = "batch"

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,7 +27,12 @@ if TYPE_CHECKING:
 SUFFIX = ".onnx"
 UNCERTAINTY = "uncertainty"
 """The output that only models with several members have."""
-OUTPUTS = ("logits", "probabilities", "graph_embedding", "order_margin", UNCERTAINTY)
+PREDICTION_SET = "prediction_set"
+"""The output of models with thresholds of conformal prediction sets."""
+OUTPUTS = (
+    *("logits", "probabilities", "graph_embedding", "order_margin"),
+    *(UNCERTAINTY, PREDICTION_SET),
+)
 """Not every file has all of them."""
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
@@ -54,6 +59,8 @@ class Answers:
     """[G] how certain the order of the nodes is, if the file has this output."""
     uncertainty: NDArray[np.float32] | None = None
     """[G], of models with several members."""
+    prediction_set: NDArray[np.uint8] | None = None
+    """[G, C] 1 for the classes in the conformal prediction set, of models with thresholds."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -67,6 +74,10 @@ class OnnxClassifier:
     def card(self) -> ModelCard:
         """The model's inputs and classes."""
         return self.described.card
+
+    def with_card(self, card: ModelCard) -> "OnnxClassifier":
+        """The same file with other metadata."""
+        return replace(self, described=replace(self.described, card=card))
 
     @property
     def metadata(self) -> dict[str, Any]:
@@ -122,7 +133,9 @@ class OnnxClassifier:
         self.refuse_too_large(np.diff(dataset.node_ptr)[graphs])
         shapes = self._outputs
         names = [name for name in OUTPUTS if name in shapes]
-        found = {name: np.empty((len(graphs), *shapes[name]), np.float32) for name in names}
+        found: dict[str, Any] = {
+            name: np.empty((len(graphs), *shapes[name]), output_type(name)) for name in names
+        }
         for chosen in self._batches(dataset, graphs):
             inputs = self.inputs(dataset, graphs[chosen])
             for name, values in zip(names, self.session.run(names, inputs), strict=True):
@@ -204,6 +217,11 @@ class OnnxClassifier:
                 f"{batch} padded to {padded:,} nodes takes {needed / 2**30:,.1f} GiB. "
                 f"{advised[0].upper()}{advised[1:]}."
             )
+
+
+def output_type(name: str) -> type[np.generic]:
+    """The type of an output's values."""
+    return np.uint8 if name == PREDICTION_SET else np.float32
 
 
 def load_onnx(

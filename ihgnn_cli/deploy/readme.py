@@ -173,6 +173,12 @@ def _limits(classifier: OnnxClassifier) -> str:
     if card.background_edge_label:
         found.append(f"Edges with the label {card.background_edge_label} are left out.")
     found.append("Probabilities are not calibrated after training.")
+    if card.conformal is not None:
+        found.append(
+            f"`prediction_set` was calibrated on {counted(card.conformal.graphs, 'graph')} for a "
+            f"coverage of {_percent(1 - card.conformal.alpha)}. This holds for graphs of the same "
+            "distribution, on average, and is not certain if these graphs also chose the epoch."
+        )
     return "\n".join(f"- {each}" for each in found)
 
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,6 +12,7 @@ from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.deploy.comparison import TOLERANCE
 from ihgnn_cli.deploy.metadata import CLOSE, LARGEST
+from ihgnn_cli.deploy.onnx_model import PREDICTION_SET
 from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.stack import evaluation_batches, predict
@@ -27,19 +29,22 @@ class Reference:
     """A checkpoint's model as it was trained, independent of the exported modules."""
 
     def __init__(self, checkpoint: Checkpoint) -> None:
-        self._card = checkpoint.card
+        self.card = checkpoint.card
         self._members = checkpoint.members
         self._rounds = checkpoint.config.spec.rounds(checkpoint.config.model)
         self._model = checkpoint.model(_CPU)
 
-    def outputs(self, graphs: GraphDataset) -> dict[str, NDArray[np.float64]]:
+    def outputs(self, graphs: GraphDataset) -> dict[str, NDArray[Any]]:
         """The outputs of an exported file by name, [G, ·] or [G]; a file may not have all of them.
 
         NaN in `order_margin` and `uncertainty` where rounding can change them.
         """
         of_members = self._of_members(graphs)
         logits = self._combined(of_members)
-        found = {"logits": logits, "probabilities": mean_probabilities(logits[None])}
+        likely = mean_probabilities(logits[None])
+        found = {"logits": logits, "probabilities": likely}
+        if self.card.conformal is not None:
+            found[PREDICTION_SET] = self.card.conformal.sets(likely).astype(np.uint8)
         if self._model.graph_embedding is not None:
             store = self._store(graphs, self._rounds)
             every = np.arange(len(graphs))
@@ -111,7 +116,7 @@ class Reference:
         return gaps
 
     def _store(self, graphs: GraphDataset, rounds: int | None) -> GraphStore:
-        return GraphStore(graphs, self._card.features, self._card.max_nodes, rounds, _CPU)
+        return GraphStore(graphs, self.card.features, self.card.max_nodes, rounds, _CPU)
 
 
 def _smallest_gaps(

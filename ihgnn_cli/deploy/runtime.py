@@ -5,7 +5,7 @@ Exported models need only NumPy and onnxruntime.
 
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args, overload
@@ -20,6 +20,7 @@ from ihgnn_cli.inference.prediction import Answer, Classifier, Errors, Predictio
 from ihgnn_cli.inference.vocabulary import ENOUGH_GRAPHS, UnknownLabels
 from ihgnn_cli.models.archive import check_archive
 from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.models.conformal import Conformal
 from ihgnn_cli.training import folder
 from ihgnn_cli.training.devices import check_device_name, resolve_device
 
@@ -42,6 +43,10 @@ class Predictor:
     def runs_on(self) -> str:
         """The onnxruntime provider or torch device that is really used."""
         return self.classifier.runs_on
+
+    def with_sets(self, conformal: Conformal) -> "Predictor":
+        """The same model, whose predictions list prediction sets by these thresholds."""
+        return Predictor(self.classifier.with_card(replace(self.card, conformal=conformal)))
 
     @overload
     def predict(

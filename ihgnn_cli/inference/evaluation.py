@@ -11,6 +11,7 @@ from ihgnn_cli.data.recode import Recoded, some_values
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.measures import graph_homophily
 from ihgnn_cli.inference.calibration import Calibration, calibrate
+from ihgnn_cli.inference.conformal import Coverage, measure_coverage
 from ihgnn_cli.inference.kinds import Part
 from ihgnn_cli.inference.metrics import (
     HomophilyBin,
@@ -23,6 +24,7 @@ from ihgnn_cli.inference.metrics import (
 from ihgnn_cli.inference.prediction import Classifier, EnsembleClassifier, ask
 from ihgnn_cli.inference.vocabulary import UnknownLabels, encode_dataset, with_model_edges
 from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.models.conformal import Conformal
 from ihgnn_cli.settings import checked
 from ihgnn_cli.words import counted
 
@@ -59,6 +61,8 @@ class Evaluation:
     """The number of models whose predictions were averaged."""
     uncertainty: NDArray[np.float64] | None = field(default=None, repr=False)
     """[len(graphs)] standard deviation over members of the predicted class's probability."""
+    coverage: Coverage | None = field(default=None, repr=False)
+    """Conformal prediction sets, if the model or the caller has thresholds."""
 
     @property
     def unknown_nodes(self) -> int:
@@ -72,10 +76,12 @@ def evaluate(
     part: Part | str | None = None,
     *,
     allow_unknown: bool = False,
+    conformal: Conformal | None = None,
 ) -> Evaluation:
     """Evaluate on a part of the model's own data (by default its test graphs), or on other data.
 
     `allow_unknown` accepts graphs whose labels are nearly all unknown to the model.
+    `conformal` has thresholds of prediction sets, by default those that the model carries.
     A model that was trained on all its graphs has no test graphs: the default is all of them.
 
     Raises:
@@ -86,6 +92,13 @@ def evaluate(
     own = dataset.fingerprint == card.fingerprint
     default = Part.TEST if own and len(card.split.test) else Part.ALL
     chosen: Part = checked("part", part or default, Part)
+    unseen = not own or chosen == Part.TEST
+    if conformal is not None and not unseen:
+        raise InputError(
+            "The coverage of prediction sets is measured on graphs that the model has not seen. "
+            f"Evaluate its test graphs or other data, not the part {chosen}."
+        )
+    thresholds = conformal or card.conformal
     graphs = _graphs(card, dataset, chosen, own)
     encoded = encode_dataset(card, dataset)
     labels = UnknownLabels(card, allow_unknown)
@@ -112,6 +125,9 @@ def evaluate(
         calibration=calibrate(probabilities, truth, _validation(classifier, encoded, chosen, own)),
         members=classifier.members if isinstance(classifier, EnsembleClassifier) else 1,
         uncertainty=uncertainty,
+        coverage=measure_coverage(thresholds, probabilities, truth, beta)
+        if thresholds is not None and unseen
+        else None,
         truncated=0 if limit is None else int(np.count_nonzero(sizes > limit)),
     )
 

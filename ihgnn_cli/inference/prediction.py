@@ -39,6 +39,9 @@ class Classifier(Protocol):
     ) -> NDArray[np.float64]:
         """[len(graphs), C] for graphs of an encoded data set."""
 
+    def with_card(self, card: ModelCard) -> "Classifier":
+        """The same model with other metadata."""
+
 
 @runtime_checkable
 class EnsembleClassifier(Classifier, Protocol):
@@ -87,11 +90,15 @@ class Prediction:
     Always false for models that use all nodes."""
     uncertainty: float | None = None
     """Standard deviation, over the members of an ensemble, of the predicted class's probability."""
+    prediction_set: tuple[Value, ...] | None = None
+    """The classes of the conformal prediction set, the most probable first; `None` if the model has
+    no thresholds (`card.conformal`)."""
 
     def as_entry(self) -> dict[str, object]:
         """The answer for JSON: `{"graph": 0, "class": "1", "probabilities": {"-1": 0.1, ...}}`.
 
-        `id`, `unknown_nodes`, `larger_than_m` and `uncertainty` follow only if they are set.
+        `id`, `unknown_nodes`, `larger_than_m`, `uncertainty` and `prediction_set` follow only if
+        they are set.
         """
         entry: dict[str, object] = {
             "graph": self.graph,
@@ -108,6 +115,8 @@ class Prediction:
             entry["larger_than_m"] = True
         if self.uncertainty is not None:
             entry["uncertainty"] = float(digits(self.uncertainty))
+        if self.prediction_set is not None:
+            entry["prediction_set"] = [str(each) for each in self.prediction_set]
         return entry
 
 
@@ -245,6 +254,7 @@ def _predicted(
     limit = classifier.node_limit
     larger = [limit is not None and size > limit for size in np.diff(dataset.node_ptr).tolist()]
     unknown = unknown_nodes(card, dataset)
+    sets = _sets(card, probabilities)
     return [
         Prediction(
             graph=origin.number,
@@ -254,6 +264,18 @@ def _predicted(
             unknown_nodes=int(unknown[place]),
             larger_than_m=larger[place],
             uncertainty=None if uncertainty is None else float(uncertainty[place]),
+            prediction_set=None if sets is None else sets[place],
         )
         for place, (origin, row) in enumerate(zip(origins, probabilities.tolist(), strict=True))
+    ]
+
+
+def _sets(card: ModelCard, probabilities: NDArray[np.float64]) -> list[tuple[Value, ...]] | None:
+    """The prediction set of each graph, the most probable class first."""
+    if card.conformal is None:
+        return None
+    listed, order = card.conformal.sets(probabilities), np.argsort(-probabilities, kind="stable")
+    return [
+        tuple(card.class_values[each] for each in ranked if inside[each])
+        for ranked, inside in zip(order.tolist(), listed.tolist(), strict=True)
     ]

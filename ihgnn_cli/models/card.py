@@ -12,6 +12,7 @@ import numpy as np
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, graph_digests
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.splits import Split
+from ihgnn_cli.models.conformal import Conformal, conformal_from_plain
 from ihgnn_cli.models.node_inputs import (
     InputColumn,
     column_from_plain,
@@ -75,6 +76,8 @@ class ModelCard:
     """The edge labels that the network tells apart; empty if it reads none."""
     background_edge_label: str = ""
     """Edges with this label are left out; empty: none."""
+    conformal: Conformal | None = None
+    """Thresholds of prediction sets, if they were calibrated."""
 
     @property
     def given_attributes(self) -> int:
@@ -108,12 +111,13 @@ class ModelCard:
     def as_plain(self) -> dict[str, Any]:
         """The card as plain values, for JSON and torch.save.
 
-        Computed inputs, edge labels and their background are left out if there are none.
+        Computed inputs, edge labels, their background and thresholds are left out if there are none.
         """
         optional = {
             "columns": [asdict(each) for each in self.columns],
             "edge_label_values": list(self.edge_label_values),
             "background_edge_label": self.background_edge_label,
+            "conformal": None if self.conformal is None else self.conformal.as_plain(),
         }
         return {
             "dataset": self.dataset,
@@ -204,6 +208,7 @@ def card_from_plain(plain: Mapping[str, Any]) -> ModelCard:
         columns=tuple(map(column_from_plain, plain.get("columns", ()))),  # missing if none
         edge_label_values=_values(plain.get("edge_label_values", ())),
         background_edge_label=_typed(plain.get("background_edge_label", ""), str),
+        conformal=conformal_from_plain(plain["conformal"]) if "conformal" in plain else None,
     )
     if card.given_attributes < 0:
         raise ValueError("there are more computed inputs than attributes")

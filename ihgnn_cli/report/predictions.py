@@ -22,31 +22,30 @@ def json_line(answer: Answer) -> str:
 
 @contextmanager
 def csv_file(
-    path: Path, class_values: Sequence[Value], *, uncertainty: bool = False
+    path: Path, class_values: Sequence[Value], also: Sequence[str] = ()
 ) -> Iterator[Write]:
     """A CSV file to write predictions to; it appears when the block ends without an error."""
     with (
         written_whole(path) as temporary,
         temporary.open("w", encoding="utf-8", newline="") as stream,
     ):
-        yield csv_rows(stream, class_values, uncertainty=uncertainty)
+        yield csv_rows(stream, class_values, also=also)
 
 
 def csv_rows(
     stream: TextIO,
     class_values: Sequence[Value],
     line_end: str = "\r\n",
-    *,
-    uncertainty: bool = False,
+    also: Sequence[str] = (),
 ) -> Write:
     """Write the header, and return a function that writes rows.
 
-    `uncertainty` adds the spread between the members of an ensemble as a last column.
+    `also` names the last columns, those that only some models have.
     """
     writer = csv.writer(stream, lineterminator=line_end)
     probabilities = [f"p({value})" for value in class_values]
     head = ["graph", "id", "class", *probabilities, "unknown_nodes", "larger_than_m"]
-    writer.writerow([*head, "uncertainty"] if uncertainty else head)
+    writer.writerow([*head, *also])
 
     def write(predictions: Sequence[Prediction]) -> None:
         writer.writerows(map(_row, predictions))
@@ -72,4 +71,9 @@ def _row(prediction: Prediction) -> list[object]:
         prediction.unknown_nodes,
         "true" if prediction.larger_than_m else "false",
         *([] if prediction.uncertainty is None else [digits(prediction.uncertainty)]),
+        *([] if prediction.prediction_set is None else [_set_text(prediction.prediction_set)]),
     ]
+
+
+def _set_text(classes: Sequence[Value]) -> str:
+    return json.dumps([str(each) for each in classes], ensure_ascii=False)

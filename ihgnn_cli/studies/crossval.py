@@ -141,7 +141,11 @@ def finish(
     wanted = {"best", "test_error"}  # results of older versions have none
     wanted |= {"rules"} if job.curves else set()
     wanted |= {"references"} if references else set()
-    if complete and before and same and wanted <= before.keys():
+    wanted |= {"conformal"} if job.conformal is not None else set()
+    there = same and before is not None and wanted <= before.keys()
+    if before and there and job.conformal is not None:
+        there = before["conformal"]["alpha"] == job.conformal
+    if complete and before and there:
         _write_best(job, folder, before)
         return Finished(before, None)
     meter = _Meter(schedule, watch)

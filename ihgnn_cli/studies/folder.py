@@ -157,12 +157,17 @@ class Units:
             self._known[unit] = record
         return self._known[unit]
 
-    def has(self, unit: Unit, *, curves: bool) -> bool:
-        """Whether a unit is finished; with `curves`, including the test accuracy per epoch."""
+    def has(self, unit: Unit, *, curves: bool, calibration: bool = False) -> bool:
+        """Whether a unit is finished.
+
+        With `curves`, including the test accuracy per epoch; with `calibration`, including the
+        probabilities of the validation graphs.
+        """
         record = self.read(unit)
         if record is None:
             return False
-        if curves and not record.has_curve:
+        missing = calibration and not record.validated.probabilities
+        if missing or (curves and not record.has_curve):
             del self._known[unit]  # it may be written again
             return False
         return True

@@ -15,6 +15,7 @@ from ihgnn_cli.models.settings import IHGNNSettings
 from ihgnn_cli.studies.beside import beside, final_scores, tested_method, tested_share
 from ihgnn_cli.studies.choice import CHOSEN_BY, most_chosen, scores
 from ihgnn_cli.studies.folds import repeat_seed
+from ihgnn_cli.studies.coverage import study_coverage
 from ihgnn_cli.studies.grid import with_plain
 from ihgnn_cli.studies.paper import paper_accuracy
 from ihgnn_cli.studies.plan import Protocol
@@ -50,6 +51,8 @@ def identity(job: Job) -> dict[str, Any]:
     protocol = job.protocol.as_plain()
     # The same data may have another path on another machine.
     protocol["data"]["dataset"] = job.dataset.name
+    if job.holds_out:
+        protocol["calibration"] = True
     return {
         "protocol": protocol,
         "data_sha256": job.dataset.fingerprint,
@@ -170,6 +173,10 @@ def make_result(
         result["references"] = beside(references, judged, job.folds, truth)
     elif before is not None and "references" in before:
         result["references"] = before["references"]
+    if job.conformal is not None:
+        result["conformal"] = asdict(study_coverage(job, judged, job.conformal))
+    elif before is not None and "conformal" in before:
+        result["conformal"] = before["conformal"]
     if job.curves:
         found = rules(selected, protocol.grid, len(job.folds))
         result["rules"] = [with_plain(asdict(rule)) for rule in found]

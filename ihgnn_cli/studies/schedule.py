@@ -143,7 +143,8 @@ class Schedule:
 
     def _has(self, unit: Unit) -> bool:
         curves = self.job.curves and unit.stage == Stage.SELECT
-        return self.units.has(unit, curves=curves)
+        calibration = self.job.conformal is not None and unit.stage == Stage.FINAL
+        return self.units.has(unit, curves=curves, calibration=calibration)
 
 
 def _units(stages: Iterable[Iterable[Bundle]]) -> list[Unit]:

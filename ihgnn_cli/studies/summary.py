@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean, pstdev
 
 import numpy as np
@@ -131,7 +131,11 @@ def ensembles(final: Sequence[Record], truth: Mapping[int, NDArray[np.integer]])
             predictions=tuple(predicted.tolist()),
             probabilities=tuple(map(tuple, likely.tolist())),
         )
-        found.append(Record(runs[0].validated, tested))
+        validated = runs[0].validated
+        if all(each.validated.probabilities for each in runs):
+            others = np.mean([each.validated.probabilities for each in runs], axis=0)
+            validated = replace(validated, probabilities=tuple(map(tuple, others.tolist())))
+        found.append(Record(validated, tested))
     return found
 
 

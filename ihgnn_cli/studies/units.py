@@ -87,6 +87,9 @@ class Validated:
     members: int
     """Number of models in that stack."""
     device: str
+    probabilities: tuple[tuple[float, ...], ...] = ()
+    """[validation_graphs, classes] like those of `Tested`, to calibrate prediction sets; final runs
+    only, and not of older versions."""
 
     @property
     def score(self) -> "Score":
@@ -135,6 +138,8 @@ class Record:
         plain["unit"] = with_plain(plain["unit"])
         if plain["unit"]["epochs"] is None:  # as files of earlier versions
             del plain["unit"]["epochs"]
+        if not plain["probabilities"]:  # likewise
+            del plain["probabilities"]
         tested = None if self.tested is None else asdict(self.tested)
         if tested is not None and not tested["probabilities"]:  # as files of earlier versions
             del tested["probabilities"]
@@ -162,6 +167,7 @@ def parsed(line: str) -> Record:
         "best": None if plain["best"] is None else _epoch(plain["best"]),
         "hits": tuple(plain["hits"]),
         "losses": tuple(plain["losses"]),
+        "probabilities": tuple(map(tuple, plain.get("probabilities", ()))),
     }
     best, curve = values["best"], len(plain["hits"])
     unvalidated = plain["validation_graphs"] < 1

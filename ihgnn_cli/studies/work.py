@@ -16,6 +16,7 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Fold, Split
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.files import written_whole
+from ihgnn_cli.inference.conformal import too_few
 from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.jobs.queue import Deliver, Runner, Tell
 from ihgnn_cli.models.card import inputs_of
@@ -50,6 +51,8 @@ class Job:
     """Models per stack in final runs; `None`: the same as in the selection."""
     repeats: int = 1
     """Number of partitions, whose folds follow each other in `folds`."""
+    conformal: float | None = None
+    """Calibrate prediction sets at this share on validation graphs, and measure their coverage."""
 
     @property
     def final_count(self) -> int:
@@ -81,10 +84,23 @@ class Job:
         """Prepare to train bundles on a device."""
         return Trainer(self, resolve_device(device)).train
 
+    @property
+    def too_few(self) -> str:
+        """What to say about few validation graphs to calibrate on; empty if there are enough."""
+        if self.conformal is None:
+            return ""
+        fewest = min(len(each.validation) for fold in self.folds for each in fold.splits)
+        return too_few(fewest, self.conformal)
+
+    @property
+    def holds_out(self) -> bool:
+        """Whether validation graphs do not train although nothing is chosen, but calibrate."""
+        return self.conformal is not None and not self.protocol.selects
+
     def split(self, unit: Unit) -> Split:
-        """The graphs of a unit; without a choice, those for validation train too."""
+        """The graphs of a unit; without a choice or calibration, those for validation train too."""
         split = self.folds[unit.fold].splits[unit.split]
-        if self.protocol.selects:
+        if self.protocol.selects or self.holds_out:
             return split
         train = np.sort(np.concatenate([split.train, split.validation]))
         return Split(train, np.empty(0, dtype=np.int64), split.test, may_be_empty=True)
@@ -163,6 +179,9 @@ class _StackRun:
         """The probabilities of the test graphs, added up over the snapshots so far; nothing is
         chosen by them."""
         self.tests = [self.job.split(unit).test for unit in self.units]
+        self.validation_sums: list[torch.Tensor] = [torch.zeros(())] * len(self.units)
+        """The same for the validation graphs, if they calibrate."""
+        self.validations = [self.job.split(unit).validation for unit in self.units]
         self.delivered: set[int] = set()
         if self.path is not None and self.path.is_file():
             self._go_on(self.path)
@@ -176,6 +195,8 @@ class _StackRun:
             self._watch_test()
             if self.cohort.stack.epoch in self.snapshots:
                 self.cohort.add_snapshot(self.sums, self.store, self.tests)
+                if self.job.holds_out:
+                    self.cohort.add_snapshot(self.validation_sums, self.store, self.validations)
             self._count(time.perf_counter() - began)
             tell(len(self.cohort.present), len(self.cohort.present))
             self._deliver(deliver, tell)
@@ -217,11 +238,23 @@ class _StackRun:
     def _deliver(self, deliver: Deliver, tell: Tell) -> None:
         for member in range(len(self.units)):
             if self.cohort.done(member) and member not in self.delivered:
-                record = Record(self._validated(member), self._tested(member))
+                record = self._record(member)
                 deliver(record)
                 self.delivered.add(member)
                 asked = self.job.config(self.units[member]).training.epochs
                 tell(0, asked - record.validated.epochs)
+
+    def _record(self, member: int) -> Record:
+        validated, test = self._validated(member), self.job.split(self.units[member]).test
+        if not self.final:
+            hits = tuple(self.test_hits[member])
+            return Record(validated, Tested(len(test), hits=hits) if self.job.curves else None)
+        likely, calibration = self._answers(member)
+        predicted = likely.argmax(axis=1)
+        right = predicted == self.job.dataset.graph_class[test]
+        classes = tuple(predicted.tolist())
+        tested = Tested(len(test), float(np.mean(right)), classes, probabilities=_rows(likely))
+        return Record(replace(validated, probabilities=_rows(calibration)), tested)
 
     def _validated(self, member: int) -> Validated:
         unit, course = self.units[member], self.cohort.courses[member]
@@ -233,7 +266,8 @@ class _StackRun:
             split_sha256=split.digest,
             epochs=len(course.history) + (course.diverged is not None),
             diverged=course.diverged is not None,
-            best=course.best,
+            # Without a choice the last epoch, even if there are validation graphs to calibrate on.
+            best=course.history[-1] if self.snapshots and course.history else course.best,
             validation_graphs=graphs,
             hits=tuple(
                 round(each.validation_accuracy * graphs) for each in course.history if graphs
@@ -244,11 +278,8 @@ class _StackRun:
             device=str(self.device),
         )
 
-    def _tested(self, member: int) -> Tested | None:
-        graphs = self.job.split(self.units[member]).test
-        if not self.final:
-            hits = tuple(self.test_hits[member])
-            return Tested(len(graphs), hits=hits) if self.job.curves else None
+    def _answers(self, member: int) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """The probabilities of the test graphs, and of the validation graphs if there are any."""
         course = self.cohort.courses[member]
         if course.best is None or (self.snapshots and course.diverged is not None):
             when = "diverged" if self.snapshots else "diverged in its first epoch"
@@ -257,22 +288,15 @@ class _StackRun:
                 f"({self.units[member].configuration}). Give smaller learning rates with --lr."
             )
         if self.snapshots:
-            mean = self.sums[member].numpy() / len(self.snapshots)
-            return self._answered(graphs, mean)
-        config = self.job.config(self.units[member])
+            sums, others = self.sums[member].numpy(), self.validation_sums[member].numpy()
+            return sums / len(self.snapshots), others / len(self.snapshots)
+        config, split = self.job.config(self.units[member]), self.job.split(self.units[member])
         inputs = inputs_of(self.job.dataset, config.data.features, config.data.inputs)
         model = build(config, inputs, [config.training.seed])
         model.load_state_dict(course.best_weights)
-        logits = predict(model.to(self.device), self.store, graphs)
-        return self._answered(graphs, mean_probabilities(logits))
-
-    def _answered(self, graphs: Positions, probabilities: NDArray[np.float64]) -> Tested:
-        predicted = probabilities.argmax(axis=1)
-        right = predicted == self.job.dataset.graph_class[graphs]
-        rows = tuple(tuple(map(_short, row)) for row in probabilities.tolist())
-        return Tested(
-            len(graphs), float(np.mean(right)), tuple(predicted.tolist()), probabilities=rows
-        )
+        model.to(self.device)
+        test, others = (predict(model, self.store, part) for part in (split.test, split.validation))
+        return mean_probabilities(test), mean_probabilities(others)
 
     def _save(self, path: Path) -> None:
         content = {
@@ -282,6 +306,7 @@ class _StackRun:
             "seconds": self.seconds,
             "test_hits": self.test_hits,
             "sums": self.sums,
+            "validation_sums": self.validation_sums,
         }
         written = io.BytesIO()
         torch.save(content, written)
@@ -296,9 +321,11 @@ class _StackRun:
             if not same or content["curves"] != self.job.curves:
                 return
             seconds, sums = list(content["seconds"]), list(content["sums"])
+            others = list(content["validation_sums"])
             hits = [list(each) for each in content["test_hits"]]
             self.cohort.restore(content["cohort"])
-            self.seconds, self.test_hits, self.sums = seconds, hits, sums
+            self.seconds, self.test_hits = seconds, hits
+            self.sums, self.validation_sums = sums, others
         except Exception:  # noqa: BLE001  a damaged file can raise anything
             self.cohort = self._new_cohort()
 
@@ -306,3 +333,8 @@ class _StackRun:
 def _short(number: float) -> float:
     """The number to six digits, to keep files small."""
     return float(f"{number:.6g}")
+
+
+def _rows(probabilities: NDArray[np.float64]) -> tuple[tuple[float, ...], ...]:
+    """The probabilities of each graph; none if there are no graphs."""
+    return tuple(tuple(map(_short, row)) for row in np.atleast_2d(probabilities).tolist() if row)

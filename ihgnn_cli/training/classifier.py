@@ -1,6 +1,6 @@
 """Predicting with the models of a checkpoint."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -33,6 +33,10 @@ class TorchClassifier:
     def card(self) -> ModelCard:
         """The inputs and outputs of the model."""
         return self.checkpoint.card
+
+    def with_card(self, card: ModelCard) -> "TorchClassifier":
+        """The same models with other metadata."""
+        return replace(self, checkpoint=replace(self.checkpoint, card=card))
 
     @property
     def runs_on(self) -> str:

@@ -154,3 +154,37 @@ def test_recipes_tell_what_they_cost() -> None:
     assert robust.cost.configurations == 0
     assert "label_smoothing" in differing([paper, authors, robust])
     assert "width" not in differing([paper, authors, robust])
+
+
+def test_with_prediction_sets_the_validation_graphs_calibrate_instead_of_training(
+    tmp_path: Path,
+) -> None:
+    job = replace(make_job(), conformal=0.1)
+    assert crossval.default_folder(tmp_path, job, "x") != crossval.default_folder(
+        tmp_path, make_job(), "x"
+    )
+    result = finished(job, tmp_path / "job")
+    records = [
+        parsed(path.read_text(encoding="utf-8")) for path in (tmp_path / "job/units").iterdir()
+    ]
+    for each in records:
+        split = job.split(each.validated.unit)
+        assert split == job.folds[each.validated.unit.fold].splits[0]
+        assert len(each.validated.probabilities) == len(split.validation) > 0
+        assert each.validated.best is not None
+        assert each.validated.best.epoch == 4  # the last one: none is chosen
+    found = result["conformal"]
+    assert found["chosen_on_same"] is False
+    # By hand: the mean of the two seeds, calibrated and tested in each fold.
+    for number, fold in enumerate(job.folds):
+        own = [each for each in records if each.validated.unit.fold == number]
+        truth = job.dataset.graph_class
+        validated = np.mean([each.validated.probabilities for each in own], axis=0)
+        tested = np.mean([each.tested.probabilities for each in own], axis=0)
+        validation = fold.splits[0].validation
+        of_truth = np.sort(validated[np.arange(len(validation)), truth[validation]])
+        least = of_truth[int(np.floor(0.1 * (len(validation) + 1))) - 1]
+        listed = tested[np.arange(len(fold.test)), truth[fold.test]]
+        inside = (listed >= least - 1e-6) | (listed == tested.max(axis=1))
+        assert found["folds"][number]["coverage"] == pytest.approx(inside.mean(), abs=0.02)
+        assert found["folds"][number]["calibrated_on"] == len(validation)

@@ -136,6 +136,11 @@ def _answer(card: ModelCard) -> Plain:
             "unknown_nodes": {"type": "integer", "description": "If there are any."},
             "larger_than_m": {"type": "boolean", "description": "If it is."},
             "uncertainty": {"type": "number", "description": "Of ensembles."},
+            "prediction_set": {
+                "type": "array",
+                "items": {"type": "string", "enum": classes},
+                "description": "Of a model exported with --conformal, the most probable first.",
+            },
             "error": {"type": "string", "description": "Why there is no answer."},
         },
     }

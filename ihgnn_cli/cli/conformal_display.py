@@ -1,0 +1,106 @@
+"""What commands show about conformal prediction sets."""
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+from ihgnn_cli.cli import console
+from ihgnn_cli.inference.conformal import too_few
+from ihgnn_cli.words import counted
+
+if TYPE_CHECKING:
+    from ihgnn_cli.inference.conformal import Coverage, Covered
+    from ihgnn_cli.models.card import ModelCard
+    from ihgnn_cli.models.conformal import Conformal
+
+
+def show_coverage(found: "Coverage", card: "ModelCard") -> None:
+    """The coverage and size of prediction sets, overall and by homophily bin."""
+    thresholds = found.thresholds
+    shown = console.table(
+        f"Coverage of prediction sets at {thresholds.alpha:g} by graph homophily β",
+        *("", "Graphs", "Coverage", "95 % interval", "Classes", "Own threshold", "With it"),
+    )
+    own = {each.low: each for each in thresholds.bins}
+    for each in found.bins:
+        of_bin = own.get(each.low)
+        cells = ["-", "-"]
+        if of_bin is not None and of_bin.own:
+            cells = [f"{of_bin.threshold:.3f}", f"{each.by_bin.coverage:.1%}"]
+        shown.add_row(f"{each.low:.1f} to {each.high:.1f}", *_cells(each.overall), *cells)
+    shown.add_section()
+    shown.add_row("all", *_cells(found.overall), "", f"{found.by_bin.coverage:.1%}")
+    console.show(shown)
+    console.show(f"{described(thresholds)}{_few_bins(thresholds)}{_selection(card)}")
+
+
+def described(found: "Conformal") -> str:
+    """What is in a set."""
+    if not found.threshold:
+        return "A set holds all classes."
+    return (
+        f"A set holds the classes with a probability of at least {found.threshold:.3f}, and always "
+        f"the most probable one ({counted(found.graphs, 'calibration graph')})."
+    )
+
+
+def warn_of_few(found: "Conformal") -> None:
+    """Warn if there are too few calibration graphs."""
+    few = too_few(found.graphs, found.alpha)
+    if few:
+        console.warn(few)
+
+
+def show_study(found: Mapping[str, Any]) -> None:
+    """The coverage over the folds of a cross-validation, from its `result.json`."""
+    shown = console.table(
+        f"\nCoverage of prediction sets at {found['alpha']:g} by graph homophily β",
+        *("", "Graphs", "Coverage", "Classes", "By bin", "Own threshold"),
+    )
+    for each in found["bins"]:
+        shown.add_row(
+            f"{each['low']:.1f} to {each['high']:.1f}",
+            f"{each['graphs']:,}",
+            f"{each['coverage']:.1%}",
+            f"{each['mean_size']:.2f}",
+            f"{each['coverage_by_bin']:.1%}",
+            f"{each['own']:.0%} of runs",
+        )
+    console.show(shown)
+    fewest, most = found["calibrated_on"]
+    graphs = counted(most, "validation graph")
+    graphs = graphs if fewest == most else f"{fewest} to {graphs}"
+    console.show(
+        f"Coverage {100 * found['coverage']:.1f} ± {100 * found['coverage_std']:.1f} %, "
+        f"{found['mean_size']:.2f} classes per set",
+        style="bold",
+    )
+    same = " that also chose the configuration and the epoch" * found["chosen_on_same"]
+    console.show(
+        f"mean ± standard deviation over folds; asked for at least {1 - found['alpha']:.1%}. Each "
+        f"run was calibrated on {graphs}{same}. With thresholds by homophily bin: "
+        f"{100 * found['coverage_by_bin']:.1f} %, {found['mean_size_by_bin']:.2f} classes."
+    )
+
+
+def _few_bins(found: "Conformal") -> str:
+    few = sum(not each.own for each in found.bins)
+    return f" {few} of {len(found.bins)} homophily bins have too few for their own." if few else ""
+
+
+def _selection(card: "ModelCard") -> str:
+    """What the choice of the epoch on the same graphs does to the guarantee."""
+    if card.snapshot is None or not card.snapshot.chosen:
+        return ""
+    return (
+        " The same graphs chose the epoch, so coverage can be below what was asked for; "
+        "'ihgnn crossval --conformal' measures it over folds."
+    )
+
+
+def _cells(found: "Covered") -> list[str]:
+    return [
+        f"{found.graphs:,}",
+        f"{found.coverage:.1%}",
+        f"{found.coverage_low:.1%} - {found.coverage_high:.1%}",
+        f"{found.mean_size:.2f}",
+    ]
