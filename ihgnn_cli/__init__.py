@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ihgnn_cli.api.crossval import CrossValidation, crossval
+    from ihgnn_cli.api.distill import distill
     from ihgnn_cli.api.evaluate import evaluate
     from ihgnn_cli.api.export import export
     from ihgnn_cli.api.settings import load_dataset
@@ -31,6 +32,7 @@ __all__ = [
     "Tuning",
     "UnknownLabelsWarning",
     "crossval",
+    "distill",
     "evaluate",
     "export",
     "load",
@@ -48,6 +50,7 @@ _MODULES = {
     "Tuning": "api.tune",
     "UnknownLabelsWarning": "inference.vocabulary",
     "crossval": "api.crossval",
+    "distill": "api.distill",
     "evaluate": "api.evaluate",
     "export": "api.export",
     "load": "deploy.runtime",

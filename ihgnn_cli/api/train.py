@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, configured, dataset_of
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy.runtime import Predictor, load
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError
@@ -143,6 +144,15 @@ def train(
         None if out is None else Path(out),
         dataset=dataset_of(dataset, data_root, offline, display.reading),
     )
+    return finished_run(begun, display)
+
+
+def finished_run(begun: "Begun", display: Display) -> Run:
+    """Train to the end and show progress.
+
+    Raises:
+        IhgnnError: the training failed.
+    """
     epochs = begun.config.training.epochs
     with display.work("epochs") as update:
         outcome = complete(
@@ -176,11 +186,15 @@ def begin(
     out: Path | None = None,
     *,
     dataset: GraphDataset | None = None,
+    split: Split | None = None,
+    suffix: str = "",
     data_root: Path | None = None,
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
 ) -> Begun:
     """Prepare a training and make its folder: `out`, or by default `runs/NAME-1`, `-2`, ...
+
+    `split` replaces the one that the configuration names, `suffix` is added to NAME.
 
     Raises:
         InputError: the data or the folder is not valid.
@@ -190,12 +204,17 @@ def begin(
             raise InputError("--out needs the name of a folder.")
         folders.refuse_used(out)
     prepared = run.prepare(
-        config, dataset=dataset, data_root=data_root, offline=offline, progress=progress
+        config,
+        dataset=dataset,
+        split=split,
+        data_root=data_root,
+        offline=offline,
+        progress=progress,
     )
     asked = prepared.config
     if out is not None:
         return Begun(run.start(prepared, out), out, asked)
-    name = folders.run_name(prepared.dataset.name, asked)
+    name = folders.run_name(prepared.dataset.name, asked) + suffix
     prepared, folder = run.start_numbered(prepared, folders.RUNS, name)
     return Begun(prepared, folder, asked)
 

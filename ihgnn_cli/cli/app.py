@@ -16,6 +16,7 @@ from ihgnn_cli.cli import (
     crossval,
     datasets,
     demo,
+    distill,
     docs,
     env,
     evaluate,
@@ -73,6 +74,7 @@ _add("Models", "evaluate", evaluate.evaluate, evaluate.EXAMPLES)
 _add("Models", "tune", tune.tune, tune.EXAMPLES)
 _add("Models", "crossval", crossval.crossval, crossval.EXAMPLES)
 _add("Models", "reproduce", reproduce.reproduce, reproduce.EXAMPLES)
+_add("Models", "distill", distill.distill, distill.EXAMPLES)
 _add("Models", "runs", runs.runs, runs.EXAMPLES)
 _add("Models", "models", models.models, models.EXAMPLES)
 _add("Models", "recipes", recipes.recipes, recipes.EXAMPLES)

@@ -288,7 +288,7 @@ def train(
                 from ihgnn_cli.api.train import draw
 
                 draw(resume, done)
-            _show(done, resume, as_json)
+            show_run(done, resume, as_json)
             return
         chosen = chosen.with_values(_set({"device": device}))
     else:
@@ -321,8 +321,8 @@ def train(
     else:
         prepared = run.prepare(chosen, folder=resume, dataset=graphs)
         begun = trainings.Begun(prepared, resume, chosen, new=False)
-    done = _complete(begun, log=log, quiet=quiet)
-    _show(done, begun.folder, as_json)
+    done = complete_run(begun, log=log, quiet=quiet)
+    show_run(done, begun.folder, as_json)
 
 
 def _set(options: dict[str, object]) -> dict[str, object]:
@@ -339,9 +339,10 @@ def _refuse_with_resume(options: dict[str, object]) -> None:
         )
 
 
-def _complete(
+def complete_run(
     begun: "Begun", *, log: "Callable[[Path], Watch] | None", quiet: bool
 ) -> dict[str, Any]:
+    """Train to the end with progress on standard error; returns the result."""
     from ihgnn_cli.api.train import complete
     from ihgnn_cli.cli import console
     from ihgnn_cli.training.snapshots import fewer_snapshots
@@ -397,7 +398,8 @@ def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch | Non
         yield lambda epoch, best: update(epoch.epoch, epochs, epoch_line(epoch, best))
 
 
-def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:
+def show_run(result: dict[str, Any], folder: Path, as_json: bool) -> None:
+    """The result of a finished run."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model
     from ihgnn_cli.training import folder as folders
@@ -418,6 +420,7 @@ def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:
         )
     else:
         _show_accuracy(result, seconds)
+    _show_teacher(result.get("teacher"))  # missing in older results
     console.show(f"\nRun folder  {folder}\nCheckpoint  {checkpoint}")
     config = result["config"]
     own = config["data"]["dataset"]  # empty for graphs of a Python program
@@ -427,6 +430,21 @@ def _show(result: dict[str, Any], folder: Path, as_json: bool) -> None:
         *([("export", folder)] if exported else []),
         *([("predict", folder, own)] if own else []),
     )
+
+
+def _show_teacher(taught: dict[str, Any] | None) -> None:
+    """A distilled model beside its ensemble."""
+    from ihgnn_cli.cli import console
+
+    if taught is None:
+        return
+    text = f"Learned from the {taught['members']} members of {taught['checkpoint']}."
+    if taught["agreement"] is not None:
+        text += (
+            f" The ensemble reaches {taught['teacher_accuracy']:.1%} on the same test graphs, and "
+            f"both predict the same class for {taught['agreement']:.1%} of them."
+        )
+    console.show(text)
 
 
 def _kept(result: dict[str, Any]) -> str:
@@ -453,7 +471,9 @@ def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
             f"Stopped after {training['patience']} epochs without improvement, of at most "
             f"{training['epochs']}, in {seconds}."
         )
-    runs = "One run" if not alone else f"The mean prediction of {len(alone)} models"
+    runs = "One run" if result.get("teacher") is None else "A distilled model"
+    if alone:
+        runs = f"The mean prediction of {len(alone)} models"
     epoch = f"Epoch {result['best_epoch']} of {result['epochs']}, chosen"
     if alone:
         epoch = "Epochs chosen"
@@ -466,6 +486,8 @@ def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
             f"{len(result['seeds'])} seeds at {counted(len(result['snapshots']), 'epoch')} from "
             f"{result['snapshots'][0]} to {result['epochs']}; nothing was chosen."
         )
+        if len(result["seeds"]) == len(result["snapshots"]) == 1:
+            chosen = "The last epoch is kept; nothing was chosen."
     console.show(f"Test accuracy {test['accuracy']:.1%}", style="bold")
     console.show(
         f"{runs} on {counted(test['graphs'], 'test graph')}; 95 % interval "

@@ -103,7 +103,7 @@ def study_coverage(job: Job, judged: Sequence[Record], alpha: float) -> StudyCov
         mean_size_by_bin=fmean(over_folds(lambda each: each.by_bin.mean_size)),
         chosen_on_same=job.protocol.selects,
         folds=tuple(map(FoldCoverage, by_fold, calibrated, shares, sizes)),
-        bins=_bins(every, runs=len(every) // len(by_fold)),
+        bins=_bins(every, runs=len(every) * job.repeats // len(by_fold)),
     )
 
 
@@ -117,7 +117,7 @@ def _of_record(job: Job, record: Record, beta: NDArray[np.float64], alpha: float
 
 
 def _bins(every: Sequence[Coverage], runs: int) -> tuple[BinCoverage, ...]:
-    """The bins of all test graphs; each graph is tested once per run."""
+    """The bins of all test graphs; each graph is tested once per run and repeat."""
     found: dict[tuple[float, float], list[tuple[CoveredBin, bool]]] = {}
     for coverage in every:
         own = {each.low for each in coverage.thresholds.bins if each.own}

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from ihgnn_cli.errors import InputError, SettingError
-from ihgnn_cli.training.config import RunConfig, parse_setting
+from ihgnn_cli.training.config import RunConfig, parse_setting, refuse_teacher
 
 PAPER_LR = (0.01, 0.001, 0.0001)
 PAPER_BATCH_SIZE = (32, 64, 128)
@@ -143,11 +143,12 @@ def check_choices(
     rules: bool = False,
     inner_folds: int | None = None,
 ) -> None:
-    """Check that a protocol that averages snapshots is not asked to choose.
+    """Check that a protocol that averages snapshots is not asked to choose, nor any to distill.
 
     Raises:
         InputError: it is, or members without snapshots are to be averaged.
     """
+    refuse_teacher(config)
     if not config.training.snapshots:
         if config.training.ensemble > 1:
             raise SettingError("ensemble", "needs snapshots in a cross-validation. Set both.")

@@ -32,6 +32,8 @@ RUNS = Path("runs")
 """The parent of run folders that the user has not named."""
 CONFIG, SPLITS, METRICS = "config.toml", "splits.json", "metrics.jsonl"
 BEST, LAST, RESULT, CURVES = "ckpt.pt", "last.pt", "result.json", "curves.png"
+TEACHER = "teacher.json"
+"""What the ensemble says about the graphs of a distilled model."""
 BEST_CONFIG = "best.toml"
 """The settings that a cross-validation or search found, in its folder."""
 TUNE = "tune.json"
@@ -132,7 +134,7 @@ def config_of(folder: Path, *, epochs: int | None = None, patience: int | None =
 
 def discard_unbegun(folder: Path) -> None:
     """Remove a run that failed before it saved anything."""
-    if {each.name for each in folder.iterdir()} <= {CONFIG, SPLITS, METRICS}:
+    if {each.name for each in folder.iterdir()} <= {CONFIG, SPLITS, METRICS, TEACHER}:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -200,6 +202,17 @@ def best_of(path: Path) -> Path:
     raise InputError(f"{path} holds no checkpoint ({BEST}). {remedy}")
 
 
+def checkpoint_of(path: Path) -> Path:
+    """Like `best_of`, for work that an exported model does not allow.
+
+    Raises:
+        InputError: the path is an exported file, or its folder holds no checkpoint.
+    """
+    if path.suffix.lower() == ".onnx":
+        raise InputError(f"{path} is an exported model. Give the checkpoint it was exported from.")
+    return best_of(path)
+
+
 def refuse_own(outputs: Iterable[Path], model: Path) -> None:
     """Make sure that no file to write is the model, or another file of its run.
 
@@ -207,7 +220,7 @@ def refuse_own(outputs: Iterable[Path], model: Path) -> None:
         InputError: a file belongs to the model, or the model's folder holds no checkpoint.
     """
     model = best_of(model)
-    run = {CONFIG, SPLITS, METRICS, BEST, LAST, RESULT, CURVES}
+    run = {CONFIG, SPLITS, METRICS, BEST, LAST, RESULT, CURVES, TEACHER}
     beside = {model.with_suffix(each).name for each in (".json", ".golden.json")}
     own = {model.name, *beside, *run}
     for path in outputs:

@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 
 from ihgnn_cli.data.batching import Positions
 from ihgnn_cli.data.dataset import GraphDataset
@@ -41,6 +42,7 @@ from ihgnn_cli.training.snapshots import (
     write_snapshot,
 )
 from ihgnn_cli.training.stack import Epoch, Member, mean_epoch, predict
+from ihgnn_cli.training.teacher import Taught, Teacher, ask_teacher, read_teacher, write_teacher
 
 # On small data an epoch takes milliseconds, and saving takes as long as the epoch. So finished
 # epochs are saved within this many seconds.
@@ -60,6 +62,7 @@ class Prepared:
     dataset: GraphDataset
     card: ModelCard
     device: torch.device
+    teacher: Teacher | None = None
 
     @property
     def split(self) -> Split:
@@ -86,6 +89,8 @@ class Outcome:
     """Of an ensemble, the means over its models."""
     members_test: tuple[float, ...]
     """Test accuracy of each member of an ensemble; empty if there is one model."""
+    taught: Taught | None
+    """The student beside its teacher, if it has one."""
     result: dict[str, Any]
     """All of this with its provenance, as stored in `result.json`."""
 
@@ -95,6 +100,7 @@ def prepare(
     *,
     folder: Path | None = None,
     dataset: GraphDataset | None = None,
+    split: Split | None = None,
     data_root: Path | None = None,
     offline: bool = False,
     progress: Progress = NO_PROGRESS,
@@ -102,7 +108,7 @@ def prepare(
     """Load the data and resolve the settings that depend on the machine.
 
     An existing run uses the split in its folder, unless all graphs train. A data set passed as an
-    argument replaces the one that the configuration names.
+    argument replaces the one that the configuration names, and so does a split.
 
     Raises:
         InputError: data, split, features or device are not available, or patience is given and
@@ -121,12 +127,21 @@ def prepare(
     if folder is not None and not config.data.final:
         text = str(folder / folders.SPLITS)
     require_room(config, dataset, device, ensemble=config.training.ensemble)
-    split = load_split(text, dataset, config.training.seed)
+    if split is None:
+        split = load_split(text, dataset, config.training.seed)
+    elif not config.data.final:  # as if it came from the file that the run's folder will have
+        origin = config.data.split_from or config.data.split
+        config = replace(config, data=replace(config.data, split=folders.SPLITS, split_from=origin))
+    teacher = None
+    if config.training.teacher:
+        teacher = None if folder is None else read_teacher(folder, split)
+        path = Path(config.training.teacher)
+        teacher = teacher or ask_teacher(path, dataset, split, device)
     config = config.with_epochs(len(split.train))
     config = replace(config, training=replace(config.training, device=str(device)))
     data = config.data
     card = describe(data.dataset, dataset, data.features, split, data.inputs)
-    return Prepared(config, dataset, card, device)
+    return Prepared(config, dataset, card, device, teacher)
 
 
 def start(prepared: Prepared, folder: Path) -> Prepared:
@@ -137,7 +152,8 @@ def start(prepared: Prepared, folder: Path) -> Prepared:
         IhgnnError: the folder cannot be created.
     """
     config = prepared.config
-    if not is_drawn(config.data.split):
+    in_folder = config.data.split == folders.SPLITS and config.data.split_from
+    if not is_drawn(config.data.split) and not in_folder:
         data = replace(config.data, split=folders.SPLITS, split_from=config.data.split)
         config = replace(config, data=data)
     folders.make(config, prepared.split, folder)
@@ -197,8 +213,17 @@ class _Session:
             Member(seed, training.lr, split.train, split.validation) for seed in training.seeds
         ]
         self.snapshots = snapshot_epochs(training.epochs, training.snapshots)
+        targets = None
+        if prepared.teacher is not None:
+            classes = prepared.dataset.graph_class
+            targets = prepared.teacher.targets(classes, split, training.label_share)
         self.cohort = new_cohort(
-            config, prepared.card.inputs, self.store, members, keep_weights=not self.snapshots
+            config,
+            prepared.card.inputs,
+            self.store,
+            members,
+            keep_weights=not self.snapshots,
+            targets=targets,
         )
         self.stack = self.cohort.stack
         self.courses = self.cohort.courses
@@ -210,6 +235,8 @@ class _Session:
     def run(self, watch: Watch, command: str) -> Outcome:
         training = self.prepared.config.training
         folders.settle(self.prepared.config, self.folder)
+        if self.prepared.teacher is not None:
+            write_teacher(self.prepared.teacher, self.folder)
         history = self._history()
         folders.write_metrics(history, self.folder)
         self._save()
@@ -232,14 +259,18 @@ class _Session:
         if self.snapshots:
             members = self._checkpoint(joined(parts), history[-1], {})
             save_checkpoint(members, self.folder / folders.BEST)
-        test, members_test = self._measured(parts, self.prepared.split.test)
+        test, members_test, likely = self._measured(parts, self.prepared.split.test)
         best = self._best() or history[-1]
         if training.members > 1:
-            found, _ = self._measured(parts, self.prepared.split.validation)
+            found, _, _ = self._measured(parts, self.prepared.split.validation)
             if found is not None:
                 best = replace(
                     best, validation_accuracy=found.accuracy, validation_loss=found.log_loss
                 )
+        taught = None
+        if self.prepared.teacher is not None:
+            truth = self.prepared.dataset.graph_class[self.prepared.split.test]
+            taught = self.prepared.teacher.beside(likely, truth)
         outcome = Outcome(
             best=best,
             epochs=len(history),
@@ -248,6 +279,7 @@ class _Session:
             seconds=self._seconds(),
             history=tuple(history),
             members_test=members_test,
+            taught=taught,
             result={},
         )
         result = folders.write_result(_result(self.prepared, outcome, command), self.folder)
@@ -273,17 +305,18 @@ class _Session:
 
     def _measured(
         self, parts: Sequence[Weights], graphs: Positions
-    ) -> tuple[Metrics | None, tuple[float, ...]]:
-        """Metrics of the finished models, and the accuracy of each; `None` without graphs."""
+    ) -> tuple[Metrics | None, tuple[float, ...], NDArray[np.float64] | None]:
+        """Metrics of the finished models, the accuracy of each, and their mean probabilities."""
         if not len(graphs):
-            return None, ()
+            return None, (), None
         logits = []
         for weights in parts:
             self.stack.model.load_state_dict(weights)
             logits.append(predict(self.stack.model, self.store, graphs))
         found, truth = np.concatenate(logits), self.prepared.dataset.graph_class[graphs]
         alone = (found.argmax(-1) == truth).mean(-1).tolist()
-        return measure(mean_probabilities(found), truth), tuple(alone) if len(alone) > 1 else ()
+        likely = mean_probabilities(found)
+        return measure(likely, truth), tuple(alone) if len(alone) > 1 else (), likely
 
     def _refuse_divergence(self) -> None:
         epoch = next((each.diverged for each in self.courses if each.diverged is not None), None)
@@ -401,6 +434,7 @@ def _result(prepared: Prepared, outcome: Outcome, command: str) -> dict[str, Any
         "seeds": list(prepared.config.training.seeds),
         "snapshots": list(snapshot_epochs(outcome.epochs, prepared.config.training.snapshots)),
         "members_test": list(outcome.members_test),
+        "teacher": None if outcome.taught is None else asdict(outcome.taught),
         "split": prepared.config.data.split_from or prepared.config.data.split,
         "config": prepared.config.as_plain(),
         "seconds": outcome.seconds,
