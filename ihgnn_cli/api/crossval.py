@@ -289,9 +289,7 @@ def begin(
     kept = len(made[0].splits[0].validation) if held_out else 0
     graphs = max(len(data) - len(fold.test) for fold in made) - kept
     config = replace(config, training=protocol.config.training).with_epochs(graphs)
-    job = Job(
-        protocol.on(config), data, made, curves=rules, repeats=repeats, conformal=conformal
-    )
+    job = Job(protocol.on(config), data, made, curves=rules, repeats=repeats, conformal=conformal)
     name = folders.run_name(data.name, config)
     folder = out or jobs.default_folder(folders.RUNS, job, name)
     size = jobs.begin(job, folder, executor, stack=stack, command=command)

@@ -4,7 +4,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.api.evaluate import data_for
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, dataset_of
 from ihgnn_cli.api.train import Begun, Run, begin, finished_run
@@ -13,6 +12,7 @@ from ihgnn_cli.display import Display
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training.checkpoint import load_checkpoint
 from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.devices import AUTO
 from ihgnn_cli.training.folder import checkpoint_of
 from ihgnn_cli.training.kinds import ClassWeights
 from ihgnn_cli.training.teacher import refuse_single
@@ -40,7 +40,7 @@ def distill(
             probabilities.
         epochs: number of epochs; by default that of the ensemble.
         seed: random seed; by default the first of the ensemble.
-        device: auto, cpu, cuda or cuda:N; by default that of the ensemble.
+        device: auto, cpu, cuda or cuda:N; by default auto.
         out: the run folder; by default `runs/NAME-student-1`, `-2`, ...
         dataset: the ensemble's data, if it is not stored by name.
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
@@ -98,14 +98,17 @@ def begin_distillation(
     path = checkpoint_of(checkpoint)
     ensemble = load_checkpoint(path)
     refuse_single(ensemble, path)
-    if graphs is None:
-        _, graphs = data_for(
-            path, ensemble.card, name, data_root=data_root, offline=offline, progress=progress
-        )
-    config = student_config(ensemble.config, path).with_values(
-        {key: value for key, value in given.items() if value is not None}
+    asked = {key: value for key, value in {**given, "dataset": name}.items() if value is not None}
+    return begin(
+        student_config(ensemble.config, path).with_values(asked),
+        out,
+        dataset=graphs,
+        split=ensemble.card.split,
+        suffix="-student",
+        data_root=data_root,
+        offline=offline,
+        progress=progress,
     )
-    return begin(config, out, dataset=graphs, split=ensemble.card.split, suffix="-student")
 
 
 def student_config(config: RunConfig, teacher: Path) -> RunConfig:
@@ -120,6 +123,7 @@ def student_config(config: RunConfig, teacher: Path) -> RunConfig:
         snapshots=min(1, config.training.snapshots),
         label_smoothing=0.0,
         class_weights=ClassWeights.NONE,
+        device=AUTO,
         teacher=str(teacher.absolute()),
     )
     return replace(config, training=training)

@@ -403,7 +403,7 @@ ConformalShare = Annotated[
     typer.Option(
         "--conformal",
         metavar="ALPHA",
-        help="List prediction sets, calibrated on the model's validation graphs; a share ALPHA of "
+        help="Prediction sets, calibrated on the model's validation graphs; a share ALPHA of "
         "graphs, such as 0.1, may have a set without their true class.",
         show_default="none",
         rich_help_panel=OUTPUT_PANEL,

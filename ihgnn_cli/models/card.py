@@ -111,7 +111,8 @@ class ModelCard:
     def as_plain(self) -> dict[str, Any]:
         """The card as plain values, for JSON and torch.save.
 
-        Computed inputs, edge labels, their background and thresholds are left out if there are none.
+        Computed inputs, edge labels, their background and thresholds are left out if there are
+        none.
         """
         optional = {
             "columns": [asdict(each) for each in self.columns],

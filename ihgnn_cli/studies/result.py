@@ -14,8 +14,8 @@ from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.models.settings import IHGNNSettings
 from ihgnn_cli.studies.beside import beside, final_scores, tested_method, tested_share
 from ihgnn_cli.studies.choice import CHOSEN_BY, most_chosen, scores
-from ihgnn_cli.studies.folds import repeat_seed
 from ihgnn_cli.studies.coverage import study_coverage
+from ihgnn_cli.studies.folds import repeat_seed
 from ihgnn_cli.studies.grid import with_plain
 from ihgnn_cli.studies.paper import paper_accuracy
 from ihgnn_cli.studies.plan import Protocol

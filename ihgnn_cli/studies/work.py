@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.batching import GraphStore, Positions
+from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Fold, Split
 from ihgnn_cli.errors import IhgnnError

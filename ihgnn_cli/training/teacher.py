@@ -64,9 +64,7 @@ class Teacher:
         targets[split.train] = (1 - label_share) * self.train + label_share * labels
         return targets
 
-    def beside(
-        self, student: NDArray[np.float64] | None, truth: NDArray[np.integer]
-    ) -> Taught:
+    def beside(self, student: NDArray[np.float64] | None, truth: NDArray[np.integer]) -> Taught:
         """The teacher beside its student, whose probabilities [G, C] are of the test graphs."""
         own, accuracy, agreement = self.test.argmax(axis=1), None, None
         if student is not None:
@@ -87,8 +85,8 @@ def ask_teacher(path: Path, dataset: GraphDataset, split: Split, device: torch.d
     card = checkpoint.card
     if (card.fingerprint, card.split.digest) != (dataset.fingerprint, split.digest):
         raise InputError(
-            f"{path} was trained on other graphs than this run would be, so it may know the test "
-            "graphs. Use 'ihgnn distill', which takes the data and the split of the ensemble."
+            f"{path} was trained on other graphs than this run would be (the data has changed, or "
+            "the split is another), so it may know the test graphs. Distill it on its own data."
         )
     classifier, encoded = TorchClassifier(checkpoint, device), encode_dataset(card, dataset).dataset
     train, test = (
