@@ -30,7 +30,8 @@ def show_coverage(found: "Coverage", card: "ModelCard") -> None:
     shown.add_section()
     shown.add_row("all", *_cells(found.overall), "", f"{found.by_bin.coverage:.1%}")
     console.show(shown)
-    console.show(f"{described(thresholds)}{_few_bins(thresholds)}{_selection(card)}")
+    more = _few_bins(thresholds) + _selection(card) if thresholds.enough else ""
+    console.show(described(thresholds) + more)
 
 
 def described(found: "Conformal") -> str:

@@ -69,7 +69,7 @@ def test_exports_are_valid_and_every_key_is_described(name: str, export: str) ->
     if name == "model":
         # Only models with inputs that are computed from the graph have columns, and only those
         # that read edge labels have these.
-        some = {"columns", "edge_label_values", "background_edge_label"}
+        some = {"columns", "edge_label_values", "background_edge_label", "conformal"}
         assert {*plain["card"], *some} == described["card"]["properties"].keys()
 
 
