@@ -3,15 +3,24 @@
 from dataclasses import replace
 from pathlib import Path
 
+import networkx as nx
 import numpy as np
 import pytest
+import torch
 from graph_makers import dataset_of
+from torch_geometric.data import Data
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource
 from ihgnn_cli.data.edge_labels import with_edge_labels
+from ihgnn_cli.data.features import Features
+from ihgnn_cli.data.objects import from_graphs
+from ihgnn_cli.data.readers.json_graph import GraphError
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.data.twins import colorings
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.card import describe
+from ihgnn_cli.models.objects import entry_for
 
 TRIANGLE = ([0, 1, 2], [(0, 1), (1, 2), (0, 2)])
 EDGE = ([0, 1], [(0, 1)])
@@ -88,6 +97,33 @@ def test_graphs_that_differ_in_edge_labels_only_are_no_twins_where_these_are_use
     before, after = colorings(with_edge_labels(data, use=True))[:2]
     assert len(set(before.tolist())) == 1
     assert after[0] == after[2] != after[1]
+
+
+def test_labels_of_networkx_edges_are_read() -> None:
+    path = nx.path_graph(3)
+    nx.set_edge_attributes(path, {(0, 1): "single", (1, 2): "double"}, "label")
+    path.graph["class"] = "x"
+    found = from_graphs([path, path])
+    assert found.edge_label is not None
+    assert [found.edge_label_values[each] for each in found.edge_label[:4]] == [
+        *("single", "single", "double", "double")
+    ]
+    del path.edges[0, 1]["label"]
+    with pytest.raises(InputError, match="1 of 2 edges have no 'label'"):
+        from_graphs([path])
+
+
+def test_edge_labels_of_torch_geometric_are_read_for_a_model() -> None:
+    data = with_edge_labels(triangle_and_edge(), use=True, background="1")
+    card = describe("tiny", data, Features.LABELS, Split([0], [1], [], may_be_empty=True))
+    assert card.edge_label_values == (0, 2)
+    edges = torch.tensor([[0, 1], [1, 0]])
+    for given in (torch.tensor([2, 2]), torch.eye(3)[[2, 2]], torch.eye(2)[[1, 1]]):
+        graph = Data(x=torch.eye(3)[:2], edge_index=edges, edge_attr=given)
+        assert entry_for(graph, card)["edge_labels"] == [2, 2]
+    graph = Data(x=torch.eye(3)[:2], edge_index=edges, edge_attr=torch.rand(2, 3))
+    with pytest.raises(GraphError, match="edge_attr is neither one-hot nor a single integer"):
+        entry_for(graph, card)
 
 
 def test_bzr_md_without_its_background_is_made_of_molecules(real_data: Path) -> None:

@@ -158,16 +158,17 @@ class GraphStore:
         edge, ptr = ranges(rows.edge_ptr, grid.graph)
         neighbors = rows.neighbors[edge]
         neighbors += np.repeat(grid.first_row - rows.row_ptr[grid.graph], np.diff(ptr))
-        cuts, back, types = ptr[grid.step_ptr], neighbors, self._degree.shape[1]
+        cuts, types = ptr[grid.step_ptr], self._degree.shape[1]
+        parts = back = self._cut(neighbors, cuts)
         if rows.edge_type is not None:
-            back = neighbors * types + rows.edge_type[edge]
+            back = self._cut(neighbors * types + rows.edge_type[edge], cuts)
         weights = [
             [None] * grid.steps if each is None else self._cut(each[edge], cuts)
             for each in (rows.weight, rows.weight_back)
         ]
         return {
-            "neighbors": self._cut(neighbors, cuts),
-            "neighbors_back": self._cut(back, cuts),
+            "neighbors": parts,
+            "neighbors_back": back,
             "neighbor_ptr": self._cut_offsets(
                 grid.at_rows(self._degree).reshape(-1), grid.row_cuts * types
             ),

@@ -111,7 +111,8 @@ class IHGNNLayer(nn.Module):
         first, second, *third = self._blocks(self.weight)
         if not third:
             return first, second
-        return first + third[0], second + third[0].repeat(1, self.types, 1)
+        both = third[0] if self.types == 1 else third[0].repeat(1, self.types, 1)
+        return first + third[0], second + both
 
     def _blocks(self, weight: Tensor) -> tuple[Tensor, ...]:
         """W1, W2 and, if there is one, W3."""
@@ -121,7 +122,7 @@ class IHGNNLayer(nn.Module):
         return weight[:, :width], weight[:, width:end], *third
 
     def _learn(self, h: Tensor, around: Tensor, to_x: Tensor) -> None:
-        """Set the gradients of W1, W2 and W3; that of W3 is the sum of the other two."""
+        """Set the gradients of W1, W2 and W3; that of W3 is the sum of the others."""
         to_weight = gradient_of(self.weight)
         if not self.separate:
             torch.bmm(transposed(h), to_x, out=to_weight).baddbmm_(transposed(around), to_x)
@@ -130,4 +131,7 @@ class IHGNNLayer(nn.Module):
         torch.bmm(transposed(h), to_x, out=first)
         torch.bmm(transposed(around), to_x, out=second)
         for each in third:
-            torch.sum(torch.stack([first, *second.chunk(self.types, 1)]), 0, out=each)
+            one, *others = second.chunk(self.types, dim=1)
+            torch.add(first, one, out=each)
+            for other in others:
+                each.add_(other)
