@@ -202,8 +202,8 @@ def crossval(
         typer.Option(
             "--conformal",
             metavar="ALPHA",
-            help="Also calibrate prediction sets on validation graphs and measure how often those "
-            "of test graphs contain the true class; a share ALPHA, such as 0.1, may miss it.",
+            help="Also measure how often prediction sets contain the true class; this share, such "
+            "as 0.1, may miss it.",
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = None,

@@ -403,8 +403,8 @@ ConformalShare = Annotated[
     typer.Option(
         "--conformal",
         metavar="ALPHA",
-        help="Prediction sets, calibrated on the model's validation graphs; a share ALPHA of "
-        "graphs, such as 0.1, may have a set without their true class.",
+        help="Prediction sets that miss the true class of at most this share of graphs, such as "
+        "0.1.",
         show_default="none",
         rich_help_panel=OUTPUT_PANEL,
     ),
