@@ -20,6 +20,7 @@ from ihgnn_cli.deploy.golden import Golden, GoldenCase, Plain, short
 from ihgnn_cli.deploy.inputs import inputs_for
 from ihgnn_cli.deploy.onnx_model import output_type
 from ihgnn_cli.deploy.reference import Reference
+from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.inference.vocabulary import encode_dataset
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.training.checkpoint import Checkpoint
@@ -165,7 +166,7 @@ class _Choice:
         every = np.arange(len(graphs))
         gap = self.reference.key_gaps(graphs, every) / _KEYS_APART
         gap[self.reference.order_is_chance(graphs, every)] = 0
-        ranked = np.sort(self.reference.outputs(graphs)["probabilities"], axis=1)
+        ranked = np.sort(mean_probabilities(self.reference.logits(graphs)[None]), axis=1)
         lead = (ranked[:, -1] - ranked[:, -2:-1].sum(axis=1)) / _CLASSES_APART
         if self.card.conformal is not None:
             apart = self.card.conformal.distances(ranked).min(axis=1)

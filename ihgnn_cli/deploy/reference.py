@@ -1,7 +1,6 @@
 """The expected outputs of an exported file, computed by the checkpoint's model in torch."""
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -20,7 +19,7 @@ from ihgnn_cli.training.stack import evaluation_batches, predict
 Measure = Callable[
     [NDArray[np.float32], NDArray[np.float32], NDArray[np.int64], int], NDArray[np.float64]
 ]
-"""[graphs] from each node's row h, its sort key and its graph, and the number of graphs."""
+"""[rows, graphs] from each node's row h, its sort key and its graph, and the number of graphs."""
 
 _CPU = torch.device("cpu")
 
@@ -81,11 +80,9 @@ class Reference:
 
     def _order_margin(self, graphs: GraphDataset) -> NDArray[np.float64]:
         """[G] the smallest over the members; `LARGEST` if nothing is sorted."""
-        every = np.arange(len(graphs))
-        low, margin, high = (
-            np.minimum(self._smallest(partial(_margins, sign=sign), graphs, every), LARGEST)
-            for sign in (-1, 0, 1)
-        )
+        found = self._smallest(_margins, 3, graphs, np.arange(len(graphs)))
+        low, high = np.minimum(found[[0, 2]], LARGEST)
+        margin: NDArray[np.float64] = np.minimum(found[1], LARGEST)
         margin[high - low > TOLERANCE * np.maximum(1, margin)] = np.nan
         return margin
 
@@ -95,14 +92,15 @@ class Reference:
         Gaps are relative to the largest number in H; infinite if nothing is sorted or all nodes are
         equal.
         """
-        return self._smallest(_smallest_gaps, dataset, graphs)
+        gaps: NDArray[np.float64] = self._smallest(_smallest_gaps, 1, dataset, graphs)[0]
+        return gaps
 
     @torch.no_grad()
     def _smallest(
-        self, measure: Measure, dataset: GraphDataset, graphs: NDArray[np.int64]
+        self, measure: Measure, rows: int, dataset: GraphDataset, graphs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
-        """[len(graphs)] the smallest of a measure over the members; infinite without a sort."""
-        gaps = np.full(len(graphs), np.inf)
+        """[rows, len(graphs)] the smallest of a measure over members; infinite without a sort."""
+        gaps = np.full((rows, len(graphs)), np.inf)
         if not self._model.sorts or not len(graphs):
             return gaps
         store = self._store(dataset, self._rounds)
@@ -111,7 +109,9 @@ class Reference:
             h, key, graph = (each.numpy() for each in self._model.sort_keys(batch))
             found = measure(h, key, graph, batch.origin.size)
             real = batch.origin.flatten() >= 0
-            np.minimum.at(gaps, first + batch.origin.flatten()[real], found[real])
+            at = first + batch.origin.flatten()[real]
+            for row, values in zip(gaps, found, strict=True):
+                np.minimum.at(row, at, values[real])
             first += int(real.sum()) // self._members
         return gaps
 
@@ -122,34 +122,30 @@ class Reference:
 def _smallest_gaps(
     h: NDArray[np.float32], key: NDArray[np.float32], graph: NDArray[np.int64], graphs: int
 ) -> NDArray[np.float64]:
-    """[graphs] as in `Reference.key_gaps`."""
+    """[1, graphs] as in `Reference.key_gaps`."""
     before, after = _neighbors(key, graph)
     scale = _largest(h, graph, graphs)[graph[after]]
     differ = np.abs(h[after] - h[before]).max(1) > CLOSE * scale
     gaps = np.full(graphs, np.inf)
     apart = (key[after] - key[before])[differ] / scale[differ]
     np.minimum.at(gaps, graph[after[differ]], apart)
-    return gaps
+    return gaps[None]
 
 
 def _margins(
-    h: NDArray[np.float32],
-    key: NDArray[np.float32],
-    graph: NDArray[np.int64],
-    graphs: int,
-    *,
-    sign: int,
+    h: NDArray[np.float32], key: NDArray[np.float32], graph: NDArray[np.int64], graphs: int
 ) -> NDArray[np.float64]:
-    """[graphs] the order margin (see `margin`), or the least (-1) or most (1) it can round to."""
+    """[3, graphs] the least that the order margin (see `margin`) can round to, itself, the most."""
     before, after = _neighbors(key, graph)
     length = np.linalg.norm(h.astype(np.float64), axis=1)
     longer = np.maximum(length[before], length[after])
-    differ = np.abs(length[after] - length[before]) > CLOSE * 4.0**sign * longer
-    before, after, longer = before[differ], after[differ], longer[differ]
     apart = key[after].astype(np.float64) - key[before]
-    apart += sign * CLOSE * _largest(h, graph, graphs)[graph[after]]
-    gaps = np.full(graphs, np.inf)
-    np.minimum.at(gaps, graph[after], np.maximum(apart, 0) / longer)
+    rounding = CLOSE * _largest(h, graph, graphs)[graph[after]]
+    gaps = np.full((3, graphs), np.inf)
+    for row, sign in zip(gaps, (-1, 0, 1), strict=True):
+        differ = np.abs(length[after] - length[before]) > CLOSE * 4.0**sign * longer
+        gap = np.maximum(apart + sign * rounding, 0)[differ] / longer[differ]
+        np.minimum.at(row, graph[after[differ]], gap)
     return gaps
 
 

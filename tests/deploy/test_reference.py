@@ -77,7 +77,7 @@ def test_an_output_that_rounding_can_change_is_left_open() -> None:
     assert spread[1] == pytest.approx(p.std())
     # Lengths that differ by about as much as rounding: the pair counts or it does not.
     h = np.array([[3.0, 0.1], [3.00002, 0.1], [1.0, 5.0]], dtype=np.float32)
-    measured = [_margins(h, h[:, -1], np.zeros(3, int), 1, sign=sign)[0] for sign in (-1, 0, 1)]
+    measured = _margins(h, h[:, -1], np.zeros(3, int), 1)[:, 0].tolist()
     assert measured[0] == measured[1] == 0
     assert measured[2] > 0.9
     expected = {"probabilities": np.array([[0.5, 0.5]]), "order_margin": np.array([np.nan])}
