@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 # The panels of options, in the order in which commands declare them.
 SERVICE_PANEL = "Service"
 DATA_PANEL = "Data"
+EDGE_PANEL = "Edge labels"
 MODEL_PANEL = "Model"
 TRAINING_PANEL = "Training"
 PROTOCOL_PANEL = "Protocol"

@@ -9,6 +9,7 @@ import typer
 from ihgnn_cli.cli.help import (
     COMPUTE_PANEL,
     DATA_PANEL,
+    EDGE_PANEL,
     MODEL_PANEL,
     OUTPUT_PANEL,
     PROTOCOL_PANEL,
@@ -182,7 +183,7 @@ EdgeLabels = Annotated[
     typer.Option(
         "--edge-labels",
         help="Tell edges apart by their labels.",
-        rich_help_panel=DATA_PANEL,
+        rich_help_panel=EDGE_PANEL,
     ),
 ]
 BackgroundEdgeLabel = Annotated[
@@ -190,8 +191,8 @@ BackgroundEdgeLabel = Annotated[
     typer.Option(
         "--background-edge-label",
         metavar="LABEL",
-        help="Leave out edges with this label, which means 'no bond' in complete graphs.",
-        rich_help_panel=DATA_PANEL,
+        help="Leave out edges with this label: 'no bond' in complete graphs.",
+        rich_help_panel=EDGE_PANEL,
     ),
 ]
 Split = Annotated[

@@ -161,7 +161,8 @@ def test_texts_become_choices(path: Path) -> None:
         ),
         (
             "[data]\nzzz = 1\n",
-            ": no setting zzz in [data]. There are dataset, features, split, split_from, inputs.",
+            ": no setting zzz in [data]. There are dataset, features, split, split_from, inputs, "
+            "edge_labels, background_edge_label.",
         ),
         (
             "[model]\nname = 'gcn'\n",
