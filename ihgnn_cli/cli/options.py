@@ -172,8 +172,7 @@ Inputs = Annotated[
     typer.Option(
         "--inputs",
         metavar="LIST",
-        help="Extra node inputs: degree, homophily, triangles, random-walk. None alone gained "
-        "accuracy beyond noise.",
+        help="Extra node inputs: degree, homophily, triangles, random-walk (docs: training).",
         show_default="none",
         rich_help_panel=DATA_PANEL,
     ),
@@ -211,7 +210,7 @@ DataRoot = Annotated[
     typer.Option(
         "--data-root",
         metavar="DIR",
-        help="Folder with data sets (NAME.zip or NAME/); downloads go here.",
+        help="Folder with data sets; downloads go here.",
         show_default="$IHGNN_DATA, else the user's cache folder",
         file_okay=False,
         rich_help_panel=DATA_PANEL,
