@@ -1,5 +1,6 @@
 """The results that are shipped follow from the trainings that are shipped with them."""
 
+import importlib
 import json
 import shutil
 from dataclasses import asdict
@@ -222,3 +223,14 @@ def test_the_result_of_a_race_follows_from_its_final_runs(name: str) -> None:
     assert np.std(np.mean(tests, axis=1)) == pytest.approx(found["test_std"])
     trained = sum(parsed(line).validated.epochs for line in lines)
     assert trained == found["model_epochs"] == 24_530
+
+
+def test_the_page_of_all_data_sets_has_the_rows_of_the_stored_results(
+    real_data: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("IHGNN_DATA", str(real_data))
+    monkeypatch.syspath_prepend(RESULTS)
+    table = importlib.import_module("table")
+    page = (RESULTS.parent / "docs" / "results.md").read_text(encoding="utf-8")
+    for row in table.rows():
+        assert row in page
