@@ -3,6 +3,7 @@
 import json
 import subprocess
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -125,6 +126,20 @@ def test_messages_name_arguments_and_commands_stay_as_they_are(
         ihgnn.crossval(foldz=2)
     with pytest.raises(InputError, match=r"trial\. Did you mean trials\?"):
         ihgnn.tune(trial=2)
+
+
+def test_prediction_sets_are_calibrated_on_graphs_of_a_program_with_edge_labels(
+    mutag: GraphDataset, tmp_path: Path
+) -> None:
+    graphs = replace(mutag, source="")  # cannot be read again
+    made = {"epochs": 1, "layers": 1, "width": 4, "hidden": 4, "edge_labels": True}
+    trained = ihgnn.train(graphs, out=tmp_path / "run", **made)
+    found = ihgnn.evaluate(trained.folder, graphs, conformal=0.2).coverage
+    assert found is not None
+    path = ihgnn.export(trained.folder, dataset=graphs, conformal=0.2).path
+    exported = ihgnn.load(path).card.conformal
+    assert exported is not None
+    assert exported.threshold == pytest.approx(found.thresholds.threshold, abs=1e-5)
 
 
 def test_a_final_model_is_trained_on_all_graphs(run: ihgnn.Run, tmp_path: Path) -> None:

@@ -137,6 +137,8 @@ def calibrate_model(
     card = classifier.card
     check_alpha(alpha)
     refuse_uncalibrated(card)
+    if graphs is not None:
+        graphs = with_model_edges(card, graphs)
     if graphs is None or graphs.fingerprint != card.fingerprint:
         try:
             _, graphs = data_for(

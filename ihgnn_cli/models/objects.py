@@ -35,7 +35,7 @@ def entry_for(graph: object, card: ModelCard) -> Mapping[str, Any]:
     entry: dict[str, Any] = {"num_nodes": nodes, "edges": edges.T.tolist()}
     known = card.edge_label_values or (card.background_edge_label,)
     given = getattr(graph, "edge_attr", None)
-    if given is not None and known != ("",):
+    if given is not None and len(given) and known != ("",):
         rows = np.asarray(given.detach().cpu()).reshape(len(given), -1)
         entry["edge_labels"] = _labels(rows, known, "edge_attr")
     given = getattr(graph, "x", None)

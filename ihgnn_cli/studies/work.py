@@ -288,8 +288,10 @@ class _StackRun:
                 f"({self.units[member].configuration}). Give smaller learning rates with --lr."
             )
         if self.snapshots:
-            sums, others = self.sums[member].numpy(), self.validation_sums[member].numpy()
-            return sums / len(self.snapshots), others / len(self.snapshots)
+            found = self.sums[member].numpy() / len(self.snapshots)
+            if not self.job.holds_out:
+                return found, np.empty((0, found.shape[1]))
+            return found, self.validation_sums[member].numpy() / len(self.snapshots)
         config, split = self.job.config(self.units[member]), self.job.split(self.units[member])
         inputs = inputs_of(self.job.dataset, config.data.features, config.data.inputs)
         model = build(config, inputs, [config.training.seed])

@@ -124,6 +124,9 @@ def test_edge_labels_of_torch_geometric_are_read_for_a_model() -> None:
     graph = Data(x=torch.eye(3)[:2], edge_index=edges, edge_attr=torch.rand(2, 3))
     with pytest.raises(GraphError, match="edge_attr is neither one-hot nor a single integer"):
         entry_for(graph, card)
+    none = torch.empty(2, 0, dtype=torch.int64)
+    graph = Data(x=torch.eye(3)[:2], edge_index=none, edge_attr=torch.empty(0, 3))
+    assert entry_for(graph, card)["edges"] == []
 
 
 def test_bzr_md_without_its_background_is_made_of_molecules(real_data: Path) -> None:

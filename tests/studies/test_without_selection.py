@@ -58,6 +58,7 @@ def test_the_accuracy_of_a_fold_is_that_of_the_mean_prediction(tmp_path: Path) -
         parsed(path.read_text(encoding="utf-8")) for path in (tmp_path / "job/units").iterdir()
     ]
     assert len(records) == result["models"] == 4
+    assert not any(each.validated.probabilities for each in records)  # nothing is validated
     for number, fold in enumerate(job.folds):
         rows = [each.tested.probabilities for each in records if each.validated.unit.fold == number]
         right = np.mean(rows, axis=0).argmax(1) == job.dataset.graph_class[fold.test]
