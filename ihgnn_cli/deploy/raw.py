@@ -37,6 +37,10 @@ def checked(about: Described, given: Mapping[str, Any]) -> Arrays:
         real = np.ones(len(arrays["node_labels"]), dtype=bool)
     else:
         real = arrays["node_labels"] != PADDING
+        there = arrays["adjacency"]
+        back = there.transpose(0, 2, 1)
+        if labels and ((there != back) & (there > 0) & (back > 0)).any():
+            raise InputError("adjacency has different labels for the two directions of an edge.")
     if "attributes" in arrays and not np.isfinite(arrays["attributes"][real]).all():
         raise InputError("attributes has a node with a value that is not a finite number.")
     return arrays

@@ -5,6 +5,8 @@ from pathlib import Path
 
 from ihgnn_cli.data.readers.jsonl import lines
 from ihgnn_cli.data.sources.source import BUNDLED, load_dataset
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.inference.vocabulary import with_model_edges
 from ihgnn_cli.models.card import ModelCard
 
 # Folders of the page: the encoder for Node.js reads and checks graphs.
@@ -34,4 +36,8 @@ def example_lines(card: ModelCard) -> str:
     if card.dataset_name not in BUNDLED:
         return ""
     data = load_dataset(card.dataset_name)
-    return "".join(lines(data)) if data.fingerprint == card.fingerprint else ""
+    try:
+        own = with_model_edges(card, data).fingerprint == card.fingerprint
+    except InputError:  # other data of this name, with other edge labels
+        own = False
+    return "".join(lines(data)) if own else ""

@@ -11,6 +11,7 @@ from service_client import talk
 from ihgnn_cli import export
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import LabelSource
+from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.deploy.form import Layout
@@ -57,6 +58,12 @@ def test_the_graphs_of_the_bundled_data_are_examples(padded: OnnxClassifier) -> 
     ] == expected
     assert example_lines(replace(padded.card, fingerprint="of other data")) == ""
     assert example_lines(replace(padded.card, dataset_name="mine")) == ""
+    bonds = with_edge_labels(load_dataset("MUTAG"), use=True)
+    card = replace(padded.card, fingerprint=bonds.fingerprint)
+    assert '"edge_labels"' in example_lines(
+        replace(card, edge_label_values=bonds.edge_label_values)
+    )
+    assert example_lines(replace(card, edge_label_values=("other",))) == ""
 
 
 def test_the_order_is_that_of_the_checkpoint(mutag_model) -> None:
