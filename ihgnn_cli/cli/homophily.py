@@ -127,7 +127,8 @@ def homophily(
     for path in (csv, plot):
         if path is not None:
             console.note(f"Wrote {path}")
-    console.next_steps(("train", names[0]))
+    given = ["--background-edge-label", background_edge_label] if background_edge_label else []
+    console.next_steps(("train", names[0], *given))
 
 
 def _show(

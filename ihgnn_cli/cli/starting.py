@@ -26,6 +26,9 @@ def read_data(
     progress = console.ProgressDisplay()
     _, data = load_data(config, data_root=data_root, offline=offline, progress=progress)
     if not quiet:
+        if config.data.background_edge_label:
+            label, edges = config.data.background_edge_label, counted(data.num_edges, "edge")
+            console.note(f"Left out edges with the label {label}: {edges} remain.")
         console.note(
             f"Read {data.name}: {counted(len(data), 'graph')}, {counted(data.num_nodes, 'node')}, "
             f"{counted(len(data.label_values), 'node label')}, {len(data.class_values):,} classes. "

@@ -49,7 +49,7 @@ def test_the_folds_are_those_of_crossval(ihgnn, tmp_path) -> None:
     assert (tmp_path / "job" / "references.json").is_file()
     again = ihgnn("crossval", *args[:-2], *grid, "--out", "job")
     assert "best reference" in again.stdout
-    assert "logistic regression, 1-WL counts" in again.stdout
+    assert "SVM, 1-WL kernel" in again.stdout
     assert "models finished" not in again.stderr
 
 
