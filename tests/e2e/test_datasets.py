@@ -97,14 +97,15 @@ def test_an_interrupted_download_leaves_nothing(
 ) -> None:
     server.files["/NCI1.zip"] = mutag_zip
     server.stalled.add("/NCI1.zip")
-    # A shell starts background jobs with SIGINT ignored, and the tests may be one of them.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    # The tests may run with SIGINT ignored (a background job of a shell) or SIGHUP (nohup).
+    number = getattr(signal, name)
+    before = signal.signal(number, signal.SIG_DFL)
     process = subprocess.Popen(
         [command, "datasets", "fetch", "NCI1"], stderr=subprocess.PIPE, text=True
     )
-    signal.signal(signal.SIGINT, before)
+    signal.signal(number, before)
     assert server.half_sent.wait(60)
-    process.send_signal(getattr(signal, name))
+    process.send_signal(number)
     _, said = process.communicate(timeout=60)
     assert process.returncode == code
     assert said == "Error: Interrupted.\n"
