@@ -208,7 +208,7 @@ def test_the_page_tells_which_rule_closes_how_much_of_the_gap() -> None:
     assert f"({by_rule['common-test-epoch'][3] - headline[3]:.1f} of 7.7)" in page
 
 
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", RACED)
 def test_the_result_of_a_race_follows_from_its_final_runs(name: str) -> None:
     folder = RESULTS / "race" / name
     lines = (folder / "units.jsonl").read_text(encoding="utf-8").splitlines()
@@ -221,8 +221,12 @@ def test_the_result_of_a_race_follows_from_its_final_runs(name: str) -> None:
     assert [len(each) for each in tests] == [3] * 10
     assert np.mean(tests) == pytest.approx(found["test_mean"])
     assert np.std(np.mean(tests, axis=1)) == pytest.approx(found["test_std"])
+    protocol = found["job"]["protocol"]
+    epochs = protocol["training"]["epochs"]
+    selection = sum((each or epochs) * count for each, count in protocol["race"])
+    assert selection + 3 * epochs == {350: 2453, 117: 837, 27: 189}[epochs]
     trained = sum(parsed(line).validated.epochs for line in lines)
-    assert trained == found["model_epochs"] == 24_530
+    assert trained == found["model_epochs"] == 10 * (selection + 3 * epochs)
 
 
 def test_the_page_of_all_data_sets_has_the_rows_of_the_stored_results(
