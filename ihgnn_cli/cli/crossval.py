@@ -323,6 +323,11 @@ def crossval(
         command=shlex.join(["ihgnn", *sys.argv[1:]]),
     )
     folder = begun.folder
+    if begun.job.repeats > repeats:
+        console.note(
+            f"{folder} has {begun.job.repeats} finished partitions and keeps them. For "
+            f"{repeats}, choose another --out."
+        )
     if stacked not in (None, begun.stack):
         console.note(f"{folder} was started with stacks of {begun.stack} and keeps them.")
     if begun.changed is not None:

@@ -61,6 +61,14 @@ def default_folder(parent: Path, job: Job, name: str) -> Path:
     return parent / f"{name}-crossval-{hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]}"
 
 
+def finished_repeats(job: Job, folder: Path) -> int:
+    """The number of partitions in the folder's result, if it is one of this job; otherwise 0."""
+    result = folders.read_result(folder)
+    if result is None or result.get("job") != jsonable(identity(job)):
+        return 0
+    return len(result.get("repeats", (0,)))  # missing in older results
+
+
 def begin(
     job: Job, folder: Path, executor: Executor, *, stack: int | None = None, command: str = ""
 ) -> int:

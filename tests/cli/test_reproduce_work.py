@@ -174,3 +174,12 @@ def test_three_data_sets_with_repeats_are_compared_graph_by_graph_and_ranked(
     (tests,) = (each for each in told["tables"] if each["name"] == "table1-significance")
     tested = [box for row in tests["rows"] for box in row["boxes"] if box["beside"]]
     assert all(" ± " in box["text"] for box in tested)
+
+
+def test_fewer_repeats_than_a_finished_cell_has_are_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = ("table1", "--datasets", DATA, "--models", "ihgnn")
+    reproduced(capsys, *table, "--repeats", "2")
+    with pytest.raises(IhgnnError, match="has 2 finished partitions, and --repeats 1 would"):
+        reproduced(capsys, *table)
