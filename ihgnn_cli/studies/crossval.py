@@ -184,7 +184,8 @@ def _write_best(job: Job, folder: Path, result: Mapping[str, Any]) -> None:
         return
     best, folds = result["best"], len(result["folds"])
     comment = (
-        f"The configuration that most folds chose: {best['folds']} of {folds}.\n"
+        f"The configuration that most folds chose: {best['folds']} of {folds}"
+        f"{', in a race' * bool(result.get('race'))}.\n"
         "epochs: median of the best epochs of its final runs, for 'ihgnn train --final'."
     )
     if not job.protocol.selects:

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from ihgnn_cli.cli import console
 from ihgnn_cli.cli.app import app
 from ihgnn_cli.errors import InputError
 
@@ -57,3 +58,17 @@ def test_a_temperature_from_few_graphs_is_called_uncertain(run: Path) -> None:
     assert "fitted on 19 validation graphs, fewer than 100" in shown
     told = json.loads(call("evaluate", run, "--json")[0])
     assert told["calibration"]["caution"] in shown
+
+
+def test_the_screen_of_a_training_has_balanced_accuracy_and_roc_auc(run: Path) -> None:
+    test = json.loads((run / "result.json").read_text())["test"]
+    shown, _ = call("train", "--resume", run)  # finished: it is shown again
+    assert f"ROC-AUC {test['roc_auc']:.3f}" in shown
+    assert f"balanced accuracy {test['balanced_accuracy']:.1%}" in shown
+
+
+def test_scores_that_older_results_lack_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
+    console.show_scores({"accuracy": 0.5})
+    assert capsys.readouterr().out == ""
+    console.show_scores({"balanced_accuracy": 0.842, "roc_auc": None})  # one class only
+    assert capsys.readouterr().out == "ROC-AUC -, balanced accuracy 84.2%\n"
