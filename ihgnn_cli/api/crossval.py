@@ -262,10 +262,6 @@ def begin(
     Raises:
         InputError: a value, the data or the folder is not valid.
     """
-    if race and rules:
-        raise SettingError(
-            "rules", "needs all configurations trained to the end, without a race. Drop one."
-        )
     if conformal is not None:
         check_alpha(conformal)
     if stack is not None and stack < 1:

@@ -4,9 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ihgnn_cli.studies.grid import Configuration, Setting, grid, own_grid, shown
+from ihgnn_cli.studies.grid import PAPERS_SELECTION, Configuration, Setting, grid, own_grid, shown
 from ihgnn_cli.studies.paper import paper_datasets
-from ihgnn_cli.studies.plan import PAPERS_SELECTION
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.words import counted
 

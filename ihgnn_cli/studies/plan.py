@@ -15,7 +15,7 @@ from typing import Any
 
 from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.errors import SettingError
-from ihgnn_cli.studies.grid import PAPER_RUNS, Configuration, check_choices
+from ihgnn_cli.studies.grid import PAPER_RUNS, PAPERS_SELECTION, Configuration, check_choices
 from ihgnn_cli.studies.units import Stage, Unit
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.words import counted
@@ -24,7 +24,6 @@ from ihgnn_cli.words import counted
 # stored curves of four finished protocols (40 folds) its choices test 2.7 ± 1.3 points better than
 # those of the full selection (benchmarks/race.py; docs/crossval.md has other schedules).
 _KEPT, _MOST_CUTS = 3, 3
-PAPERS_SELECTION = "which trains every configuration for 350 epochs"
 _DIGEST = 8  # hexadecimal digits that distinguish shapes in bundle names
 
 
