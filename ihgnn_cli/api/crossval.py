@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -85,7 +86,7 @@ def crossval(
         runs: final runs of the chosen configuration per fold, 3 by default; with snapshots, the
             seeds whose predictions are averaged.
         repeats: number of partitions, drawn from `seed`, `seed` + 1, and so on. A later call with
-            more continues in the same folder.
+            more continues in the same folder; one with fewer returns all that are finished.
         split_file: JSON file with the folds, in the published format.
         race: choose the configuration by successive halving, with about a quarter of the epochs.
         rules: also compute the result under the other selection rules in the literature.
@@ -242,7 +243,7 @@ def begin(
         runs: final runs per fold. This and the following are explained in `crossval`.
         folds: number of folds.
         inner_folds: number of inner folds.
-        repeats: number of partitions.
+        repeats: number of partitions; the job has those that its folder has finished, if more.
         split_file: JSON file with the folds.
         race: choose by successive halving.
         rules: also compute the other selection rules.
@@ -261,10 +262,6 @@ def begin(
     Raises:
         InputError: a value, the data or the folder is not valid.
     """
-    if race and rules:
-        raise SettingError(
-            "rules", "needs all configurations trained to the end, without a race. Drop one."
-        )
     if conformal is not None:
         check_alpha(conformal)
     if stack is not None and stack < 1:
@@ -276,15 +273,16 @@ def begin(
     config, data = load_data(
         config, dataset=dataset, data_root=data_root, offline=offline, progress=progress
     )
-    made = make_folds(
+    draw = partial(
+        make_folds,
         data,
         config.training.seed,
         file=split_file,
         folds=folds,
         inner=inner_folds,
         group_twins=group_twins,
-        repeats=repeats,
     )
+    made = draw(repeats=repeats)
     held_out = conformal is not None and not protocol.selects
     kept = len(made[0].splits[0].validation) if held_out else 0
     graphs = max(len(data) - len(fold.test) for fold in made) - kept
@@ -292,6 +290,9 @@ def begin(
     job = Job(protocol.on(config), data, made, curves=rules, repeats=repeats, conformal=conformal)
     name = folders.run_name(data.name, config)
     folder = out or jobs.default_folder(folders.RUNS, job, name)
+    finished = jobs.finished_repeats(job, folder)
+    if finished > repeats:  # a result of fewer would replace theirs
+        job = replace(job, folds=draw(repeats=finished), repeats=finished)
     size = jobs.begin(job, folder, executor, stack=stack, command=command)
     most = jobs.most_workers(job, folder)
     changed = jobs.other_versions(folder, executor)

@@ -116,6 +116,17 @@ def data_for(
     return source, graphs
 
 
+def also_chosen(card: ModelCard, model: Path) -> str:
+    """What the model's validation graphs have chosen, so that they are not new to it.
+
+    "", "the epoch", "the settings" of a search, or both. A checkpoint outside the folder of its
+    search is like any other.
+    """
+    searched = (model.absolute().parent.parent / folders.TUNE).is_file()
+    chosen = card.snapshot is not None and card.snapshot.chosen
+    return " and ".join(["the settings"] * searched + ["the epoch"] * chosen)
+
+
 def calibrate_model(
     model: Path,
     classifier: Classifier,

@@ -90,6 +90,7 @@ def export(
     check_archive(source)
     bundles = planned_bundles(target, _path(triton), _path(mlflow), force=force)
 
+    from ihgnn_cli.api.evaluate import also_chosen
     from ihgnn_cli.deploy.cases import cases_of
     from ihgnn_cli.deploy.export import check_exportable, export_onnx
     from ihgnn_cli.deploy.golden_vectors import candidates
@@ -114,7 +115,8 @@ def export(
         golden = candidates(loaded, graphs, form)
     done = export_onnx(loaded, target, form, cases, golden)
     write_bundles(bundles, target, source)
-    return replace(done, also=bundles.paths)
+    chosen = "" if conformal is None else also_chosen(loaded.card, source)
+    return replace(done, also=bundles.paths, also_chosen=chosen)
 
 
 def _with_sets(

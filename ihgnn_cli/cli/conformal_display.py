@@ -9,12 +9,14 @@ from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.inference.conformal import Coverage, Covered
-    from ihgnn_cli.models.card import ModelCard
     from ihgnn_cli.models.conformal import Conformal
 
 
-def show_coverage(found: "Coverage", card: "ModelCard") -> None:
-    """The coverage and size of prediction sets, overall and by homophily bin."""
+def show_coverage(found: "Coverage", also: str) -> None:
+    """The coverage and size of prediction sets, overall and by homophily bin.
+
+    `also` is what the calibration graphs have chosen (`api.evaluate.also_chosen`).
+    """
     thresholds = found.thresholds
     shown = console.table(
         f"Coverage of prediction sets at {thresholds.alpha:g} by graph homophily β",
@@ -30,17 +32,18 @@ def show_coverage(found: "Coverage", card: "ModelCard") -> None:
     shown.add_section()
     shown.add_row("all", *_cells(found.overall), "", f"{found.by_bin.coverage:.1%}")
     console.show(shown)
-    more = _few_bins(thresholds) + _selection(card) if thresholds.enough else ""
-    console.show(described(thresholds) + more)
+    few = _few_bins(thresholds) if thresholds.enough else ""
+    console.show(described(thresholds, also) + few)
 
 
-def described(found: "Conformal") -> str:
-    """What is in a set."""
+def described(found: "Conformal", also: str) -> str:
+    """What is in a set, and how far the thresholds can be relied on."""
     if not found.threshold:
         return "A set holds all classes."
     return (
         f"A set holds the classes with a probability of at least {found.threshold:.3f}, and always "
         f"the most probable one ({counted(found.graphs, 'calibration graph')})."
+        f"{_selection(also)}"
     )
 
 
@@ -88,12 +91,12 @@ def _few_bins(found: "Conformal") -> str:
     return f" {few} of {len(found.bins)} homophily bins have too few for their own." if few else ""
 
 
-def _selection(card: "ModelCard") -> str:
-    """What the choice of the epoch on the same graphs does to the guarantee."""
-    if card.snapshot is None or not card.snapshot.chosen:
+def _selection(also: str) -> str:
+    """What a choice on the same graphs does to the guarantee."""
+    if not also:
         return ""
     return (
-        " The same graphs chose the epoch, so coverage can be below what was asked for; "
+        f" The same graphs chose {also}, so coverage can be below what was asked for; "
         "'ihgnn crossval --conformal' measures it over folds."
     )
 

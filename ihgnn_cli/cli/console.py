@@ -6,12 +6,12 @@ import shlex
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from copy import copy
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from rich import box
 from rich.cells import cell_len
@@ -95,6 +95,14 @@ def show(thing: object, style: str | None = None) -> None:
         _show_table(thing)
     else:
         out.print(thing, style=style, soft_wrap=not out.is_terminal)
+
+
+def show_scores(found: Mapping[str, Any]) -> None:
+    """Print ROC-AUC and balanced accuracy of a result; older results do not have them."""
+    balanced, auc = found.get("balanced_accuracy"), found.get("roc_auc")
+    if balanced is not None:
+        area = "-" if auc is None else f"{auc:.3f}"
+        show(f"ROC-AUC {area}, balanced accuracy {balanced:.1%}")
 
 
 def _show_table(thing: Table) -> None:

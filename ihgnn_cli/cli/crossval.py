@@ -286,9 +286,11 @@ def crossval(
     given_lists.update({name: values for name, values in lists.items() if values is not None})
     made = own_grid(chosen, given_lists)  # lists and folds are refused before torch starts
     check_choices(chosen, made, race=race, rules=rules, inner_folds=inner_folds)
-    from ihgnn_cli.cli.starting import read_data
+    from ihgnn_cli.cli.starting import read_data, refuse_unusable
     from ihgnn_cli.studies.folds import make_folds
+    from ihgnn_cli.studies.runs import CROSSVAL
 
+    refuse_unusable(out, CROSSVAL)
     graphs = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
     make_folds(
         graphs,
@@ -323,6 +325,11 @@ def crossval(
         command=shlex.join(["ihgnn", *sys.argv[1:]]),
     )
     folder = begun.folder
+    if begun.job.repeats > repeats:
+        console.note(
+            f"{folder} has {begun.job.repeats} finished partitions and keeps them. For "
+            f"{repeats}, choose another --out."
+        )
     if stacked not in (None, begun.stack):
         console.note(f"{folder} was started with stacks of {begun.stack} and keeps them.")
     if begun.changed is not None:

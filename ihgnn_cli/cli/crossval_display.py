@@ -13,6 +13,7 @@ from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.studies.grid import COMMON
 from ihgnn_cli.studies.grid import shown as value_shown
 from ihgnn_cli.studies.paper import model_title
+from ihgnn_cli.studies.references import unstratified
 from ihgnn_cli.training.folder import BEST_CONFIG as BEST
 from ihgnn_cli.words import counted
 
@@ -96,6 +97,7 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
     if result.get("references"):
         _show_references(result)
     else:
+        console.show_scores(result)
         console.show(f"Majority class: {100 * result['majority_share']:.1f} %")
     if result.get("conformal"):
         show_study(result["conformal"])
@@ -189,6 +191,10 @@ def _show_references(result: dict[str, Any]) -> None:
         if each is own:
             shown.add_section()
     console.show(shown)
+    majority = result["references"]["methods"][0]
+    note = unstratified(majority["accuracy"], result["majority_share"])
+    if note is not None:
+        console.show(note)
     console.show(result["references"]["sentence"], style="bold")
 
 

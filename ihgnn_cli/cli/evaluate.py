@@ -111,7 +111,7 @@ def evaluate(
     if dataset is not None:
         refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
     refuse_missing(dataset, model)
-    from ihgnn_cli.api.evaluate import calibrate_model, data_for
+    from ihgnn_cli.api.evaluate import also_chosen, calibrate_model, data_for
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.data.sources import locate
@@ -159,7 +159,7 @@ def evaluate(
     )
     explained = None if graph is None else _explain(classifier, graphs, found, graph)
     _write(found, graphs.name, plot, predictions)
-    _warn(found, graphs, classifier.card)
+    _warn(found, graphs, classifier.card, model.parent)
     theta = _theta(classifier) if explain else None
     if as_json:
         entry = _entry(model, classifier, graphs, found)
@@ -169,7 +169,7 @@ def evaluate(
         console.show_json(entry)
         return
     heading = f"{model} on {graphs.name} ({source}): {_part_words(found.part)}"
-    _show(heading, classifier, found)
+    _show(heading, classifier, found, also_chosen(classifier.card, model))
     if explain:
         _show_explanation(theta, explained)
     for path in outputs:
@@ -181,7 +181,7 @@ def evaluate(
     )
 
 
-def _show(heading: str, classifier: "Classifier", found: "Evaluation") -> None:
+def _show(heading: str, classifier: "Classifier", found: "Evaluation", also: str) -> None:
     from ihgnn_cli.cli import console
 
     console.show(f"{heading}, on {classifier.runs_on}", style="bold")
@@ -192,7 +192,7 @@ def _show(heading: str, classifier: "Classifier", found: "Evaluation") -> None:
     if found.coverage is not None:
         from ihgnn_cli.cli.conformal_display import show_coverage
 
-        show_coverage(found.coverage, classifier.card)
+        show_coverage(found.coverage, also)
 
 
 def _write(found: "Evaluation", name: str, plot: Path | None, predictions: Path | None) -> None:
@@ -232,12 +232,18 @@ def _part_words(part: Part) -> str:
     return "all graphs" if part == Part.ALL else f"{part} graphs"
 
 
-def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard") -> None:
+def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard", folder: Path) -> None:
     """Warn of anything that makes the numbers less than an estimate for new graphs."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.conformal_display import warn_of_few
+    from ihgnn_cli.training.folder import is_unfinished
     from ihgnn_cli.words import counted
 
+    if is_unfinished(folder):
+        console.warn(
+            "the training is not finished, and this is its best model so far. Finish it with: "
+            f"ihgnn train --resume {console.quoted(folder)}"
+        )
     snapshot = card.snapshot
     last = snapshot is not None and not (snapshot.chosen or snapshot.snapshots)
     if snapshot is not None and last and len(card.split.validation):
@@ -287,6 +293,8 @@ def _show_metrics(found: "Evaluation", classifier: "Classifier") -> None:
     overall.columns[1].justify = "right"
     overall.show_header = False
     console.show(overall)
+    if found.calibration.caution is not None:
+        console.show(found.calibration.caution)
     names = [console.plain(str(value)) for value in classifier.card.class_values]
     console.show("Confusion: rows true, columns predicted", style="bold")
     confusion = console.table(None, "", *names)
@@ -440,6 +448,8 @@ def _show_explained(explained: "GraphExplanation") -> None:
 def _entry(
     model: Path, classifier: "Classifier", graphs: "GraphDataset", found: "Evaluation"
 ) -> dict[str, object]:
+    from ihgnn_cli.api.evaluate import also_chosen
+
     snapshot = classifier.card.snapshot
     return {
         "model": model,
@@ -451,10 +461,15 @@ def _entry(
         "snapshot": None if snapshot is None else asdict(snapshot),
         "classes": classifier.card.class_values,
         **asdict(found.metrics),
-        "calibration": asdict(found.calibration),
+        "calibration": {
+            **asdict(found.calibration),
+            "caution": found.calibration.caution,
+        },
         "members": found.members,
         "mean_uncertainty": None if found.uncertainty is None else found.uncertainty.mean(),
-        "conformal": None if found.coverage is None else asdict(found.coverage),
+        "conformal": None
+        if found.coverage is None
+        else {**asdict(found.coverage), "also_chosen": also_chosen(classifier.card, model)},
         "by_homophily": [asdict(each) for each in found.bins],
         "heterophilic": asdict(found.sides.heterophilic),
         "homophilic": asdict(found.sides.homophilic),

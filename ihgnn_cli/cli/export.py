@@ -230,7 +230,7 @@ def _show(done: "Export") -> None:
     if done.conformal is not None:
         from ihgnn_cli.cli.conformal_display import described
 
-        console.show(f"Output prediction_set. {described(done.conformal)}")
+        console.show(f"Output prediction_set. {described(done.conformal, done.also_chosen)}")
     if done.parity is None:
         console.note("Not compared with the checkpoint; no golden vectors.")
     else:

@@ -149,9 +149,10 @@ def _with_sets(
     predictor: "Predictor", model: Path, alpha: float, data_root: Path | None, offline: bool
 ) -> "Predictor":
     """The model with prediction sets that are calibrated now."""
-    from ihgnn_cli.api.evaluate import calibrate_model
+    from ihgnn_cli.api.evaluate import also_chosen, calibrate_model
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.conformal_display import described, warn_of_few
+    from ihgnn_cli.training.folder import best_of
 
     progress = console.ProgressDisplay()
     thresholds = calibrate_model(
@@ -161,7 +162,7 @@ def _with_sets(
         progress=progress,
     )
     warn_of_few(thresholds)
-    console.note(described(thresholds))
+    console.note(described(thresholds, also_chosen(predictor.card, best_of(model))))
     return predictor.with_sets(thresholds)
 
 

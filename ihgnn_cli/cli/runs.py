@@ -88,7 +88,7 @@ def _table(found: "list[RunFolder]") -> "Table":
     for each in found:
         table.add_row(
             console.plain(str(each.folder)),
-            each.kind,
+            f"{each.kind}, {each.procedure}" if each.procedure else each.kind,
             console.plain(each.dataset),
             console.plain(each.model),
             _accuracy(each),

@@ -182,6 +182,7 @@ def _show(
 ) -> None:
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.signal import auc_text, ceiling_lines, permutation_lines, twin_lines
+    from ihgnn_cli.studies.references import unstratified
 
     how = ", twins kept together" if group_twins else ""
     how += ", with edge labels" if graphs.uses_edge_labels else ""
@@ -198,6 +199,9 @@ def _show(
             auc_text(scores.roc_auc),
         )
     console.show(shown)
+    note = unstratified(found.references[0].scores.accuracy, found.majority_share)
+    if note is not None:
+        console.show(note)
     for title, lines in (
         ("1-WL ceiling", ceiling_lines(found.ceiling)),
         ("Twins", twin_lines(found)),

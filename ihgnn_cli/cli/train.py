@@ -494,6 +494,7 @@ def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
         f"{test['accuracy_low']:.1%} to {test['accuracy_high']:.1%}; majority class "
         f"{test['majority_share']:.1%}. {chosen} {ended}"
     )
+    console.show_scores(test)
     if alone:
         console.show(
             f"Single models: {sum(alone) / len(alone):.1%} on average, {min(alone):.1%} to "

@@ -151,6 +151,7 @@ def show(result: Mapping[str, Any], trials: "Sequence[RequestedTrial]", folder: 
         f"{test['majority_share']:.1%}. {epoch} Trials are compared by {result['chosen_by']}; no "
         "trial saw the test graphs."
     )
+    console.show_scores(test)
     if final["tested_before"]:
         before = ", ".join(map(str, final["tested_before"]))
         console.warn(

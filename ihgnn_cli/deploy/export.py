@@ -52,6 +52,8 @@ class Export:
     """Name or path of the model's own data; empty for graphs of a Python program."""
     conformal: Conformal | None = None
     """Thresholds of the prediction sets, if there are any."""
+    also_chosen: str = ""
+    """What the calibration graphs have chosen, such as "the epoch"."""
     also: tuple[Path, ...] = ()
     """What else was written: the model card, and the folders for Triton and MLflow."""
 

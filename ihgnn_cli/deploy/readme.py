@@ -177,7 +177,8 @@ def _limits(classifier: OnnxClassifier) -> str:
         found.append(
             f"`prediction_set` was calibrated on {counted(card.conformal.graphs, 'graph')} for a "
             f"coverage of {_percent(1 - card.conformal.alpha)}. This holds for graphs of the same "
-            "distribution, on average, and is not certain if these graphs also chose the epoch."
+            "distribution, on average, and is not certain if these graphs also chose the "
+            "epoch or the settings."
         )
     return "\n".join(f"- {each}" for each in found)
 

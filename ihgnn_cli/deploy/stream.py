@@ -10,6 +10,7 @@ from ihgnn_cli.data.readers.json_graph import (
     GraphError,
     JsonGraph,
     check_graph,
+    id_of,
     ignored_keys,
     parse_graph,
 )
@@ -135,7 +136,7 @@ class _Pending:
         try:
             graph = _checked(content, self.card)
         except GraphError as error:
-            return origin.failure(error.message, error.remedy)
+            return replace(origin, id=_id_of(content)).failure(error.message, error.remedy)
         if graph.ignored and not self.told:
             self.told = True
             _log.warning("%s", ignored_keys(origin.problem("").where, graph.ignored))
@@ -192,6 +193,13 @@ def _checked(content: Any, card: ModelCard) -> JsonGraph:
         graph = check_graph(entry_for(content, card))
     check_fits(card, graph)
     return graph
+
+
+def _id_of(content: Any) -> object:
+    """The id of a graph that is not valid; that of a line which is too long is not looked for."""
+    if isinstance(content, MoleculeRow):
+        return content.id
+    return None if isinstance(content, bytes) and len(content) > MAX_LINE else id_of(content)
 
 
 def _numbers(rows: list[list[float]] | None) -> int:

@@ -11,7 +11,10 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.homophily.summary import bin_positions
 from ihgnn_cli.inference.metrics import CALIBRATION_BINS, measure
+from ihgnn_cli.words import counted
 
+FEW_GRAPHS = 100
+"""Validation graphs below which a temperature is called uncertain."""
 # Temperatures from 1/20 to 20; the logarithm is found to about 0.001.
 _RANGE, _STEPS, _ROUNDS = np.log(20), 21, 4
 _TINY = np.finfo(np.float64).tiny  # for the logarithm of 0
@@ -50,6 +53,31 @@ class Calibration:
     """Number of those graphs."""
     scaled: Reliability | None
     """With that temperature."""
+
+    @property
+    def caution(self) -> str | None:
+        """Why the temperature should not be relied on, if there is a reason."""
+        if self.scaled is None:
+            return None
+        reasons = []
+        worse = [
+            name
+            for name, before, after in (
+                (
+                    "the calibration error",
+                    self.plain.calibration_error,
+                    self.scaled.calibration_error,
+                ),
+                ("the log-loss", self.plain.log_loss, self.scaled.log_loss),
+            )
+            if after > before
+        ]
+        if worse:
+            reasons.append(f"it makes {' and '.join(worse)} of the evaluated graphs worse")
+        if self.fitted_on < FEW_GRAPHS:
+            graphs = counted(self.fitted_on, "validation graph")
+            reasons.append(f"it was fitted on {graphs}, fewer than {FEW_GRAPHS}")
+        return f"Do not rely on the temperature: {', and '.join(reasons)}." if reasons else None
 
 
 def calibrate(

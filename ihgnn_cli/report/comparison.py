@@ -147,7 +147,7 @@ def rank_table(ranks: Ranks, name: str, *, budget: str, statement: str) -> Table
 
 
 def write_cells(path: Path, comparison: Comparison, *, budget: str) -> None:
-    """Write a CSV file with one row per method and data set: accuracies in percent.
+    """Write a CSV file with one row per method and data set: shares in percent, but not ROC-AUC.
 
     Raises:
         IhgnnError: the file cannot be written.
@@ -155,7 +155,7 @@ def write_cells(path: Path, comparison: Comparison, *, budget: str) -> None:
     head = ["dataset", "model", "title", "mean", "std", "paper_mean", "paper_std"]
     head += ["paper_out_of_memory", "paper_taken_over", "difference", "difference_from_ihgnn"]
     head += ["paired_difference", "paired_error", "t", "p", "p_holm", "best", "tied_with_best"]
-    head += ["folds", "runs", "epochs", "graphs"]
+    head += ["balanced_accuracy", "roc_auc", "folds", "runs", "epochs", "graphs", "chosen_by"]
     head += ["majority", "budget", "not_run", "not_tested"]
     write_rows(path, head, _csv_rows(comparison, budget))
 
@@ -172,7 +172,10 @@ def _csv_rows(comparison: Comparison, budget: str) -> Iterator[list[object]]:
             _digits(cell.difference),
             *_test_values(test),
             *(_flag(entry.place == Place.BEST), _flag(entry.place == Place.TIED)),
+            _digits(cell.balanced_accuracy),
+            "" if cell.roc_auc is None else round(cell.roc_auc, 8),
             *((len(cell.folds), cell.runs, cell.epochs, cell.graphs) if run else [""] * 4),
+            cell.chosen_by or "",
             *(_digits(cell.majority_share), budget, cell.refused or ""),
             (test.untested or "") if test else "",
         ]

@@ -70,6 +70,7 @@ def draw_folds(result: Mapping[str, Any], path: Path) -> None:
     repeats = len(result.get("repeats", (0,)))  # missing in older results
     of = f"{repeats} partitions of " if repeats > 1 else ""
     which = f"{of}{counted(len(folds) // repeats, 'fold')}, {runs} each"
+    which += ", chosen in a race" * bool(result.get("race"))  # missing in older results
     title = f"{shortened(result['dataset'], _LONGEST_NAME)}: {which}"
     figure.suptitle(literal(title))
     figure.legend(

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ihgnn_cli.studies.grid import Configuration, Setting, grid, own_grid, shown
+from ihgnn_cli.studies.grid import PAPERS_SELECTION, Configuration, Setting, grid, own_grid, shown
 from ihgnn_cli.studies.paper import paper_datasets
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.words import counted
@@ -62,11 +62,16 @@ class Budget:
             )
             compete = f"{lists} compete, with each method's other settings at their defaults"
         if self.race:
-            compete += " in a race (successive halving, a different procedure from the paper's)"
+            compete += (
+                " in a race (successive halving, a different procedure from the paper's, "
+                f"{PAPERS_SELECTION})"
+            )
+        most = "at most " if self.race else ""
         partitions = f"{repeats} partitions of " if repeats > 1 else ""
         return (
             f"The same for every method: {partitions}{folds or self.folds} outer folds, "
-            f"one inner hold-out (90/10) by which {compete}, {self.epochs} epochs per training, "
+            f"one inner hold-out (90/10) by which {compete}, "
+            f"{most}{self.epochs} epochs per training, "
             f"{counted(runs or self.runs, 'final run')} per fold; epoch and configuration by "
             "validation, tested once."
         )

@@ -60,6 +60,9 @@ class Cell:
     mean: float | None = None
     std: float | None = None
     """Over the folds, divided by n as in the protocol."""
+    balanced_accuracy: float | None = None
+    """This and `roc_auc` are means over folds and runs; none in older results."""
+    roc_auc: float | None = None
     accuracies: tuple[float, ...] = ()
     """Test accuracy of each fold: the mean over its runs."""
     folds: tuple[int, ...] = ()
@@ -174,6 +177,8 @@ def cell_of(result: Mapping[str, Any], model: str) -> Cell:
             paper=printed(result["dataset"], model),
             mean=float(result["test_mean"]),
             std=float(result["test_std"]),
+            balanced_accuracy=result.get("balanced_accuracy"),
+            roc_auc=result.get("roc_auc"),
             accuracies=tuple(float(fold["test_mean"]) for fold in folds),
             folds=tuple(int(fold["fold"]) for fold in folds),
             test_graphs=tuple(int(fold["test_graphs"]) for fold in folds),

@@ -61,6 +61,14 @@ def default_folder(parent: Path, job: Job, name: str) -> Path:
     return parent / f"{name}-crossval-{hashlib.sha256(text.encode()).hexdigest()[:_DIGEST]}"
 
 
+def finished_repeats(job: Job, folder: Path) -> int:
+    """The number of partitions in the folder's result, if it is one of this job; otherwise 0."""
+    result = folders.read_result(folder)
+    if result is None or result.get("job") != jsonable(identity(job)):
+        return 0
+    return len(result.get("repeats", (0,)))  # missing in older results
+
+
 def begin(
     job: Job, folder: Path, executor: Executor, *, stack: int | None = None, command: str = ""
 ) -> int:
@@ -176,7 +184,8 @@ def _write_best(job: Job, folder: Path, result: Mapping[str, Any]) -> None:
         return
     best, folds = result["best"], len(result["folds"])
     comment = (
-        f"The configuration that most folds chose: {best['folds']} of {folds}.\n"
+        f"The configuration that most folds chose: {best['folds']} of {folds}"
+        f"{', in a race' * bool(result.get('race'))}.\n"
         "epochs: median of the best epochs of its final runs, for 'ihgnn train --final'."
     )
     if not job.protocol.selects:

@@ -13,6 +13,8 @@ PAPER_LR = (0.01, 0.001, 0.0001)
 PAPER_BATCH_SIZE = (32, 64, 128)
 PAPER_LAYERS = (3, 4, 5)
 """The paper's grid for IHGNN, section "Experimental setup": 27 configurations."""
+PAPERS_SELECTION = "which trains every configuration for 350 epochs"
+"""What a race differs from."""
 PAPER_RUNS = 3
 """Final runs per fold in the protocol."""
 COMMON = ("lr", "batch_size", "layers")
@@ -149,6 +151,10 @@ def check_choices(
         InputError: it is, or members without snapshots are to be averaged.
     """
     refuse_teacher(config)
+    if race and rules:
+        raise SettingError(
+            "rules", "needs all configurations trained to the end, without a race. Drop one."
+        )
     if not config.training.snapshots:
         if config.training.ensemble > 1:
             raise SettingError("ensemble", "needs snapshots in a cross-validation. Set both.")

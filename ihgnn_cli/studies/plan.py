@@ -15,7 +15,7 @@ from typing import Any
 
 from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.errors import SettingError
-from ihgnn_cli.studies.grid import PAPER_RUNS, Configuration, check_choices
+from ihgnn_cli.studies.grid import PAPER_RUNS, PAPERS_SELECTION, Configuration, check_choices
 from ihgnn_cli.studies.units import Stage, Unit
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.words import counted
@@ -66,8 +66,8 @@ class Protocol:
         )
         return (
             f"Race: in each fold {steps}, keeping the best third by validation, "
-            "rounded up, each time. This is a "
-            "different selection procedure from training all configurations to the end."
+            "rounded up, each time. This is a different selection procedure from the paper's, "
+            f"{PAPERS_SELECTION}."
         )
 
     def on(self, config: RunConfig) -> "Protocol":

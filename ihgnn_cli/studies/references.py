@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from ihgnn_cli.studies.reference_models import Fit
 
 FILE = "references.json"
+_ROUNDING = 0.005  # folds of slightly different sizes
 _FORMAT = 1  # increased when the same folds would give other numbers
 
 
@@ -73,6 +74,17 @@ def references(
             found.append(Reference(key, title, scores, predictions))
     tell(total, total, title)
     return tuple(found)
+
+
+def unstratified(majority: float, share: float) -> str | None:
+    """Why the majority class of training graphs has an accuracy below its share, if it has."""
+    if majority >= share - _ROUNDING:
+        return None
+    return (
+        f"The majority class has {100 * share:.1f} % of all graphs. The reference is below that, "
+        "because these folds are not stratified: a class that a test part has few of is the "
+        "majority class of the training graphs."
+    )
 
 
 def stored_references(

@@ -156,6 +156,12 @@ def run_cell(plan: CellPlan, means: Means, watch: Callback) -> Done:
     job = job_of(plan, means)
     name = job.dataset.name
     folder = folder_of(means.root, name, plan, job)
+    finished = jobs.finished_repeats(job, folder)
+    if finished > means.repeats:
+        raise InputError(
+            f"{folder} has {finished} finished partitions, and --repeats {means.repeats} would "
+            f"replace their result. Use --repeats {finished}, or choose another --out."
+        )
     executor = means.executor(None)
     try:
         size = jobs.begin(job, folder, executor, command=means.command)

@@ -69,8 +69,13 @@ class RunFolder:
     """The settings that a search found to be best."""
     accuracy: float | None = None
     """On test graphs; of a cross-validation, the mean over folds."""
+    balanced_accuracy: float | None = None
+    roc_auc: float | None = None
     accuracy_std: float | None = None
     """Over the folds of a cross-validation."""
+    procedure: str = ""
+    """How the result was made, if not by choosing an epoch and among complete trainings: "race", or
+    "snapshots" (nothing chosen)."""
     epoch: int | None = None
     """The best epoch of a finished training, the last epoch of another."""
     problem: str = ""
@@ -153,7 +158,11 @@ def _train(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
     for name in (SPLITS, *(() if result is None else (BEST,))):
         if not (folder / name).is_file():
             raise _DamageError(f"{name} is missing")
-    known = {"model": config["model"].get("name", DEFAULT_MODEL), "settings": _settings(config)}
+    known = {
+        "model": config["model"].get("name", DEFAULT_MODEL),
+        "settings": _settings(config),
+        "procedure": _procedure(config),
+    }
     if result is None:
         metrics = folder / METRICS
         epochs = len(metrics.read_bytes().splitlines()) if metrics.is_file() else 0
@@ -165,7 +174,7 @@ def _train(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
     return {
         **known,
         "dataset": result["dataset"],
-        "accuracy": None if test is None else float(test["accuracy"]),
+        **({} if test is None else _scores(test, "accuracy")),
         "epoch": int(result["best_epoch"]),
     }
 
@@ -183,11 +192,15 @@ def _crossval(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
         "dataset": protocol["data"]["dataset"],
         "model": protocol["model"].get("name", DEFAULT_MODEL),
         "settings": {**_settings(protocol), **more},
+        "procedure": _procedure(protocol),
     }
     if result is None:
         return known
-    mean, std = float(result["test_mean"]), float(result["test_std"])
-    return {**known, "accuracy": mean, "accuracy_std": std}
+    return {
+        **known,
+        **_scores(result, "test_mean"),
+        "accuracy_std": float(result["test_std"]),
+    }
 
 
 def _tune(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
@@ -196,6 +209,7 @@ def _tune(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
         "dataset": identity["data"]["dataset"],
         "model": identity["model"].get("name", DEFAULT_MODEL),
         "settings": _settings(identity),
+        "procedure": _procedure(identity),
     }
     if result is None:
         return known
@@ -203,9 +217,22 @@ def _tune(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
     return {
         **known,
         "found": dict(result["best"]["params"]),
-        "accuracy": float(final["test"]["accuracy"]),
+        **_scores(final["test"], "accuracy"),
         "epoch": int(final["best_epoch"]),
     }
+
+
+def _scores(result: Mapping[str, Any], accuracy: str) -> dict[str, Any]:
+    """Accuracy, balanced accuracy and ROC-AUC; results of older versions lack the latter."""
+    more = {name: result.get(name) for name in ("balanced_accuracy", "roc_auc")}
+    return {"accuracy": float(result[accuracy]), **more}
+
+
+def _procedure(sections: Mapping[str, Any]) -> str:
+    """The procedure of a configuration or protocol (`RunFolder.procedure`)."""
+    if sections["training"].get("snapshots"):
+        return "snapshots"
+    return "race" if "race" in sections else ""
 
 
 def _settings(sections: Mapping[str, Any]) -> dict[str, Any]:

@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 
+import numpy as np
+
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.data.twins import colorings
@@ -33,6 +35,8 @@ Tell = Callable[[str, int, int, str], None]
 class Signal:
     """References, the 1-WL ceiling, twins, and a permutation test."""
 
+    majority_share: float
+    """Share of the majority class of all graphs."""
     references: tuple[Reference, ...]
     ceiling: Ceiling
     twins: Twins
@@ -47,18 +51,27 @@ class Signal:
         return best_reference(self.references)
 
     @property
+    def majority(self) -> float:
+        """The accuracy of always predicting one class, the best for these folds.
+
+        The reference alone can be below it: in folds that cannot be stratified, a class that a test
+        part has few of is the majority class of the training graphs.
+        """
+        return max(self.references[0].scores.accuracy, self.majority_share)
+
+    @property
     def conclusion(self) -> str:
         """What follows, in a sentence or two."""
-        best, majority = self.best.scores, self.references[0].scores
+        best, majority = self.best.scores, self.majority
         test = self.permutation_test
         if test is None:
-            gap = 100 * (best.accuracy - majority.accuracy)
+            gap = 100 * (best.accuracy - majority)
             return (
                 f"The best reference, {self.best.title}, is {gap:.1f} points above the majority "
                 "class. Whether that is chance was not tested."
             )
         value, level = test.accuracy.value, LEVEL / 2  # two tests
-        gain = value - majority.accuracy
+        gain = value - majority
         error = math.sqrt(value * (1 - value) / test.graphs)
         if test.accuracy.p < level and gain > _NOISE * error:
             return (
@@ -113,4 +126,7 @@ def measure_signal(
         test = permutation_test(features, folds, permutations, seed, shuffled)
     rounds = colorings(dataset)
     by_twins = accuracy_by_twins(dataset, rounds[-1], folds, best_reference(found).predictions)
-    return Signal(found, ceiling(dataset, rounds), twins(dataset, rounds[-1]), by_twins, test)
+    share = float(np.bincount(dataset.graph_class).max() / len(dataset))
+    return Signal(
+        share, found, ceiling(dataset, rounds), twins(dataset, rounds[-1]), by_twins, test
+    )

@@ -177,6 +177,12 @@ def write_result(result: Mapping[str, Any], folder: Path) -> dict[str, Any]:
     return plain
 
 
+def is_unfinished(folder: Path) -> bool:
+    """Whether a folder holds a run that has no result yet."""
+    there = all((folder / name).is_file() for name in (CONFIG, SPLITS))
+    return there and not (folder / RESULT).is_file()
+
+
 def best_of(path: Path) -> Path:
     """The checkpoint in the folder of a run or a search; a path that is no folder is unchanged.
 
@@ -196,7 +202,9 @@ def best_of(path: Path) -> Path:
     if len(found) == 1:
         return found[0]
     remedy = "Give a run folder, its checkpoint or an exported .onnx file; 'ihgnn runs' lists runs."
-    if (path / BEST_CONFIG).is_file():
+    if is_unfinished(path):
+        remedy = f"Its training is not finished: ihgnn train --resume {shlex.quote(str(path))}"
+    elif (path / BEST_CONFIG).is_file():
         config = shlex.quote(str(path / BEST_CONFIG))
         remedy = f"Train the settings that it found: ihgnn train --final --config {config}"
     raise InputError(f"{path} holds no checkpoint ({BEST}). {remedy}")

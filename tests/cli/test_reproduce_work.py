@@ -174,3 +174,31 @@ def test_three_data_sets_with_repeats_are_compared_graph_by_graph_and_ranked(
     (tests,) = (each for each in told["tables"] if each["name"] == "table1-significance")
     tested = [box for row in tests["rows"] for box in row["boxes"] if box["beside"]]
     assert all(" ± " in box["text"] for box in tested)
+
+
+def test_fewer_repeats_than_a_finished_cell_has_are_refused(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    table = ("table1", "--datasets", DATA, "--models", "ihgnn")
+    reproduced(capsys, *table, "--repeats", "2")
+    with pytest.raises(IhgnnError, match="has 2 finished partitions, and --repeats 1 would"):
+        reproduced(capsys, *table)
+
+
+def test_every_file_of_a_race_says_that_it_is_another_procedure_than_the_papers(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists = {"lr": (0.01, 0.001), "batch_size": (8,)}
+    race = replace(TINY, name=BudgetName.RACE, lists=lists, race=True, epochs=9)
+    monkeypatch.setitem(BUDGETS, BudgetName.RACE, race)
+    args = ("--datasets", DATA, "--budget", "race")
+    table = reproduced(capsys, "table1", "--models", "ihgnn,gin", *args)
+    curve = reproduced(capsys, "sensitivity", "--models", "ihgnn", *args)
+    for told in (table, curve):
+        assert "a different procedure from the paper's, which trains every" in told["statement"]
+        assert "at most 9 epochs per training" in told["statement"]
+        for each in told["files"]:
+            text = Path(each).read_text(encoding="utf-8")
+            assert "race" in text, each
+    rows = Path("out/table1.csv").read_text(encoding="utf-8").splitlines()
+    assert all("in a race" in row for row in rows[1:])

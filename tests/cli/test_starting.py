@@ -37,6 +37,12 @@ REFUSALS = [
     "crossval --split-file nope.json",
     "crossval --split-file full/file --repeats 2",
     "crossval --repeats 0",
+    "crossval --race --rules",
+    "crossval --out full",
+    "crossval --out full/file",
+    "tune --storage mysql://somewhere",
+    "tune --storage journal:",
+    "tune --out full",
     "signal --permutations -1",
     "signal --folds 1",
     "signal nope.jsonl",
@@ -101,6 +107,13 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "full").mkdir()
     (tmp_path / "full" / "file").touch()
     return tmp_path
+
+
+UNWRITABLE = ["crossval --out full/file/inside", "tune --out full/file/inside"]
+
+
+def test_a_folder_that_cannot_be_made_is_refused_before_torch_is_imported(folder: Path) -> None:
+    assert without_torch(UNWRITABLE, folder) == [f"code 1 {line}" for line in UNWRITABLE]
 
 
 def test_wrong_values_are_refused_before_torch_is_imported(folder: Path) -> None:

@@ -170,3 +170,18 @@ def test_what_is_no_graph_of_python_is_told_by_its_number(
 ) -> None:
     _, told = numbers([(Origin(0, "graph 0"), graph)], card)
     assert told[0].startswith(said)
+
+
+def test_a_graph_that_is_not_valid_keeps_its_id_where_it_can_be_read(card: ModelCard) -> None:
+    lines = [
+        b'{"node_labels": [0], "id": "mine"}',
+        b'{"node_labels": [0], "edges": [[0, 9]], "id": [1, 2]}',
+        b'{"node_labels": [0], "id": 1e999}',
+        b'{"node_labels": [0], "id": 1',
+        b"[7]",
+    ]
+    (batch,) = collected(of_lines(lines, "x"), card, 100, errors="return")
+    assert [each.id for each in batch.failures] == ["mine", [1, 2], None, None, None]
+    assert batch.failures[0].as_entry()["id"] == "mine"
+    (batch,) = collected(of_objects([{"node_labels": [0], "id": "mine"}]), card, 1, errors="return")
+    assert batch.failures[0].id == "mine"

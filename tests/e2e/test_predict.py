@@ -99,7 +99,7 @@ def test_rows_of_csv_go_to_a_file_or_are_printed(ihgnn, mutag_model, tmp_path: P
 
 
 def test_bad_graphs_are_told_and_the_rest_go_on(piped: Piped, mutag_model) -> None:
-    text = "\n".join([GOOD, "{", "", '{"node_labels": [0]}', GOOD])
+    text = "\n".join([GOOD, "{", "", '{"node_labels": [0], "id": 7}', GOOD])
     result = piped(text, "predict", mutag_model.exported, "-", "--json")
     assert result.returncode == 1
     answers = objects(result)
@@ -109,6 +109,7 @@ def test_bad_graphs_are_told_and_the_rest_go_on(piped: Piped, mutag_model) -> No
         "graph": 2,
         "error": 'no edges. Add "edges": [[0, 1], ...], or [] for a graph without.',
         "line": 4,
+        "id": 7,
     }
     told = result.stderr.splitlines()[1:]
     assert told[0].startswith("Error: standard input, line 2: not JSON")

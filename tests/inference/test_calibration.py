@@ -56,3 +56,22 @@ def test_the_temperature_comes_from_validation_alone() -> None:
 def test_the_spread_is_that_of_the_class_that_wins_on_average() -> None:
     members = np.array([[[0.9, 0.1]], [[0.5, 0.5]], [[0.4, 0.6]]])  # the mean is 0.6, 0.4
     assert member_spread(members) == pytest.approx([np.std([0.9, 0.5, 0.4])])
+
+
+def test_a_temperature_that_is_uncertain_or_makes_calibration_worse_is_called_so() -> None:
+    # Validation wants T = ln 9 / ln 2; the evaluated graphs are all right, so less sure is worse.
+    worse = calibrate(SURE, np.zeros(6, dtype=np.int64), (SURE, TRUTH))
+    assert worse.caution == (
+        "Do not rely on the temperature: it makes the calibration error and the log-loss of the "
+        "evaluated graphs worse, and it was fitted on 6 validation graphs, fewer than 100."
+    )
+    many = np.tile(SURE, (17, 1)), np.tile(TRUTH, 17)  # 102 graphs
+    assert calibrate(SURE, TRUTH, many).caution is None
+    only = calibrate(SURE, np.zeros(6, dtype=np.int64), many).caution
+    assert only is not None
+    assert only.endswith("of the evaluated graphs worse.")
+    few = calibrate(SURE, TRUTH, (SURE, TRUTH)).caution
+    assert few == (
+        "Do not rely on the temperature: it was fitted on 6 validation graphs, fewer than 100."
+    )
+    assert calibrate(SURE, TRUTH, None).caution is None

@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from typer.testing import CliRunner
 
+from ihgnn_cli.cli.app import app
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies import folder as crossvals
 from ihgnn_cli.studies import runs
@@ -16,6 +18,7 @@ from ihgnn_cli.studies.runs import Kind, Order, State, find_runs
 from ihgnn_cli.studies.tuning import tune_folder as tunings
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training.config import RunConfig, configure, write_config
+from ihgnn_cli.training.kinds import Recipe
 
 SECTIONS: dict[str, Any] = {
     "data": {"dataset": "MUTAG", "features": "labels"},
@@ -160,3 +163,21 @@ def test_other_folders_are_passed_over(tmp_path: Path) -> None:
 def test_torch_is_not_needed() -> None:
     code = "import sys, ihgnn_cli.studies.runs\nassert 'torch' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_races_and_snapshots_are_marked_and_all_scores_listed(tmp_path: Path) -> None:
+    scores = {"balanced_accuracy": 0.4, "roc_auc": 0.7}
+    train(tmp_path / "run", 1, test={"accuracy": 0.5, **scores})
+    train(tmp_path / "robust", 2, configure(recipe=Recipe.ROBUST))
+    race = {**SECTIONS, "grid": [{"lr": 0.1}], "runs": 3, "race": [[2, 3], [None, 1]]}
+    identity = {"protocol": race, "folds": 10, "inner_folds": 1}
+    write(tmp_path / "race" / "crossval.json", {"identity": identity})
+    by_name = {each.folder.name: each for each in find_runs(tmp_path)}
+    found = {name: each.procedure for name, each in by_name.items()}
+    assert found == {"run": "", "robust": "snapshots", "race": "race"}
+    run, robust = by_name["run"], by_name["robust"]
+    assert (run.accuracy, run.balanced_accuracy, run.roc_auc) == (0.5, 0.4, 0.7)
+    assert (robust.accuracy, robust.balanced_accuracy) == (0.5, None)  # of an older version
+    shown = CliRunner().invoke(app, ["runs", str(tmp_path)]).stdout
+    assert "crossval, race" in shown
+    assert "train, snapshots" in shown

@@ -1,15 +1,19 @@
 """The sentence that `ihgnn signal` ends with."""
 
+import numpy as np
 import pytest
+from graph_makers import KITE, TRIANGLE, dataset_of
 
+from ihgnn_cli.data.splits import Fold, Split
 from ihgnn_cli.studies.fold_scores import Scores
+from ihgnn_cli.studies.graph_features import GraphFeatures
 from ihgnn_cli.studies.permutation import PermutationTest, Permuted
-from ihgnn_cli.studies.references import Reference
+from ihgnn_cli.studies.references import Reference, references, unstratified
 from ihgnn_cli.studies.signal import Signal
 from ihgnn_cli.studies.wl_ceiling import Ceiling, TwinAccuracy, Twins
 
 
-def signal(test: PermutationTest | None) -> Signal:
+def signal(test: PermutationTest | None, share: float = 0.68) -> Signal:
     """Of 400 graphs with a majority of 68 %."""
     listed = [("majority", "majority class", 0.68), ("forest", "random forest", 0.66)]
     found = tuple(
@@ -17,7 +21,7 @@ def signal(test: PermutationTest | None) -> Signal:
         for key, title, accuracy in listed
     )
     tested = TwinAccuracy(400, 0, None, 0.68)
-    return Signal(found, Ceiling((1.0,), ()), Twins(0, 0), tested, test)
+    return Signal(share, found, Ceiling((1.0,), ()), Twins(0, 0), tested, test)
 
 
 def permuted(accuracy: float, p: float, auc_p: float, permutations: int = 1000) -> PermutationTest:
@@ -47,3 +51,20 @@ def test_the_conclusion_follows_from_accuracy_and_area(
 
 def test_the_best_reference_may_be_the_majority_class() -> None:
     assert signal(None).best.key == "majority"
+
+
+def test_the_conclusion_compares_with_the_majority_class_of_all_graphs() -> None:
+    # Test parts with classes of 3 and 1, and of 1 and 3: the training graphs always have more of
+    # the other class, so the reference is right for 1 in 4.
+    truth, parts = np.array([0, 0, 0, 1, 1, 1, 1, 0]), ([0, 1, 2, 3], [4, 5, 6, 7])
+    folds = [Fold((Split(other[:3], other[3:], part),)) for part, other in (parts, parts[::-1])]
+    data = dataset_of([TRIANGLE, KITE] * 4, classes=truth.tolist())
+    found = references(GraphFeatures(data), folds, 0)[0].scores.accuracy
+    assert found == 0.25
+    note = unstratified(found, 0.5)
+    assert note is not None
+    assert note.startswith("The majority class has 50.0 % of all graphs.")
+    assert unstratified(0.6649, 0.665) is None
+    # A gain of 2 points over 68 % is noise, whatever the reference reaches on these folds.
+    assert "No signal" not in signal(permuted(0.80, 0.001, 0.001), 0.70).conclusion
+    assert "accuracy is 1.0 points above" in signal(permuted(0.71, 0.01, 0.001), 0.70).conclusion

@@ -55,6 +55,8 @@ class GraphError(InputError):
         super().__init__(f"{message} {remedy}")
         self.message = message
         self.remedy = remedy
+        self.id: object = None
+        """The id that came with the graph, set by readers that know it."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +82,16 @@ def parse_graph(line: str | bytes) -> JsonGraph:
         GraphError: the line is not a graph in this format; says what is wrong and what to do.
     """
     return check_entry(decoded(line))
+
+
+def id_of(entry: Any) -> object:
+    """The id of a graph that is not valid, decoded or not; `None` if it cannot be read."""
+    try:
+        found = decoded(entry) if isinstance(entry, str | bytes) else entry
+        given = found.get("id") if isinstance(found, Mapping) else None
+        return given if _can_be_repeated(given) else None
+    except (GraphError, TypeError, RecursionError):  # TypeError: an object of Python
+        return None
 
 
 def decoded(text: str | bytes) -> Any:

@@ -14,6 +14,7 @@ from ihgnn_cli.data.readers.json_graph import (
     JsonGraph,
     check_entry,
     decoded,
+    id_of,
     parse_graph,
 )
 from ihgnn_cli.deploy.onnx_model import OnnxClassifier
@@ -80,6 +81,7 @@ def read_graphs(
             _check_size(graph, classifier, settings)
             checked.append(graph)
         except GraphError as error:
+            error.id = id_of(each)
             checked.append(error)
     found = Graphs(form, checked, allow_unknown or settings.allow_unknown)
     check_request_size(found.size)
@@ -136,7 +138,7 @@ def predict(classifier: OnnxClassifier, requests: Sequence[Graphs]) -> list[Answ
     answered = []
     for each in requests:
         entries = [
-            _refusal(number, entry)
+            _refusal(number, entry, entry.id)
             if isinstance(entry, GraphError)
             else _answer(classifier, replace(next(found), graph=number), entry, each.allow_unknown)
             for number, entry in enumerate(each.entries)

@@ -70,8 +70,9 @@ def test_in_a_list_errors_stand_beside_answers(send) -> None:
 def test_a_refused_graph_has_the_body_of_a_refused_request(send) -> None:
     answer = send("POST", "/predict", json={**WRONG_EDGE, "id": "mine"})
     assert (answer.status_code, answer.json().keys()) == (422, {"error"})
-    alone = send("POST", "/predict", json=[WRONG_EDGE])
+    alone = send("POST", "/predict", json=[{**WRONG_EDGE, "id": "mine"}])
     assert (alone.status_code, [each["graph"] for each in alone.json()]) == (422, [0])
+    assert alone.json()[0]["id"] == "mine"
 
 
 def test_lines_are_answered_in_lines(send) -> None:
