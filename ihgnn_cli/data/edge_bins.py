@@ -15,6 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 from ihgnn_cli.errors import SettingError
 
 LEAST, MOST = 2, 64
+_SHOWN = 10
 
 
 @dataclass(frozen=True)
@@ -57,11 +58,13 @@ class EdgeBins:
 
     def sentence(self, requested: int | None = None) -> str:
         """The bins in words, and whether there are fewer than requested."""
-        shown = ", ".join(f"{each:.4g}" for each in self.boundaries)
+        shown = [f"{each:.4g}" for each in self.boundaries]
+        if len(shown) > _SHOWN:
+            shown = [*shown[:3], "...", shown[-1]]
         merged = ""
         if requested and requested > self.count:
             merged = f" ({requested} requested; equal quantiles were merged)"
-        return f"Divided the edge attribute into {self.count} bins{merged} at {shown}."
+        return f"Divided the edge attribute into {self.count} bins{merged} at {', '.join(shown)}."
 
     def as_plain(self) -> dict[str, Any]:
         """As plain values, for JSON and torch.save."""
