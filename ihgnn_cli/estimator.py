@@ -61,6 +61,7 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             `"random-walk"`, or several separated by commas.
         edge_labels: whether to tell edges apart by label.
         background_edge_label: edges with this label are left out.
+        edge_bins: number of bins of the edge attribute to tell edges apart by; 0: none.
         features: node features that the model reads: `"labels"`, `"attributes"`, `"both"` or
             `"auto"` (labels if there are any, otherwise attributes).
         device: auto, cpu, cuda or cuda:N.
@@ -96,6 +97,7 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         inputs: str = "",
         edge_labels: bool = False,
         background_edge_label: str = "",
+        edge_bins: int = 0,
         features: str = AUTO,
         device: str = AUTO,
         random_state: int | np.random.RandomState | None = 0,
@@ -118,6 +120,7 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.inputs = inputs
         self.edge_labels = edge_labels
         self.background_edge_label = background_edge_label
+        self.edge_bins = edge_bins
         self.features = features
         self.device = device
         self.random_state = random_state

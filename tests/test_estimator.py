@@ -19,6 +19,7 @@ from torch_geometric.utils import to_networkx
 
 import ihgnn_cli as ihgnn
 from ihgnn_cli import IHGNNClassifier
+from ihgnn_cli.data.edge_bins import EdgeBins
 from ihgnn_cli.data.pyg import to_pyg
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.vocabulary import UnknownLabelsWarning
@@ -150,6 +151,23 @@ def test_graphs_of_networkx_are_understood_as_those_of_pyg(molecules: Molecules)
     one, other = small().fit(graphs, y), small().fit(drawn, y)
     np.testing.assert_array_equal(one.predict_proba(graphs), other.predict_proba(drawn))
     np.testing.assert_array_equal(one.predict_proba(drawn), other.predict_proba(graphs))
+
+
+def test_it_learns_distances_in_bins_and_keeps_the_boundaries(tmp_path: Path) -> None:
+    def pair(distance: float) -> dict[str, Any]:
+        return {"node_labels": [0, 0], "edges": [[0, 1]], "edge_attributes": [[distance]]}
+
+    near_and_far = [pair(each) for each in (1.0, 1.1, 3.0, 3.1)] * 5
+    model = small(edge_bins=2, epochs=60, lr=0.01, batch_size=20)
+    model.fit(near_and_far, ["near", "near", "far", "far"] * 5)
+    assert model.checkpoint_.card.edge_bins == EdgeBins((float(np.float32(1.1)),))
+    new = [pair(0.2), pair(9.0)]
+    assert model.predict(new).tolist() == ["near", "far"]
+    model.export(tmp_path / "model.onnx")
+    found = ihgnn.load(tmp_path / "model.onnx").predict(new)
+    assert [each.class_value for each in found] == ["near", "far"]
+    with pytest.raises(InputError, match="reads one edge attribute, and there are 0"):
+        model.predict([{"node_labels": [0, 0], "edges": [[0, 1]]}])
 
 
 def test_without_labels_degrees_are_labels_and_new_ones_are_unknown() -> None:

@@ -83,6 +83,12 @@ def dataset(*graphs: Graph, labelled: bool = True, edge_labels: bool = False) ->
     return replace(built, uses_edge_labels=edge_labels)
 
 
+def with_distances(data: GraphDataset) -> GraphDataset:
+    """The graphs with an edge attribute: 0.1 for each number between the numbers of two nodes."""
+    source, target = data.edge_index()
+    return replace(data, edge_attributes=0.1 * np.abs(source - target)[:, None].astype(np.float32))
+
+
 def untrained(
     data: GraphDataset,
     settings: ModelSettings = SMALL,

@@ -47,7 +47,7 @@ public:
             throw std::invalid_argument("the model reads inputs that are computed from the graph "
                                         "(--inputs), which this encoder does not compute");
         if (card.has("edge_label_values") || card.has("background_edge_label"))
-            throw std::invalid_argument("the model reads edge labels (--edge-labels or "
+            throw std::invalid_argument("the model reads edge labels (--edge-labels, --edge-bins or "
                                         "--background-edge-label), which this encoder does not read");
         unknown_ = metadata.at("unknown_label").integer();
         if (!sparse_) padding_ = metadata.at("padding_label").integer();

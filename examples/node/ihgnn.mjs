@@ -7,7 +7,7 @@ import { GraphError, toJson } from './json.mjs';
 
 export { checkGraph, GraphError, linesOf, parseGraph, toJson };
 
-const FORMAT = 3; // newest metadata this file reads
+const FORMAT = 4; // newest metadata this file reads
 const UNKNOWN = -1;
 const MANY_UNKNOWN = 0.1; // above this share of unknown nodes, answers come with a warning
 const NEARLY_ALL_UNKNOWN = 0.9; // above this share, there are no answers unless the caller insists
@@ -49,6 +49,8 @@ export class Model {
     this.edgeLabels = card.edge_label_values ?? [];
     /** Edges with this label are left out; empty: none. */
     this.background = card.background_edge_label ?? '';
+    /** How edge labels are made of the edge attribute, { boundaries, labels }; null if they are not. */
+    this.edgeBins = card.edge_bins ?? null;
     this.readsLabels = card.features !== 'attributes';
     this.countsDegrees = this.readsLabels && card.label_source === 'degree';
     this.paddedTo = plain.padded_to ?? null;
@@ -100,33 +102,51 @@ export class Model {
   }
 
   #checkEdgeLabels(graph) {
-    if (graph.edgeLabels === null) {
-      if (!graph.edges.length || !this.edgeLabels.length) return;
+    if (!graph.edges.length || (!this.edgeLabels.length && !this.background)) return;
+    const columns = graph.edgeAttributes?.[0].length ?? 0;
+    if (this.edgeBins !== null && columns !== 1) {
+      throw new GraphError(
+        `the model reads one edge attribute, and there are ${columns}.`,
+        'Give each edge a list of one number.',
+      );
+    }
+    const needed = this.edgeLabels.length && (this.edgeBins?.labels ?? true);
+    if (needed && graph.edgeLabels === null) {
       throw new GraphError(
         'no edge_labels, and the model was trained with them.',
         'Give each edge its label.',
       );
     }
-    if (!this.edgeLabels.length && !this.background) return;
     const found = new Map();
     for (const [e, [one, other]] of graph.edges.entries()) {
-      const label = String(graph.edgeLabels[e]);
-      const known = this.edgePositions.has(label) || (this.background && label === this.background);
+      const label = this.#edgeLabelOf(graph, e);
+      const own = String(graph.edgeLabels?.[e] ?? '');
+      const known = this.edgePositions.has(label) || (this.background && own === this.background);
       if (this.edgeLabels.length && !known) {
         throw new GraphError(
-          `the model does not know the edge label ${label}.`,
+          `the model does not know the edge label ${this.edgeBins ? 'and bin of the edge attribute ' : ''}${label}.`,
           `It knows ${some(this.edgeLabels)}.`,
         );
       }
       const key = pairOf(one, other);
-      if ((found.get(key) ?? label) !== label) {
+      const read = this.edgeBins ? `${own} ${graph.edgeAttributes[e][0]}` : own;
+      if ((found.get(key) ?? read) !== read) {
         throw new GraphError(
-          `the edge between ${one} and ${other} has two labels.`,
+          `the edge between ${one} and ${other} has two labels${this.edgeBins ? ' or attributes' : ''}.`,
           'List each edge once.',
         );
       }
-      found.set(key, label);
+      found.set(key, read);
     }
+  }
+
+  /** The label of an edge as in card.edge_label_values, made of its attribute if there are bins. */
+  #edgeLabelOf(graph, e) {
+    const own = String(graph.edgeLabels?.[e] ?? '');
+    if (this.edgeBins === null) return own;
+    const attribute = Math.fround(graph.edgeAttributes[e][0]);
+    const bin = this.edgeBins.boundaries.filter((each) => each < attribute).length;
+    return this.edgeBins.labels ? `${own},${bin}` : String(bin);
   }
 
   /** The graph without the edges that the model leaves out. */
@@ -137,6 +157,7 @@ export class Model {
       ...graph,
       edges: graph.edges.filter((_, e) => kept[e]),
       edgeLabels: graph.edgeLabels.filter((_, e) => kept[e]),
+      edgeAttributes: graph.edgeAttributes?.filter((_, e) => kept[e]),
     };
   }
 
@@ -145,7 +166,7 @@ export class Model {
     const found = new Map(
       graph.edges.map(([one, other], e) => [
         pairOf(one, other),
-        this.edgePositions.get(String(graph.edgeLabels[e])),
+        this.edgePositions.get(this.#edgeLabelOf(graph, e)),
       ]),
     );
     return (one, other) => found.get(pairOf(one, other));

@@ -15,7 +15,8 @@ export interface TensorDescription {
 
 /** MODEL.json */
 export interface Model {
-  /** Version of this format: 2, or 3 if the model reads edge labels or leaves out edges with a label. */
+  /** Version of this format: 2, 3 if the model reads edge labels or leaves out edges with a label, or 4 if it
+   * makes edge labels of an edge attribute. */
   format: number;
   layout: Layout;
   inputs: Record<string, TensorDescription>;
@@ -65,6 +66,8 @@ export interface Card {
   edge_label_values?: Value[];
   /** Edges with this label are left out. */
   background_edge_label?: string;
+  /** How edge labels are made of the edge attribute: see docs/export.md. */
+  edge_bins?: { boundaries: number[]; labels: boolean };
   /** m, the size of the largest graph in the model's data. */
   max_nodes: number;
   /** Thresholds of the prediction sets, if there is an output prediction_set. */
@@ -128,6 +131,8 @@ export interface Graph {
   edges: number[][];
   /** One per edge, for models that read edge labels. */
   edge_labels?: Value[];
+  /** One number per edge, for models with card.edge_bins. */
+  edge_attributes?: number[][];
   node_attributes?: number[][];
 }
 

@@ -9,7 +9,8 @@ export const MOST_EFFECTS = 200;
 export function drawable(model) {
   if (!model.edgeLabels.length) return model;
   throw new InputError(
-    'The model reads edge labels (--edge-labels), and the edges of this page have none. Use ' +
+    'The model reads edge labels (--edge-labels) or edge attributes (--edge-bins), and the edges of ' +
+      'this page have none. Use ' +
       'examples/node or Python.',
   );
 }

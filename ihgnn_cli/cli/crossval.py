@@ -24,6 +24,7 @@ from ihgnn_cli.cli.options import (
     DataArgument,
     DataRoot,
     Device,
+    EdgeBins,
     EdgeLabels,
     Epochs,
     EqualBatches,
@@ -80,6 +81,7 @@ def crossval(
     inputs: Inputs = None,
     edge_labels: EdgeLabels = None,
     background_edge_label: BackgroundEdgeLabel = None,
+    edge_bins: EdgeBins = None,
     split_file: Annotated[
         Path | None,
         typer.Option(
@@ -265,6 +267,7 @@ def crossval(
         "inputs": inputs,
         "edge_labels": edge_labels,
         "background_edge_label": background_edge_label,
+        "edge_bins": edge_bins,
         "variant": variant,
         "label_smoothing": label_smoothing,
         "class_weights": class_weights,

@@ -194,6 +194,16 @@ BackgroundEdgeLabel = Annotated[
         rich_help_panel=EDGE_PANEL,
     ),
 ]
+EdgeBins = Annotated[
+    int | None,
+    typer.Option(
+        "--edge-bins",
+        metavar="N",
+        help="Tell edges apart by N bins of their attribute, such as a distance: 2 to 64.",
+        show_default="none",
+        rich_help_panel=EDGE_PANEL,
+    ),
+]
 Split = Annotated[
     str | None,
     typer.Option(

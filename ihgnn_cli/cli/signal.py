@@ -12,6 +12,7 @@ from ihgnn_cli.cli.options import (
     BackgroundEdgeLabel,
     DataArgument,
     DataRoot,
+    EdgeBins,
     EdgeLabels,
     GroupTwins,
     Offline,
@@ -54,6 +55,7 @@ def signal(
     ] = None,
     edge_labels: EdgeLabels = None,
     background_edge_label: BackgroundEdgeLabel = None,
+    edge_bins: EdgeBins = None,
     data_root: DataRoot = None,
     offline: Offline = False,
     folds: Annotated[
@@ -92,6 +94,7 @@ def signal(
     name = one_dataset(data, dataset) or _DEFAULT
     refuse_missing(name)
     from ihgnn_cli.cli import console
+    from ihgnn_cli.data.kinds import check_edge_bins
     from ihgnn_cli.errors import InputError, SettingError
     from ihgnn_cli.report.figures import check_figure_path
 
@@ -99,6 +102,7 @@ def signal(
         check_figure_path(plot)
     if permutations is not None and permutations < 0:
         raise SettingError("permutations", f"must be at least 0, not {permutations}.")
+    check_edge_bins(edge_bins or 0)
     from ihgnn_cli.data.edge_labels import with_edge_labels
     from ihgnn_cli.data.sources import load_dataset
     from ihgnn_cli.studies.folds import make_folds
@@ -106,7 +110,14 @@ def signal(
     graphs = load_dataset(
         name, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
     )
-    graphs = with_edge_labels(graphs, use=bool(edge_labels), background=background_edge_label or "")
+    graphs = with_edge_labels(
+        graphs,
+        use=bool(edge_labels),
+        background=background_edge_label or "",
+        bins=edge_bins or 0,
+    )
+    if graphs.edge_bins is not None and not quiet:
+        console.note(graphs.edge_bins.sentence(edge_bins))
     if len(set(graphs.graph_class.tolist())) < 2:
         raise InputError(
             f"All graphs of {graphs.name} have the same class, so there is nothing to predict. "
@@ -121,8 +132,9 @@ def signal(
                 "graphs": len(graphs),
                 "folds": len(made),
                 "group_twins": group_twins,
-                "edge_labels": graphs.uses_edge_labels,
+                "edge_labels": bool(edge_labels),
                 "background_edge_label": graphs.background_edge_label,
+                "edge_bins": 0 if graphs.edge_bins is None else graphs.edge_bins.count,
                 "seed": seed,
                 "best": found.best.key,
                 "conclusion": found.conclusion,
@@ -141,6 +153,7 @@ def signal(
         given += ["--edge-labels"] if edge_labels else []
         if background_edge_label:
             given += ["--background-edge-label", background_edge_label]
+        given += ["--edge-bins", str(edge_bins)] if edge_bins else []
         console.next_steps(("crossval", name, *given))
 
 
@@ -185,7 +198,12 @@ def _show(
     from ihgnn_cli.studies.references import unstratified
 
     how = ", twins kept together" if group_twins else ""
-    how += ", with edge labels" if graphs.uses_edge_labels else ""
+    bins, told_apart = graphs.edge_bins, []
+    if graphs.uses_edge_labels and (bins is None or bins.labels):
+        told_apart.append("edge labels")
+    if bins is not None:
+        told_apart.append(f"{bins.count} edge bins")
+    how += f", with {' and '.join(told_apart)}" if told_apart else ""
     shown = console.table(
         f"{graphs.name}: references, mean over {len(folds)} folds{how}",
         *("", "Accuracy %", "Balanced %", "ROC-AUC"),

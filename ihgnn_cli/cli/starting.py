@@ -34,6 +34,8 @@ def read_data(
         if config.data.background_edge_label:
             label, edges = config.data.background_edge_label, counted(data.num_edges, "edge")
             console.note(f"Left out edges with the label {label}: {edges} remain.")
+        if data.edge_bins is not None:
+            console.note(data.edge_bins.sentence(config.data.edge_bins))
         console.note(
             f"Read {data.name}: {counted(len(data), 'graph')}, {counted(data.num_nodes, 'node')}, "
             f"{counted(len(data.label_values), 'node label')}, {len(data.class_values):,} classes. "

@@ -11,6 +11,7 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from ihgnn_cli.data.edge_bins import EdgeBins
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.words import counted
 
@@ -106,6 +107,8 @@ class GraphDataset:
     `data.edge_labels`."""
     background_edge_label: str = ""
     """Edges with this label were left out; empty: none."""
+    edge_bins: EdgeBins | None = None
+    """How edge labels were made of the edge attribute, if they were."""
 
     def __post_init__(self) -> None:
         if len(self.node_ptr) < 2:
@@ -178,6 +181,8 @@ class GraphDataset:
     def fingerprint(self) -> str:
         """SHA-256 of the content, without the name; independent of the file format."""
         digest = hashlib.sha256(b"edge labels" if self.uses_edge_labels else b"")
+        if self.edge_bins is not None:
+            digest.update(json.dumps(self.edge_bins.as_plain()).encode())
         vocabularies = [self.label_values, self.edge_label_values, self.class_values]
         digest.update(json.dumps([vocabularies, self.label_source]).encode())
         for name, column in self.columns().items():

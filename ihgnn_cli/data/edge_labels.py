@@ -1,7 +1,8 @@
 """Edge labels: whether to tell edges apart by them, and the label that means "no edge".
 
 Some data sets are complete graphs in which an edge label says that there is no bond: BZR_MD, with
-label 1. Without these edges, the graphs are the molecules.
+label 1. Without these edges, the graphs are the molecules. Bins of an edge attribute become edge
+labels, too (`edge_bins`).
 """
 
 from dataclasses import replace
@@ -9,7 +10,9 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.dataset import GraphDataset, LabelSource, offsets
+from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, offsets
+from ihgnn_cli.data.edge_bins import EdgeBins, quantile_boundaries
+from ihgnn_cli.data.kinds import check_edge_bins
 from ihgnn_cli.data.recode import UNKNOWN, positions
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.words import counted
@@ -18,7 +21,7 @@ _SHOWN = 10
 
 
 def with_edge_labels(
-    dataset: GraphDataset, *, use: bool = False, background: str = ""
+    dataset: GraphDataset, *, use: bool = False, background: str = "", bins: int = 0
 ) -> GraphDataset:
     """The data set as models, 1-WL colours and references are to see it.
 
@@ -26,23 +29,74 @@ def with_edge_labels(
         dataset: the graphs.
         use: whether to tell edges apart by label.
         background: edges with this label are left out; empty: none. Labels match by their text.
+        bins: number of bins of the edge attribute to tell edges apart by; 0: none. Data that has
+            bins already is not changed.
 
     Raises:
         InputError: there are no edge labels, they differ between the two directions of an edge, no
-            edge has the background label, or all have it.
+            edge has the background label, or all have it; or the same for the edge attribute.
     """
+    check_edge_bins(bins)
+    if dataset.edge_bins is not None:
+        return dataset
     if background == dataset.background_edge_label:
         background = ""  # left out already
-    if not background and use in (False, dataset.uses_edge_labels):
+    if background or (use and (bins or not dataset.uses_edge_labels)):
+        if dataset.edge_label is None:
+            option = "--edge-labels" if use else "--background-edge-label"
+            raise InputError(f"{dataset.name} has no edge labels. Leave out {option}.")
+        refuse_directed(dataset)
+        if background:
+            _refuse_missing(dataset, dataset.edge_label, background)
+            dataset = without_edges(dataset, background)
+        dataset = replace(dataset, uses_edge_labels=use or dataset.uses_edge_labels)
+    if not bins:
         return dataset
-    if dataset.edge_label is None:
-        option = "--edge-labels" if use else "--background-edge-label"
-        raise InputError(f"{dataset.name} has no edge labels. Leave out {option}.")
-    refuse_directed(dataset)
-    if background:
-        _refuse_missing(dataset, dataset.edge_label, background)
-        dataset = without_edges(dataset, background)
-    return replace(dataset, uses_edge_labels=use or dataset.uses_edge_labels)
+    boundaries = quantile_boundaries(_edge_attribute(dataset, "Leave out --edge-bins."), bins)
+    if not boundaries:
+        raise InputError(
+            f"All edges of {dataset.name} have the same attribute, so there is one bin. Leave out "
+            "--edge-bins."
+        )
+    return with_edge_bins(dataset, EdgeBins(boundaries, dataset.uses_edge_labels))
+
+
+def with_edge_bins(dataset: GraphDataset, bins: EdgeBins) -> GraphDataset:
+    """The data set with edge labels that are made of the edge attribute.
+
+    Raises:
+        InputError: there is no edge attribute, there are several, or the two directions of an edge
+            differ.
+    """
+    attribute = np.empty(0) if not dataset.num_edges else _edge_attribute(dataset)
+    label, values = bins.of(attribute), tuple[Value, ...](range(bins.count))
+    if bins.labels and dataset.edge_label is not None:
+        code, label = np.unique(dataset.edge_label * bins.count + label, return_inverse=True)
+        pairs = np.stack(np.divmod(code, bins.count), axis=1).tolist()
+        values = tuple(f"{dataset.edge_label_values[one]},{bin_}" for one, bin_ in pairs)
+    return replace(
+        dataset,
+        edge_label=label.astype(np.int32),
+        edge_label_values=values,
+        uses_edge_labels=True,
+        edge_bins=bins,
+    )
+
+
+def without_edge_bins(dataset: GraphDataset) -> GraphDataset:
+    """Graphs with edge labels and attributes that `with_edge_bins` makes the same labels of."""
+    bins, label = dataset.edge_bins, dataset.edge_label
+    if bins is None or label is None:
+        return dataset
+    labels, attributes = zip(*map(bins.split, dataset.edge_label_values), strict=True)
+    values = bins.own_labels(dataset.edge_label_values)
+    return replace(
+        dataset,
+        edge_label=positions(labels, values)[label] if bins.labels else None,
+        edge_label_values=values,
+        edge_attributes=np.array(attributes, dtype=np.float32)[label, None],
+        edge_bins=None,
+    )
 
 
 def without_edges(dataset: GraphDataset, background: str) -> GraphDataset:
@@ -77,18 +131,37 @@ def refuse_directed(dataset: GraphDataset) -> None:
     Raises:
         InputError: there is one.
     """
-    label = dataset.edge_label
-    if label is None:
-        return
+    if dataset.edge_label is not None:
+        _refuse_differing(dataset, dataset.edge_label, "label", "the options for edge labels")
+
+
+def _refuse_differing(
+    dataset: GraphDataset, column: NDArray[np.generic], what: str, options: str
+) -> None:
+    """Refuse an edge whose two directions differ in a column."""
     # Edges are sorted by source, then target; sorted by target, then source, they are reversed.
-    backward = label[np.argsort(dataset.neighbors, kind="stable")]
-    differ = int((label != backward).sum()) // 2
+    backward = column[np.argsort(dataset.neighbors, kind="stable")]
+    differ = int((column != backward).sum()) // 2
     if differ:
         raise InputError(
             f"{dataset.name}: {counted(differ, 'edge')} {'has' if differ == 1 else 'have'} a "
-            "different label in each direction. Give both directions the same label, or leave out "
-            "the options for edge labels."
+            f"different {what} in each direction. Give both directions the same {what}, or leave "
+            f"out {options}."
         )
+
+
+def _edge_attribute(
+    dataset: GraphDataset, remedy: str = "Give data of the same kind."
+) -> NDArray[np.float32]:
+    """[E] the single edge attribute, the same in both directions of an edge."""
+    found = dataset.edge_attributes
+    if found is None or found.shape[1] != 1:
+        number = "no edge attributes"
+        if found is not None:
+            number = counted(found.shape[1], "edge attribute")
+        raise InputError(f"{dataset.name} has {number}, and edge bins need exactly one. {remedy}")
+    _refuse_differing(dataset, found[:, 0], "attribute", "--edge-bins")
+    return found[:, 0]
 
 
 def _refuse_missing(dataset: GraphDataset, label: NDArray[np.int32], background: str) -> None:

@@ -11,7 +11,7 @@ from ihgnn_cli.errors import DataError, InputError, Problem
 
 _log = logging.getLogger(__name__)
 LABEL, ATTRIBUTES, CLASS = "label", "x", "class"
-"""What networkx graphs call them: of a node or edge, of a node, and of a graph."""
+"""What networkx graphs call them: of a node or edge, and of a graph."""
 GRAPHS = "torch-geometric Data, networkx graphs, or dicts with node_labels and edges"
 
 
@@ -21,9 +21,9 @@ def from_graphs(
     """Make a `GraphDataset` of a list of graphs, all of one kind.
 
     torch-geometric: see `data.pyg.from_pyg`. networkx: the node attribute `label` (integer or
-    string) is the node label and `x` (a list of numbers) holds node attributes; the edge attribute
-    `label` is the edge label, and the graph attribute `class` is the class. Dicts: the form of JSON
-    lines (docs/data.md). Without labels, the degree is the label.
+    string) is the node label and `x` (a list of numbers) holds node attributes; `label` and `x` of
+    an edge are its label and attributes, and the graph attribute `class` is the class. Dicts: the
+    form of JSON lines (docs/data.md). Without labels, the degree is the label.
 
     Args:
         graphs: at least one.
@@ -80,23 +80,20 @@ def plain_entry(graph: object) -> Mapping[str, Any]:
     place = {node: number for number, node in enumerate(graph.nodes)}
     ends = [(place[source], place[target]) for source, target in graph.edges()]  # type: ignore[attr-defined]
     entry: dict[str, Any] = {"num_nodes": len(place), "edges": ends}
-    for attribute, key in ((LABEL, "node_labels"), (ATTRIBUTES, "node_attributes")):
-        found = [data[attribute] for _, data in graph.nodes(data=True) if attribute in data]
-        if found and len(found) < len(place):
-            raise GraphError(
-                f"{len(place) - len(found)} of {len(place)} nodes have no '{attribute}'.",
-                "Give it to every node, or to none.",
-            )
-        if found:
-            entry[key] = [_plain(each) for each in found]
-    labels = [data[LABEL] for *_, data in graph.edges(data=True) if LABEL in data]  # type: ignore[attr-defined]
-    if labels and len(labels) < len(ends):
-        raise GraphError(
-            f"{len(ends) - len(labels)} of {len(ends)} edges have no '{LABEL}'.",
-            "Give it to every edge, or to none.",
-        )
-    if labels:
-        entry["edge_labels"] = [_plain(each) for each in labels]
+    rows = {
+        "node": [data for _, data in graph.nodes(data=True)],
+        "edge": [data for *_, data in graph.edges(data=True)],  # type: ignore[attr-defined]
+    }
+    for what, listed in rows.items():
+        for attribute, key in ((LABEL, "labels"), (ATTRIBUTES, "attributes")):
+            found = [data[attribute] for data in listed if attribute in data]
+            if found and len(found) < len(listed):
+                raise GraphError(
+                    f"{len(listed) - len(found)} of {len(listed)} {what}s have no '{attribute}'.",
+                    f"Give it to every {what}, or to none.",
+                )
+            if found:
+                entry[f"{what}_{key}"] = [_plain(each) for each in found]
     if CLASS in graph.graph:  # type: ignore[attr-defined]
         entry["class"] = _plain(graph.graph[CLASS])  # type: ignore[attr-defined]
     return entry

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, Value
+from ihgnn_cli.data.edge_labels import without_edge_bins
 from ihgnn_cli.data.readers.jsonl import entries
 from ihgnn_cli.deploy.cases import Case, edge_cases
 from ihgnn_cli.deploy.comparison import MAY_BE_OPEN, SMALL_TOLERANCE, TOLERANCE
@@ -231,6 +232,7 @@ def _raw(card: ModelCard, graphs: GraphDataset) -> list[Plain]:
         edge_attributes=None,
         ids=(),
     )
+    plain = without_edge_bins(plain)
     found = []
     for entry in entries(plain):
         if card.given_attributes:

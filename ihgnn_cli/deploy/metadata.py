@@ -20,9 +20,10 @@ from ihgnn_cli.versions import package_versions
 
 KEY = "ihgnn"
 """Key of the ONNX metadata entry that holds all of it as JSON."""
-FORMAT = 3
+FORMAT = 4
 """Format 1 had only the padded layout, and models of degrees took degree positions as labels.
-Format 3 is that of models that read edge labels or leave out edges with a label."""
+Format 3 is that of models that read edge labels or leave out edges with a label, and format 4 that
+of models that make edge labels of an edge attribute."""
 CLOSE = 5e-6
 """Below this gap between two sort keys, rounding decides their order. Relative to the largest
 number in H, rounding moved a key by up to 2.2e-6 on COLLAB, and by less than 6e-7 on four other
@@ -31,6 +32,7 @@ LARGEST = float(np.finfo(np.float32).max)
 """The order margin of a graph in which no order can matter. Not infinity, which JSON lacks."""
 
 _EDGE_LABEL = "position of the edge's label in card.edge_label_values (from 0)"
+_BIN = "the number of card.edge_bins.boundaries below the edge's attribute (as a 32-bit float)"
 
 # Most of the metadata: they grow with the data set.
 _FOR_EVALUATION = ("split", "seen")
@@ -76,7 +78,7 @@ def metadata(card: ModelCard, settings: Plain, members: int, form: Form, limits:
     packages = package_versions()
     made_with = {name: packages[name] for name in ("torch", "onnx", "onnxscript")}
     return {
-        "format": FORMAT if card.reads_edge_labels else 2,
+        "format": FORMAT if card.edge_bins else 3 if card.reads_edge_labels else 2,
         "layout": form.layout.value,
         "inputs": inputs_of(card, form.layout, form.nodes, form.batch),
         "outputs": _outputs(card, limits, members, form.batch),
@@ -165,7 +167,7 @@ def inputs_of(
     else:
         rows = [batch or "batch", nodes or "nodes"]
         padding = f"; {PADDING} where there is no node"
-        kind = f"1 + {_EDGE_LABEL}" if labelled else "1"
+        kind = f"1 + {_edge_labels(card)}" if labelled else "1"
         inputs = {
             "node_labels": _value("int64", rows, _labels(card, padding)),
             "adjacency": _value(
@@ -178,8 +180,15 @@ def inputs_of(
         shape = [*rows, card.attributes]
         inputs["attributes"] = _value("float32", shape, _attributes(card))
     if labelled and layout == Layout.SPARSE:
-        inputs["edge_labels"] = _value("int64", ["edges"], _EDGE_LABEL)
+        inputs["edge_labels"] = _value("int64", ["edges"], _edge_labels(card))
     return inputs
+
+
+def _edge_labels(card: ModelCard) -> str:
+    if card.edge_bins is None:
+        return _EDGE_LABEL
+    of_label = "LABEL,BIN with BIN = " if card.edge_bins.labels else ""
+    return f"{_EDGE_LABEL}, which is {of_label}{_BIN}"
 
 
 def _attributes(card: ModelCard) -> str:

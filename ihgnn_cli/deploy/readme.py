@@ -166,10 +166,15 @@ def _limits(classifier: OnnxClassifier) -> str:
             f"Of a graph with more than {used:,} nodes, only the first {used:,} in sorted order "
             "are used."
         )
-    labels = "edge labels and edge attributes are"
-    if card.edge_label_values:
-        labels = f"their labels are {some_values(card.edge_label_values)}; edge attributes are"
-    found.append(f"Edges are undirected; {labels} not used.")
+    labels, bins = "edge labels and edge attributes are not used", card.edge_bins
+    if bins is not None:
+        label = "its label and " if bins.labels else ""
+        ends = ", ".join(f"{each:.4g}" for each in bins.boundaries)
+        labels = f"of each, {label}the bin of its attribute is read ({bins.count} bins, at {ends})"
+    elif card.edge_label_values:
+        known = some_values(card.edge_label_values)
+        labels = f"their labels are {known}; edge attributes are not used"
+    found.append(f"Edges are undirected; {labels}.")
     if card.background_edge_label:
         found.append(f"Edges with the label {card.background_edge_label} are left out.")
     found.append("Probabilities are not calibrated after training.")

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, offsets, vocabulary
-from ihgnn_cli.data.edge_labels import refuse_directed, without_edges
+from ihgnn_cli.data.edge_labels import refuse_directed, with_edge_bins, without_edges
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.edges import simplify, symmetric
 from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph
@@ -152,18 +152,22 @@ def with_model_edges(card: ModelCard, dataset: GraphDataset) -> GraphDataset:
     missing. Applied twice, nothing more changes.
 
     Raises:
-        InputError: edge labels are missing, depend on the direction, or are unknown to the model.
+        InputError: edge labels or the attribute that bins need are missing, depend on the
+            direction, or are unknown to the model.
     """
     background, known = card.background_edge_label, card.edge_label_values
     if not card.reads_edge_labels:
         return dataset
-    if known and dataset.edge_label is None and dataset.num_edges:
+    if card.needs_edge_labels and dataset.edge_label is None and dataset.num_edges:
         raise InputError(
             f"The model reads edge labels, and {dataset.name} has none. Give data of the same kind."
         )
-    refuse_directed(dataset)
+    if card.needs_edge_labels or background:
+        refuse_directed(dataset)
     if background != dataset.background_edge_label:
         dataset = without_edges(dataset, background)
+    if card.edge_bins is not None and dataset.edge_bins is None:
+        dataset = with_edge_bins(dataset, card.edge_bins)
     if not known:
         return dataset
     position = positions(dataset.edge_label_values, known)
@@ -224,25 +228,56 @@ def check_fits(card: ModelCard, graph: JsonGraph) -> None:
 
 
 def _check_edges(card: ModelCard, graph: JsonGraph) -> None:
-    if graph.edge_labels is None and not (graph.edges and card.edge_label_values):
-        return  # no edge is known to be one of the background
-    if graph.edge_labels is None:
+    if graph.edges and card.edge_bins is not None:
+        rows = graph.edge_attributes
+        if rows is None or len(rows[0]) != 1:
+            raise GraphError(
+                f"the model reads one edge attribute, and there are {len(rows[0]) if rows else 0}.",
+                "Give each edge a list of one number.",
+            )
+    if graph.edge_labels is None and graph.edges and card.needs_edge_labels:
         raise GraphError(
             "no edge_labels, and the model was trained with them.", "Give each edge its label."
         )
-    known = {*map(str, card.edge_label_values), card.background_edge_label or None}
-    found: dict[tuple[int, int], Value] = {}
-    for (one, other), label in zip(graph.edges, graph.edge_labels, strict=True):
-        if card.edge_label_values and str(label) not in known:
+    given = _given_labels(graph)
+    labels = _read_labels(card, [graph], given)
+    # Attributes are compared as well: two of them may be in one bin.
+    numbers = graph.edge_attributes if card.edge_bins is not None else None
+    known = set(map(str, card.edge_label_values))
+    found: dict[tuple[int, int], object] = {}
+    for place, (one, other) in enumerate(graph.edges):
+        label, own = labels[place], str(given[place])
+        left_out = card.background_edge_label and own == card.background_edge_label
+        if known and not left_out and str(label) not in known:
+            kind = "edge label"
+            if card.edge_bins is not None:
+                kind += " and bin of the edge attribute"
             raise GraphError(
-                f"the model does not know the edge label {label}.",
+                f"the model does not know the {kind} {label}.",
                 f"It knows {some_values(card.edge_label_values)}.",
             )
-        if str(found.setdefault((min(one, other), max(one, other)), label)) != str(label):
+        read = own, None if numbers is None else numbers[place]
+        if found.setdefault((min(one, other), max(one, other)), read) != read:
             raise GraphError(
-                f"the edge between {one} and {other} has two labels.",
+                f"the edge between {one} and {other} has two "
+                f"{'labels' if numbers is None else 'labels or attributes'}.",
                 "List each edge once.",
             )
+
+
+def _given_labels(graph: JsonGraph) -> list[Value]:
+    """The label of each listed edge; an edge without one is none of the background."""
+    return graph.edge_labels or [""] * len(graph.edges)
+
+
+def _read_labels(
+    card: ModelCard, graphs: Sequence[JsonGraph], given: list[Value]
+) -> Sequence[Value]:
+    """The labels of all listed edges that the model reads, made of the given ones."""
+    if card.edge_bins is None:
+        return given
+    attributes = [row[0] for each in graphs for row in each.edge_attributes or ()]
+    return card.edge_bins.joined(given, attributes)
 
 
 def encode_graphs(card: ModelCard, graphs: Sequence[JsonGraph]) -> Recoded:
@@ -273,6 +308,7 @@ def encode_graphs(card: ModelCard, graphs: Sequence[JsonGraph]) -> Recoded:
         edge_label_values=card.edge_label_values,
         uses_edge_labels=edge_label is not None,
         background_edge_label=card.background_edge_label,
+        edge_bins=None if edge_label is None else card.edge_bins,
     )
     encoded = with_columns(encoded, card.given_features, card.columns)
     return Recoded(encoded, unknown, np.arange(len(graphs)))
@@ -285,16 +321,14 @@ def _edges(
     source, target = ends[::2], ends[1::2]
     if not card.reads_edge_labels:
         return *symmetric(source, target, nodes), None
-    # An edge without a label is none of the background.
-    listed = (each.edge_labels or [""] * len(each.edges) for each in graphs)
-    given: list[Value] = list(chain.from_iterable(listed))
+    given: list[Value] = list(chain.from_iterable(map(_given_labels, graphs)))
     background = card.background_edge_label
     kept = np.array([not background or str(label) != background for label in given], dtype=bool)
     source, target = (each[kept].astype(np.int32) for each in (source, target))
     simple = simplify(source, target, nodes, keep_lines=True, undirected=True)
     if not card.edge_label_values or simple.line is None:
         return simple.neighbor_ptr, simple.neighbors, None
-    label = positions(given, card.edge_label_values)[kept]
+    label = positions(_read_labels(card, graphs, given), card.edge_label_values)[kept]
     return simple.neighbor_ptr, simple.neighbors, label[simple.line]
 
 

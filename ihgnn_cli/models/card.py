@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, graph_digests
+from ihgnn_cli.data.edge_bins import EdgeBins, bins_from_plain
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.models.conformal import Conformal, conformal_from_plain
@@ -76,6 +77,8 @@ class ModelCard:
     """The edge labels that the network tells apart; empty if it reads none."""
     background_edge_label: str = ""
     """Edges with this label are left out; empty: none."""
+    edge_bins: EdgeBins | None = None
+    """How edge labels are made of the edge attribute, if they are."""
     conformal: Conformal | None = None
     """Thresholds of prediction sets, if they were calibrated."""
 
@@ -97,6 +100,11 @@ class ModelCard:
         return bool(self.edge_label_values or self.background_edge_label)
 
     @property
+    def needs_edge_labels(self) -> bool:
+        """Whether callers have to give edge labels; the background may be missing."""
+        return bool(self.edge_label_values) and (self.edge_bins is None or self.edge_bins.labels)
+
+    @property
     def label_words(self) -> str:
         """The word for labels: "degrees" if degrees stand in for missing labels."""
         return "degrees" if self.label_source == LabelSource.DEGREE else "labels"
@@ -111,13 +119,14 @@ class ModelCard:
     def as_plain(self) -> dict[str, Any]:
         """The card as plain values, for JSON and torch.save.
 
-        Computed inputs, edge labels, their background and thresholds are left out if there are
-        none.
+        Computed inputs, edge labels, their background and bins, and thresholds are left out if
+        there are none.
         """
         optional = {
             "columns": [asdict(each) for each in self.columns],
             "edge_label_values": list(self.edge_label_values),
             "background_edge_label": self.background_edge_label,
+            "edge_bins": None if self.edge_bins is None else self.edge_bins.as_plain(),
             "conformal": None if self.conformal is None else self.conformal.as_plain(),
         }
         return {
@@ -182,6 +191,7 @@ def describe(
         columns=columns,
         edge_label_values=dataset.edge_label_values if dataset.uses_edge_labels else (),
         background_edge_label=dataset.background_edge_label,
+        edge_bins=dataset.edge_bins,
     )
 
 
@@ -209,6 +219,7 @@ def card_from_plain(plain: Mapping[str, Any]) -> ModelCard:
         columns=tuple(map(column_from_plain, plain.get("columns", ()))),  # missing if none
         edge_label_values=_values(plain.get("edge_label_values", ())),
         background_edge_label=_typed(plain.get("background_edge_label", ""), str),
+        edge_bins=bins_from_plain(plain["edge_bins"]) if "edge_bins" in plain else None,
         conformal=conformal_from_plain(plain["conformal"]) if "conformal" in plain else None,
     )
     if card.given_attributes < 0:

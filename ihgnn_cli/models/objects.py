@@ -19,7 +19,8 @@ def entry_for(graph: object, card: ModelCard) -> Mapping[str, Any]:
     The columns of torch-geometric's `x` mean the same as in training: attributes first, if the
     model reads them, then labels. If there are as many one-hot columns as the model has labels,
     they stand for these labels in order; otherwise they stand for the labels 0, 1, ... A row
-    without a one is an unknown label. The same holds for `edge_attr` and edge labels.
+    without a one is an unknown label. The same holds for `edge_attr` and edge labels; the first
+    column is the edge attribute, if the model reads it.
 
     Raises:
         GraphError: this is not a graph, or `x` is not of the kind that the model was trained with.
@@ -33,11 +34,10 @@ def entry_for(graph: object, card: ModelCard) -> Mapping[str, Any]:
     if edges.ndim != 2 or edges.shape[0] != 2:
         raise GraphError("edge_index is not [2, E].", "Transpose it?")
     entry: dict[str, Any] = {"num_nodes": nodes, "edges": edges.T.tolist()}
-    known = card.edge_label_values or (card.background_edge_label,)
     given = getattr(graph, "edge_attr", None)
-    if given is not None and len(given) and known != ("",):
+    if given is not None and len(given) and card.reads_edge_labels:
         rows = np.asarray(given.detach().cpu()).reshape(len(given), -1)
-        entry["edge_labels"] = _labels(rows, known, "edge_attr")
+        entry |= _of_edges(rows, card)
     given = getattr(graph, "x", None)
     if given is None:
         return entry
@@ -48,6 +48,19 @@ def entry_for(graph: object, card: ModelCard) -> Mapping[str, Any]:
     if card.features != Features.ATTRIBUTES and card.label_source == LabelSource.LABELS:
         entry["node_labels"] = _labels(rows, card.label_values)
     return entry
+
+
+def _of_edges(rows: NDArray[np.generic], card: ModelCard) -> dict[str, Any]:
+    """What the model reads of `edge_attr`."""
+    found: dict[str, Any] = {}
+    known = card.edge_label_values
+    if card.edge_bins is not None:
+        found["edge_attributes"], rows = rows[:, :1].tolist(), rows[:, 1:]
+        known = card.edge_bins.own_labels(known)
+    known = known or (card.background_edge_label,)
+    if rows.shape[1] and known != ("",):
+        found["edge_labels"] = _labels(rows, known, "edge_attr")
+    return found
 
 
 def _labels(rows: NDArray[np.generic], known: Sequence[Value], name: str = "x") -> list[Value]:

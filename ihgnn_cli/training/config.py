@@ -20,6 +20,7 @@ from ihgnn_cli.data.kinds import (
     HOLDOUT,
     Features,
     NodeInputs,
+    check_edge_bins,
     file_readings,
     is_drawn,
     node_inputs,
@@ -61,6 +62,7 @@ _ADDED = {
     "inputs": "",
     "edge_labels": False,
     "background_edge_label": "",
+    "edge_bins": 0,
     "ensemble": 1,
     "snapshots": 0,
     "steps": 0,
@@ -86,9 +88,12 @@ class DataSettings(Settings):
     """Whether the model tells edges apart by label."""
     background_edge_label: str = ""
     """Edges with this label are left out; empty: none."""
+    edge_bins: int = 0
+    """Bins of the edge attribute that the model tells apart; 0: none."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        check_edge_bins(self.edge_bins)
         split_shares(self.split)  # raises if they are wrong
         names = node_inputs(self.inputs)
         if NodeInputs.HOMOPHILY in names and self.features == Features.ATTRIBUTES:
@@ -213,10 +218,12 @@ class RunConfig:
                 f"The model {self.model_name} has settings of type {expected.__name__}, not "
                 f"{type(self.model).__name__}. Give model and model_name that belong together."
             )
-        if self.data.edge_labels and not self.spec.edge_labels(self.model):
+        option = "--edge-labels" if self.data.edge_labels else "--edge-bins"
+        told_apart = self.data.edge_labels or self.data.edge_bins
+        if told_apart and not self.spec.edge_labels(self.model):
             raise InputError(
                 f"The model {self.model_name} with these settings does not read edge labels. Leave "
-                "out --edge-labels, or choose a model that does ('ihgnn models')."
+                f"out {option}, or choose a model that does ('ihgnn models')."
             )
 
     @property

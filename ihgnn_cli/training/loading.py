@@ -50,8 +50,12 @@ def load_data(
             )
         dataset = load_dataset(given, data_root=data_root, offline=offline, progress=progress)
     dataset = with_edge_labels(
-        dataset, use=config.data.edge_labels, background=config.data.background_edge_label
+        dataset,
+        use=config.data.edge_labels,
+        background=config.data.background_edge_label,
+        bins=config.data.edge_bins,
     )
+    bins = dataset.edge_bins
     if config.data.features != Features.LABELS and dataset.node_attributes is None:
         raise InputError(f"{dataset.name} has no node attributes. Use --features labels.")
     if len(np.unique(dataset.graph_class)) < 2:
@@ -62,8 +66,9 @@ def load_data(
     data = replace(
         config.data,
         dataset=dataset.source,
-        edge_labels=dataset.uses_edge_labels,
+        edge_labels=dataset.uses_edge_labels if bins is None else bins.labels,
         background_edge_label=dataset.background_edge_label,
+        edge_bins=0 if bins is None else config.data.edge_bins or bins.count,
     )
     return replace(config, data=data), dataset
 

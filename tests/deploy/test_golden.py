@@ -6,9 +6,21 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import ALL, LARGE_STAR, PATH, SINGLE, SMALL, STAR, TRIANGLE, dataset, untrained
+from tiny_models import (
+    ALL,
+    LARGE_STAR,
+    PATH,
+    SINGLE,
+    SMALL,
+    STAR,
+    TRIANGLE,
+    dataset,
+    untrained,
+    with_distances,
+)
 
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.json_graph import check_graph
 from ihgnn_cli.deploy.form import Form, Layout
@@ -32,13 +44,19 @@ def golden_of(checkpoint: Checkpoint, data: GraphDataset, form: Form) -> Golden:
 
 @pytest.mark.parametrize("form", [Form(), Form(nodes=9), Form(Layout.SPARSE)])
 @pytest.mark.parametrize(
-    ("features", "labelled"),
-    [(Features.LABELS, True), (Features.BOTH, True), (Features.LABELS, False)],
+    ("features", "labelled", "bins"),
+    [
+        (Features.LABELS, True, 0),
+        (Features.BOTH, True, 0),
+        (Features.LABELS, False, 0),
+        (Features.LABELS, True, 3),
+    ],
 )
 def test_graphs_inputs_and_answers_of_each_case_agree(
-    form: Form, features: Features, labelled: bool
+    form: Form, features: Features, labelled: bool, bins: int
 ) -> None:
     data = dataset(*[PATH, STAR, TRIANGLE] * 4, SINGLE, labelled=labelled)
+    data = with_edge_labels(with_distances(data), bins=bins)
     checkpoint = untrained(data, features=features, members=2)
     card = checkpoint.card
     golden = golden_of(checkpoint, data, form)

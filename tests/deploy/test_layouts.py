@@ -23,9 +23,11 @@ from tiny_models import (
     dataset,
     torch_logits,
     untrained,
+    with_distances,
 )
 
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.deploy.inputs import sparse_inputs
@@ -75,6 +77,15 @@ def test_the_layouts_read_edge_labels(variant: Variant, features: Features, layo
     turned = replace(data, edge_label=(data.edge_label + 1) % 3)
     others = Eager(checkpoint, layout).answers(turned, np.arange(len(data)))
     assert np.abs(others.probabilities - found.probabilities).max() > 1e-4
+
+
+@layouts
+def test_the_layouts_read_edge_bins(layout: Layout) -> None:
+    data = with_edge_labels(with_distances(dataset(*ALL, edge_labels=True)), use=True, bins=2)
+    checkpoint = untrained(data)
+    found = Eager(checkpoint, layout).answers(data, np.arange(len(data)))
+    p = mean_probabilities(torch_logits(checkpoint, data))
+    np.testing.assert_allclose(found.probabilities, p, atol=1e-6)
 
 
 @layouts

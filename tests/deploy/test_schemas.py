@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
-from tiny_models import ALL, dataset, untrained
+from tiny_models import ALL, dataset, untrained, with_distances
 
 from ihgnn_cli import deploy
 from ihgnn_cli.data.edge_labels import with_edge_labels
@@ -34,11 +34,16 @@ def schema(name: str) -> Draft202012Validator:
 
 
 def files(
-    form: Form, features: Features = Features.LABELS, labelled: bool = True, bonds: bool = False
+    form: Form,
+    features: Features = Features.LABELS,
+    labelled: bool = True,
+    bonds: bool = False,
+    bins: int = 0,
 ) -> Files:
     """What an export would write beside the model."""
     data = dataset(*ALL, labelled=labelled, edge_labels=bonds)
-    data = with_edge_labels(data, background="q" if bonds else "")
+    data = with_distances(data) if bins else data
+    data = with_edge_labels(data, use=bonds, background="q" if bonds else "", bins=bins)
     checkpoint = untrained(data, features=features)
     settings = checkpoint.config.as_plain()["model"]
     about = metadata(checkpoint.card, settings, 1, form, LIMITS)
@@ -56,6 +61,8 @@ EXPORTS = {
     "sparse, both": files(Form(Layout.SPARSE), Features.BOTH),
     "sparse, degrees": files(Form(Layout.SPARSE), labelled=False),
     "sparse, edge labels": files(Form(Layout.SPARSE), bonds=True),
+    "sparse, edge bins": files(Form(Layout.SPARSE), bins=2),
+    "edge labels and bins": files(Form(), bonds=True, bins=2),
 }
 
 
@@ -69,7 +76,7 @@ def test_exports_are_valid_and_every_key_is_described(name: str, export: str) ->
     if name == "model":
         # Only models with inputs that are computed from the graph have columns, and only those
         # that read edge labels have these.
-        some = {"columns", "edge_label_values", "background_edge_label", "conformal"}
+        some = {"columns", "edge_label_values", "background_edge_label", "edge_bins", "conformal"}
         assert {*plain["card"], *some} == described["card"]["properties"].keys()
 
 

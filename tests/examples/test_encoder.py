@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tiny_models import ALL, KITE, LARGE_STAR, dataset
+from tiny_models import ALL, KITE, LARGE_STAR, dataset, with_distances
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
@@ -211,6 +211,47 @@ def test_edge_labels_are_read_and_refused_as_in_python(encode: Encode, use: bool
         for name, array in expected.items():
             assert found["inputs"][name]["data"] == array.flatten().tolist(), name
     mistaken = MISTAKEN if use else MISTAKEN[2:]
+    found = encode([{"metadata": about[0], "lines": [line]} for line in mistaken])
+    for line, answer in zip(mistaken, found, strict=True):
+        with pytest.raises(GraphError) as raised:
+            check_fits(card, parse_graph(line))
+        assert answer == {"problem": raised.value.message, "remedy": raised.value.remedy}
+
+
+BINS = [
+    '{"node_labels": ["a", "b", "c"], "edges": [[2, 0], [0, 1], [1, 0], [1, 1], [1, 2]], '
+    '"edge_labels": ["r", "p", "p", "r", "q"], '
+    '"edge_attributes": [[0.1], [0.1000001], [0.1000001], [7], [-3]]}',
+    '{"node_labels": ["a"], "edges": []}',
+]
+WITHOUT_BINS = [
+    '{"node_labels": ["a", "b"], "edges": [[0, 1]], "edge_labels": ["p"]}',
+    '{"node_labels": ["a", "b"], "edges": [[0, 1]], "edge_labels": ["p"], '
+    '"edge_attributes": [[1, 2]]}',
+    '{"node_labels": ["a", "b"], "edges": [[0, 1], [1, 0]], "edge_labels": ["p", "p"], '
+    '"edge_attributes": [[1], [2]]}',
+    '{"node_labels": ["a", "b"], "edges": [[0, 1]], "edge_labels": ["s"], '
+    '"edge_attributes": [[1]]}',
+    '{"node_labels": ["a", "b"], "edges": [[0, 1]], "edge_attributes": [[1]]}',
+]
+
+
+@pytest.mark.parametrize("use", [True, False])
+def test_edge_bins_are_read_and_refused_as_in_python(encode: Encode, use: bool) -> None:
+    data = replace(with_distances(dataset(*ALL, edge_labels=True)), uses_edge_labels=False)
+    card = card_of(with_edge_labels(data, use=use, background="q", bins=2), Features.LABELS)
+    forms = [Form(), Form(Layout.SPARSE)]
+    about = [metadata(card, SETTINGS, 1, form, LIMITS) for form in forms]
+    encoded = encode_graphs(card, [parse_graph(line) for line in BINS]).dataset
+    assert encoded.edge_type is not None
+    assert len(set(encoded.edge_type.tolist())) == 2
+    assert about[0]["format"] == 4
+    jobs = [{"metadata": each, "lines": BINS} for each in about]
+    for form, found in zip(forms, encode(jobs), strict=True):
+        made = sparse_inputs if form.layout == Layout.SPARSE else padded_inputs
+        for name, array in made(card, encoded, np.arange(2)).items():
+            assert found["inputs"][name]["data"] == array.flatten().tolist(), name
+    mistaken = WITHOUT_BINS if use else WITHOUT_BINS[:3]
     found = encode([{"metadata": about[0], "lines": [line]} for line in mistaken])
     for line, answer in zip(mistaken, found, strict=True):
         with pytest.raises(GraphError) as raised:

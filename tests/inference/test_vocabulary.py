@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 import pytest
+from tiny_models import PATH, STAR, with_distances
+from tiny_models import dataset as tiny
 
 from ihgnn_cli.data import Features, GraphDataset, load_dataset
 from ihgnn_cli.data.dataset import LabelSource
 from ihgnn_cli.data.edge_labels import with_edge_labels
+from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph, check_graph, parse_graph
 from ihgnn_cli.data.readers.jsonl import read_jsonl, write_jsonl
 from ihgnn_cli.data.recode import UNKNOWN
@@ -27,6 +30,7 @@ from ihgnn_cli.inference.vocabulary import (
 from ihgnn_cli.models.card import ModelCard, describe
 
 SPLIT = Split([0], [1], [2])
+SPLIT_OF_TWO = Split([0], [1], [], may_be_empty=True)
 GRAPHS = (
     {"node_labels": ["a", "b", "c"], "edges": [[0, 1], [1, 2]], "class": "x"},
     {"node_labels": ["a", "a"], "edges": [[0, 1]], "class": "y"},
@@ -99,6 +103,64 @@ def test_edge_labels_of_lines_are_those_of_the_data_set(tmp_path: Path, use: boo
         np.testing.assert_array_equal(found.edge_type, own.edge_type)
         np.testing.assert_array_equal(encoded.edge_type, own.edge_type)
     assert encode_dataset(card, encoded).dataset.fingerprint == encoded.fingerprint
+
+
+@pytest.mark.parametrize("background", ["", "q"])
+@pytest.mark.parametrize("use", [False, True])
+def test_bins_of_lines_are_those_of_the_data_set(
+    tmp_path: Path, use: bool, background: str
+) -> None:
+    raw = replace(with_distances(tiny(PATH, STAR, edge_labels=True)), uses_edge_labels=False)
+    own = with_edge_labels(raw, use=use, background=background, bins=2)
+    card = describe("tiny", own, Features.LABELS, SPLIT_OF_TWO)
+    write_jsonl(raw, tmp_path / "tiny.jsonl")
+    graphs = [parse_graph(line) for line in (tmp_path / "tiny.jsonl").read_bytes().splitlines()]
+    for each in graphs:
+        check_fits(card, each)
+    found, encoded = encode_graphs(card, graphs).dataset, encode_dataset(card, raw).dataset
+    same(found, own)
+    same(encoded, own)
+    np.testing.assert_array_equal(found.edge_type, own.edge_type)
+    np.testing.assert_array_equal(encoded.edge_type, own.edge_type)
+    assert encoded.fingerprint == own.fingerprint
+    assert encode_dataset(card, encoded).dataset.fingerprint == own.fingerprint
+    assert encode_graphs(card, [graph(node_labels=["a"], edges=[])]).dataset.num_edges == 0
+
+
+def test_new_graphs_are_divided_at_the_boundaries_of_the_model() -> None:
+    data = with_edge_labels(with_distances(tiny(PATH, STAR)), bins=2)
+    assert data.edge_bins is not None
+    assert data.edge_bins.boundaries == pytest.approx((0.1,))
+    card = describe("tiny", data, Features.LABELS, SPLIT_OF_TWO)
+    new = {"node_labels": ["a"] * 3, "edges": [[0, 1], [1, 2]], "edge_attributes": [[-5], [9]]}
+    found = encode_graphs(card, [graph(**new)]).dataset
+    assert found.edge_type is not None
+    assert found.edge_type.tolist() == [0, 0, 1, 1]
+    alone = from_graphs([{**new, "class": "x"}])  # whose own quantiles are others
+    encoded = encode_dataset(card, alone).dataset
+    assert encoded.edge_type is not None
+    assert encoded.edge_type.tolist() == [0, 0, 1, 1]
+    with pytest.raises(InputError, match=r"no edge attributes.* Give data of the same kind"):
+        encode_dataset(card, replace(alone, edge_attributes=None))
+
+
+def test_graphs_without_the_attribute_or_with_an_unknown_pair_are_refused() -> None:
+    raw = replace(with_distances(tiny(PATH, STAR, edge_labels=True)), uses_edge_labels=False)
+    card = describe("tiny", with_edge_labels(raw, use=True, bins=2), Features.LABELS, SPLIT_OF_TWO)
+    given = {"node_labels": ["a", "a"], "edges": [[0, 1]], "edge_labels": ["p"]}
+    with pytest.raises(GraphError, match=r"reads one edge attribute, and there are 0\. Give each"):
+        check_fits(card, graph(**given))
+    with pytest.raises(GraphError, match="reads one edge attribute, and there are 2"):
+        check_fits(card, graph(**given, edge_attributes=[[1, 2]]))
+    with pytest.raises(GraphError, match="no edge_labels"):
+        check_fits(card, graph(**{**given, "edge_labels": None}, edge_attributes=[[1]]))
+    with pytest.raises(
+        GraphError, match="not know the edge label and bin of the edge attribute s,1"
+    ):
+        check_fits(card, graph(**{**given, "edge_labels": ["s"]}, edge_attributes=[[1]]))
+    twice = {**given, "edges": [[0, 1], [1, 0]], "edge_labels": ["p", "p"]}
+    with pytest.raises(GraphError, match="between 1 and 0 has two labels or attributes"):
+        check_fits(card, graph(**twice, edge_attributes=[[0.01], [0.02]]))
 
 
 @pytest.mark.parametrize("features", [Features.ATTRIBUTES, Features.BOTH])

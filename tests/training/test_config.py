@@ -162,7 +162,7 @@ def test_texts_become_choices(path: Path) -> None:
         (
             "[data]\nzzz = 1\n",
             ": no setting zzz in [data]. There are dataset, features, split, split_from, inputs, "
-            "edge_labels, background_edge_label.",
+            "edge_labels, background_edge_label, edge_bins.",
         ),
         (
             "[model]\nname = 'gcn'\n",

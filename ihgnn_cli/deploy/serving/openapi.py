@@ -83,6 +83,11 @@ def graph_schema(card: ModelCard) -> Plain:
             "description": "Pairs of nodes, counted from 0; each edge once.",
         },
         "edge_labels": {"type": "array", "items": _VALUE, "description": "One per edge."},
+        "edge_attributes": {
+            "type": "array",
+            "items": {"type": "array", "items": {"type": "number"}},
+            "description": "A list of numbers per edge.",
+        },
         "num_nodes": {"type": "integer", "minimum": 1},
         "node_attributes": {
             "type": "array",
@@ -95,8 +100,10 @@ def graph_schema(card: ModelCard) -> Plain:
         required.insert(0, "node_labels")
     if card.given_attributes:
         required.append("node_attributes")
-    if card.edge_label_values:
+    if card.needs_edge_labels:
         required.append("edge_labels")
+    if card.edge_bins is not None:
+        required.append("edge_attributes")
     return {
         "type": "object",
         "required": required,
@@ -115,8 +122,12 @@ def example(card: ModelCard) -> Plain:
     graph["edges"] = [[0, 1], [1, 2]]
     if card.given_attributes:
         graph["node_attributes"] = [[0.0] * card.given_attributes] * 3
-    if card.edge_label_values:
-        graph["edge_labels"] = [card.edge_label_values[0]] * 2
+    label = card.edge_label_values[0] if card.edge_label_values else ""
+    if card.edge_bins is not None:
+        label, attribute = card.edge_bins.split(label)
+        graph["edge_attributes"] = [[attribute]] * 2
+    if card.needs_edge_labels:
+        graph["edge_labels"] = [label] * 2
     return graph
 
 

@@ -11,6 +11,7 @@ from service_client import talk
 from ihgnn_cli import export
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import LabelSource
+from ihgnn_cli.data.edge_bins import EdgeBins
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.objects import from_graphs
@@ -105,6 +106,15 @@ def test_the_example_has_what_a_model_reads(padded: OnnxClassifier) -> None:
     both = replace(padded.card, features=Features.BOTH, attributes=2)
     assert example(both)["node_attributes"] == [[0.0, 0.0]] * 3
     assert graph_schema(both)["required"] == ["node_labels", "edges", "node_attributes"]
+
+
+def test_the_example_of_a_model_with_edge_bins_has_the_attribute(padded: OnnxClassifier) -> None:
+    bins = replace(padded.card, edge_label_values=(0, 1), edge_bins=EdgeBins((2.5,)))
+    assert example(bins)["edge_attributes"] == [[2.5], [2.5]]
+    assert graph_schema(bins)["required"] == ["node_labels", "edges", "edge_attributes"]
+    both = replace(bins, edge_label_values=("7,0",), edge_bins=EdgeBins((2.5,), labels=True))
+    assert example(both)["edge_labels"] == ["7", "7"]
+    assert graph_schema(both)["required"][2:] == ["edge_labels", "edge_attributes"]
 
 
 def test_metrics_count_requests_and_graphs(padded: OnnxClassifier) -> None:
