@@ -94,6 +94,7 @@ def signal(
     name = one_dataset(data, dataset) or _DEFAULT
     refuse_missing(name)
     from ihgnn_cli.cli import console
+    from ihgnn_cli.data.kinds import check_edge_bins
     from ihgnn_cli.errors import InputError, SettingError
     from ihgnn_cli.report.figures import check_figure_path
 
@@ -101,9 +102,7 @@ def signal(
         check_figure_path(plot)
     if permutations is not None and permutations < 0:
         raise SettingError("permutations", f"must be at least 0, not {permutations}.")
-    from ihgnn_cli.data.edge_bins import check_bins
-
-    check_bins(edge_bins or 0)
+    check_edge_bins(edge_bins or 0)
     from ihgnn_cli.data.edge_labels import with_edge_labels
     from ihgnn_cli.data.sources import load_dataset
     from ihgnn_cli.studies.folds import make_folds

@@ -12,9 +12,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from ihgnn_cli.errors import SettingError
-
-LEAST, MOST = 2, 64
 _SHOWN = 10
 
 
@@ -83,16 +80,6 @@ def bins_from_plain(plain: Mapping[str, Any]) -> EdgeBins:
     return EdgeBins(boundaries, bool(plain["labels"]))
 
 
-def check_bins(count: int) -> None:
-    """Check the requested number of bins; 0 stands for none.
-
-    Raises:
-        SettingError: it is out of range.
-    """
-    if count and not LEAST <= count <= MOST:
-        raise SettingError("edge_bins", f"must be from {LEAST} to {MOST}, not {count}.")
-
-
 def quantile_boundaries(values: NDArray[np.float32], count: int) -> tuple[float, ...]:
     """The values that divide all values into about equal parts; equal ones are merged.
 
@@ -100,7 +87,7 @@ def quantile_boundaries(values: NDArray[np.float32], count: int) -> tuple[float,
     different values there is no boundary.
     """
     distinct = np.unique(values)
-    if len(distinct) < LEAST:
+    if len(distinct) < 2:
         return ()
     inner = np.linspace(0, 1, count + 1)[1:-1]
     ends = np.quantile(values, inner, method="inverted_cdf")

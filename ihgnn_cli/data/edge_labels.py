@@ -11,7 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, offsets
-from ihgnn_cli.data.edge_bins import EdgeBins, check_bins, quantile_boundaries
+from ihgnn_cli.data.edge_bins import EdgeBins, quantile_boundaries
+from ihgnn_cli.data.kinds import check_edge_bins
 from ihgnn_cli.data.recode import UNKNOWN, positions
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.words import counted
@@ -35,7 +36,7 @@ def with_edge_labels(
         InputError: there are no edge labels, they differ between the two directions of an edge, no
             edge has the background label, or all have it; or the same for the edge attribute.
     """
-    check_bins(bins)
+    check_edge_bins(bins)
     if dataset.edge_bins is not None:
         return dataset
     if background == dataset.background_edge_label:

@@ -5,7 +5,7 @@ import re
 from collections.abc import Iterator
 from enum import StrEnum
 
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.errors import InputError, SettingError
 
 HOLDOUT = "holdout"
 """The split into 80, 10 and 10 %."""
@@ -59,6 +59,16 @@ def file_readings(text: str) -> Iterator[tuple[str, tuple[int, ...]]]:
         if match is None:
             return
         text, numbers = match[1], (int(match[2]), *numbers)
+
+
+def check_edge_bins(count: int) -> None:
+    """Check the number of bins of the edge attribute; 0 stands for none.
+
+    Raises:
+        SettingError: it is out of range.
+    """
+    if count and not 2 <= count <= 64:
+        raise SettingError("edge_bins", f"must be from 2 to 64, not {count}.")
 
 
 class NodeInputs(StrEnum):

@@ -15,12 +15,12 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.edge_bins import check_bins
 from ihgnn_cli.data.kinds import (
     ALL,
     HOLDOUT,
     Features,
     NodeInputs,
+    check_edge_bins,
     file_readings,
     is_drawn,
     node_inputs,
@@ -93,7 +93,7 @@ class DataSettings(Settings):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        check_bins(self.edge_bins)
+        check_edge_bins(self.edge_bins)
         split_shares(self.split)  # raises if they are wrong
         names = node_inputs(self.inputs)
         if NodeInputs.HOMOPHILY in names and self.features == Features.ATTRIBUTES:
