@@ -168,9 +168,8 @@ def _limits(classifier: OnnxClassifier) -> str:
         )
     labels, bins = "edge labels and edge attributes are not used", card.edge_bins
     if bins is not None:
-        label = "its label and " if bins.labels else ""
-        ends = ", ".join(f"{each:.4g}" for each in bins.boundaries)
-        labels = f"of each, {label}the bin of its attribute is read ({bins.count} bins, at {ends})"
+        read = "their labels and " if bins.labels else ""
+        labels = f"the model reads {read}their attribute, in {bins.count} bins (`card.edge_bins`)"
     elif card.edge_label_values:
         known = some_values(card.edge_label_values)
         labels = f"their labels are {known}; edge attributes are not used"
