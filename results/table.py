@@ -36,8 +36,10 @@ BONDS = {
     "MUTAG-bond-labels": "MUTAG, `--edge-labels`",
     "BZR_MD-bonds": "BZR_MD, `--background-edge-label 1`",
     "BZR_MD-bond-labels": "BZR_MD, both",
+    "BZR_MD-bins": "BZR_MD, `--edge-bins 8`",
+    "BZR_MD-bond-bins": "BZR_MD, all three",
 }
-"""Folders of runs with edge labels, and their names in the tables."""
+"""Folders of runs that read edges, and their names in the tables."""
 SECOND = "-seed1"  # the same cross-validation with --seed 1
 NONE = "–"
 
