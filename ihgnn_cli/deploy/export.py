@@ -97,7 +97,7 @@ def _limits(checkpoint: Checkpoint, proto: onnx.ModelProto) -> Limits:
     types = max(1, len(checkpoint.card.edge_label_values))
     return Limits(
         node_limit=spec.node_limit(settings, checkpoint.card.max_nodes),
-        numbers=(node * types, pair * types, triple),
+        numbers=(node * types * checkpoint.members, pair * types, triple),
         embedding=None if embedding is None else embedding.dim_value,
         order_margin="order_margin" in widths,
         layouts=spec.layouts,

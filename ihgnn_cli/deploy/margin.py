@@ -29,6 +29,15 @@ def gaps(key: Tensor, length: Tensor, pair: Tensor) -> Tensor:
     return torch.where(differ & pair, (key - before(key)) / longer, LARGEST)
 
 
+def norms(rows: Tensor) -> Tensor:
+    """The length of each row.
+
+    Not with axis -1: for an empty batch, onnxruntime then returns a wrong shape.
+    """
+    found: Tensor = rows.norm(dim=rows.dim() - 1)
+    return found
+
+
 def before(values: Tensor) -> Tensor:
     """The value before each one along the last axis; the first is before itself."""
     return torch.cat([values[..., :1], values[..., :-1]], -1)

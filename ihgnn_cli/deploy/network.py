@@ -165,7 +165,7 @@ def _halve(proto: onnx.ModelProto) -> None:
     """
     casts = []
     for tensor in proto.graph.initializer:
-        if _READOUT not in tensor.name or len(tensor.dims) < 2:
+        if _READOUT not in tensor.name or not tensor.name.endswith(".weight"):
             continue
         with np.errstate(over="ignore"):
             half = onnx.numpy_helper.to_array(tensor).astype(np.float16)

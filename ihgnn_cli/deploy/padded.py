@@ -11,16 +11,15 @@ from ihgnn_cli.deploy.folded import (
     Linear,
     Outputs,
     Vocabulary,
-    Weights,
     ascending_order,
     combined,
-    member_weights,
+    folding_weights,
+    select,
 )
 from ihgnn_cli.deploy.inputs import PADDING
-from ihgnn_cli.deploy.margin import gaps
+from ihgnn_cli.deploy.margin import gaps, norms
 from ihgnn_cli.deploy.metadata import LARGEST
-from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.models.settings import IHGNNSettings, Variant, as_ihgnn
+from ihgnn_cli.models.settings import Variant, as_ihgnn
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 
@@ -35,13 +34,10 @@ class PaddedIHGNN(nn.Module):
 
     def __init__(self, checkpoint: Checkpoint, nodes: int | None = None) -> None:
         super().__init__()
-        settings, card = as_ihgnn(checkpoint.config.model), checkpoint.card
-        places = min(card.max_nodes, nodes or card.max_nodes)
+        card = checkpoint.card
         self.edge_types = card.inputs.edge_labels
         self.vocabulary = Vocabulary(card)
-        self.members = nn.ModuleList(
-            _Member(weights, settings, card, places) for weights in member_weights(checkpoint)
-        )
+        self.members = _Members(checkpoint, min(card.max_nodes, nodes or card.max_nodes))
         self.float().eval()
 
     def forward(
@@ -70,8 +66,8 @@ class PaddedIHGNN(nn.Module):
         if attributes is not None:
             # Not a product with 0: padding may hold NaN.
             attributes = torch.where(real.unsqueeze(2), attributes, 0).flatten(0, 1)
-        found = [member(row.flatten(), real, edges, attributes) for member in self.members]
-        return combined(found)
+        found = self.members(row.flatten(), real, edges, attributes)
+        return combined(found, self.members.count)
 
 
 def edges_between(real: Tensor, adjacent: Tensor) -> Tensor:
@@ -92,46 +88,54 @@ def edges_by_label(edges: Tensor, adjacency: Tensor, types: int) -> Tensor:
     return (edges.unsqueeze(3) * (label == known)).flatten(2)
 
 
-class _Member(nn.Module):
-    """One model of the stack."""
+class _Members(nn.Module):
+    """The models of the stack; tensors [..., ·] have a member axis if there are several."""
 
-    def __init__(
-        self, weights: Weights, settings: IHGNNSettings, card: ModelCard, places: int
-    ) -> None:
+    def __init__(self, checkpoint: Checkpoint, places: int) -> None:
         super().__init__()
+        settings, card = as_ihgnn(checkpoint.config.model), checkpoint.card
+        weights = folding_weights(checkpoint)
+        self.count = checkpoint.members
         self.nodes = FoldedNodes(weights, settings, card)
         self.summed = settings.variant == Variant.NO_CONCAT
         self.relu = settings.readout_relu
         self.places = places
         readout = weights["readout.weight"]
         if not self.summed:
-            readout = readout[: places * len(readout) // card.max_nodes]
+            used = places * readout.shape[-2] // card.max_nodes
+            readout = readout.narrow(-2, 0, used)
         self.readout = Linear(readout, weights["hidden_bias"])
         self.classifier = Linear(weights["weight"], weights["bias"])
 
     def forward(
         self, row: Tensor, real: Tensor, edges: Tensor, attributes: Tensor | None
     ) -> Outputs:
-        """Logits, hidden layer and order margin."""
+        """Logits and hidden layer [..., B, ·], and the smallest order margin [B]."""
         graphs, nodes = real.shape
 
         def spread(rows: Tensor, messages: Tensor) -> Tensor:
-            spread_out = edges @ messages.view(graphs, edges.shape[2], rows.shape[1])
-            return rows + spread_out.flatten(0, 1)
+            *members, _, width = rows.shape
+            spread_out = edges @ messages.view(*members, graphs, edges.shape[2], width)
+            return rows + spread_out.flatten(-3, -2)
 
         h, key = self.nodes(row, attributes, spread)
+        *members, _, width = h.shape
         if self.summed:
-            read = h.view(graphs, nodes, h.shape[1]).masked_fill(~real.unsqueeze(-1), 0).sum(1)
+            padded = h.view(*members, graphs, nodes, width)
+            read = padded.masked_fill(~real.unsqueeze(-1), 0).sum(-2)
             margin = h.new_full((graphs,), LARGEST)
         else:
             # Padding comes last. Not infinity: the gap between two would be NaN.
-            keys, order = ascending_order(key.view(graphs, nodes).masked_fill(~real, LARGEST))
+            keys = key.view(*members, graphs, nodes).masked_fill(~real, LARGEST)
+            keys, order = ascending_order(keys)
             taken = torch.arange(nodes, device=h.device) < real.sum(1, keepdim=True)
             node = order + torch.arange(graphs, device=h.device).unsqueeze(1) * nodes
             read = self._sorted(h, node, taken)
             # Not `gather`: ONNX's reference GatherElements fails beyond 32 rows.
-            length = h.norm(dim=1).index_select(0, node.flatten()).view(graphs, nodes)
-            margin = gaps(keys, length, taken).amin(1)
+            length = select(norms(h), node.flatten(-2)).view(*members, graphs, nodes)
+            margin = gaps(keys, length, taken)
+            margin = margin.amin(0) if members else margin
+            margin = margin.amin(1)
         if self.relu:
             read = read.relu()
         hidden = self.readout(read).relu()
@@ -139,12 +143,12 @@ class _Member(nn.Module):
         return {"logits": logits, "graph_embedding": hidden, "order_margin": margin}
 
     def _sorted(self, h: Tensor, node: Tensor, taken: Tensor) -> Tensor:
-        """[B, places · width] the first nodes in sorted order, padded with zero rows."""
-        graphs = node.shape[0]
+        """[..., B, places · width] the first nodes in sorted order, padded with zero rows."""
+        *members, graphs, _ = node.shape
         # Row 0 is the zero row, for places without a node.
         rows = nn.functional.pad(h, (0, 0, 1, 0))
         place = torch.where(taken, node + 1, 0)
         # Not a Pad, for which onnxruntime has no CUDA kernel with integers.
-        place = torch.cat([place, place.new_zeros(graphs, self.places)], 1)
-        place = place.narrow(1, 0, self.places)
-        return rows.index_select(0, place.flatten()).view(graphs, self.places * h.shape[1])
+        place = torch.cat([place, place.new_zeros(*members, graphs, self.places)], -1)
+        place = place.narrow(-1, 0, self.places)
+        return select(rows, place.flatten(-2)).view(*members, graphs, self.places * h.shape[-1])

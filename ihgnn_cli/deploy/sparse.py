@@ -12,7 +12,6 @@ slower.
 
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
-from typing import cast
 
 import torch
 from torch import Tensor, nn
@@ -23,16 +22,16 @@ from ihgnn_cli.deploy.folded import (
     Linear,
     Outputs,
     Vocabulary,
-    Weights,
     ascending_order,
     combined,
-    member_weights,
+    folding_weights,
+    select,
 )
 from ihgnn_cli.deploy.inputs import FIRST_BLOCK
-from ihgnn_cli.deploy.margin import before, gaps
+from ihgnn_cli.deploy.margin import before, gaps, norms
 from ihgnn_cli.deploy.metadata import LARGEST
 from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.models.settings import IHGNNSettings, Variant, as_ihgnn
+from ihgnn_cli.models.settings import Variant, as_ihgnn
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 FIRST_NEIGHBORS = 4
@@ -44,13 +43,11 @@ class SparseIHGNN(nn.Module):
 
     def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
-        settings, card = as_ihgnn(checkpoint.config.model), checkpoint.card
+        card = checkpoint.card
         self.vocabulary = Vocabulary(card)
         self.neighbor_ends = list(neighbor_ends(card))
         self.edge_types = card.inputs.edge_labels
-        self.members = nn.ModuleList(
-            _Member(weights, settings, card) for weights in member_weights(checkpoint)
-        )
+        self.members = _Members(checkpoint)
         self.float().eval()
 
     def forward(
@@ -82,11 +79,8 @@ class SparseIHGNN(nn.Module):
             row = self.vocabulary.of_degrees(edges.degree)
         else:
             row = self.vocabulary.of_labels(node_labels)
-        found = []
-        for member in cast("list[_Member]", self.members):
-            h, key = member.nodes(row, attributes, edges.spread)
-            found.append(member.classify(h, key, graphs))
-        return combined(found)
+        h, key = self.members.nodes(row, attributes, edges.spread)
+        return combined(self.members.classify(h, key, graphs), self.members.count)
 
 
 class Edges:
@@ -144,16 +138,17 @@ class Edges:
         self._neighbor = neighbor.index_select(0, beyond)
 
     def spread(self, rows: Tensor, messages: Tensor) -> Tensor:
-        """Add the messages of its neighbours to each row."""
-        messages = messages.view(-1, rows.shape[1])
+        """Add the messages of its neighbours to each row, of each member if there are several."""
+        *members, _, width = rows.shape
+        messages = messages.view(*members, -1, width)
         padded = nn.functional.pad(messages, (0, 0, 1, 0))
         for size, reaching, chosen in self._blocks:
-            received = padded.index_select(0, chosen).view(size, -1)
+            received = padded.index_select(-2, chosen).view(*members, size, -1)
             # A product with ones is many times faster in onnxruntime than a sum.
-            part = (received.new_ones(1, size) @ received).view(-1, messages.shape[1])
-            rows = rows + part if reaching is None else rows.index_add(0, reaching, part)
-        rest = messages.index_select(0, self._neighbor)
-        return rows.scatter_add(0, self._node.unsqueeze(1).expand_as(rest), rest)
+            part = (received.new_ones(1, size) @ received).view(*members, -1, width)
+            rows = rows + part if reaching is None else _added(rows, reaching, part)
+        rest = messages.index_select(-2, self._neighbor)
+        return rows.scatter_add(-2, self._node.unsqueeze(1).expand_as(rest), rest)
 
 
 class GraphRows:
@@ -174,33 +169,36 @@ class GraphRows:
         """[N + 1] the graph of each node, followed by the number of graphs."""
 
     def order(self, key: Tensor) -> Tensor:
-        """[N] the nodes sorted by graph, then by key."""
-        by_key, nodes = ascending_order(key)[1], key.shape[0]
+        """[..., N] the nodes sorted by graph, then by key."""
+        by_key, nodes = ascending_order(key)[1], key.shape[-1]
         # Unique, so that the runtime's order of ties does not matter.
         rank = torch.arange(nodes, device=key.device)
-        unique = self.of_node.index_select(0, by_key) * nodes + rank
-        return by_key.index_select(0, unique.sort().indices)
+        graph = self.of_node.index_select(0, by_key.flatten()).view(by_key.shape)
+        return select(by_key, (graph * nodes + rank).sort().indices)
 
     def margin(self, key: Tensor, length: Tensor, order: Tensor) -> Tensor:
-        """[B] the order margin, from each node's key and length, and the sorted nodes."""
+        """[B] the smallest order margin, from each node's key and length, and the sorted nodes."""
         graph = self.of_node[:-1]
-        key, length = key.index_select(0, order), length.index_select(0, order)
-        found = gaps(key, length, graph == before(graph))
+        found = gaps(select(key, order), select(length, order), graph == before(graph))
+        found = found.amin(0) if found.dim() > 1 else found
         return found.new_full((self.count,), LARGEST).scatter_reduce(0, graph, found, "amin")
 
 
-class _Member(nn.Module):
-    """One model of the stack."""
+class _Members(nn.Module):
+    """The models of the stack; tensors [..., ·] have a member axis if there are several."""
 
-    def __init__(self, weights: Weights, settings: IHGNNSettings, card: ModelCard) -> None:
+    def __init__(self, checkpoint: Checkpoint) -> None:
         super().__init__()
+        settings, card = as_ihgnn(checkpoint.config.model), checkpoint.card
+        weights = folding_weights(checkpoint)
+        self.count = checkpoint.members
         self.nodes = FoldedNodes(weights, settings, card)
         self.summed = settings.variant == Variant.NO_CONCAT
         self.relu = settings.readout_relu
         readout = weights["readout.weight"]
         self.ends = [1] if self.summed else list(block_ends(card.max_nodes))
-        columns = len(readout) // self.ends[-1]
-        parts = readout.tensor_split([end * columns for end in self.ends[:-1]])
+        columns = readout.shape[-2] // self.ends[-1]
+        parts = readout.tensor_split([end * columns for end in self.ends[:-1]], -2)
         bias = weights["hidden_bias"]
         self.readout = nn.ModuleList(
             Linear(part, None if number else bias) for number, part in enumerate(parts)
@@ -208,26 +206,27 @@ class _Member(nn.Module):
         self.classifier = Linear(weights["weight"], weights["bias"])
 
     def classify(self, h: Tensor, key: Tensor, graphs: GraphRows) -> Outputs:
-        """Logits, hidden layer and order margin."""
+        """Logits and hidden layer [..., B, ·], and the smallest order margin [B]."""
         if self.summed:
             hidden, margin = self._summed(h, graphs), h.new_full((graphs.count,), LARGEST)
         else:
             order = graphs.order(key)
             hidden = self._sorted(h, order, graphs)
-            margin = graphs.margin(key, h.norm(dim=1), order)
+            margin = graphs.margin(key, norms(h), order)
         hidden = hidden.relu()
         logits = self.classifier(hidden)
         return {"logits": logits, "graph_embedding": hidden, "order_margin": margin}
 
     def _summed(self, h: Tensor, graphs: GraphRows) -> Tensor:
-        read = h.new_zeros(graphs.count, h.shape[1])
+        *members, _, width = h.shape
+        read = h.new_zeros(*members, graphs.count, width)
         graph = graphs.of_node[:-1].unsqueeze(1).expand_as(h)
-        read = read.scatter_add(0, graph, h)
+        read = read.scatter_add(-2, graph, h)
         found: Tensor = self.readout[0](read.relu() if self.relu else read)
         return found
 
     def _sorted(self, h: Tensor, order: Tensor, graphs: GraphRows) -> Tensor:
-        """[B, hidden] from the first m nodes in sorted order, padded with zero rows."""
+        """[..., B, hidden] from the first m nodes in sorted order, padded with zero rows."""
         # Row 0 is the zero row, for places without a node.
         rows = nn.functional.pad(h.relu() if self.relu else h, (0, 0, 1, 0))
         order = _after_zero(order + 1)
@@ -236,21 +235,33 @@ class _Member(nn.Module):
             reaching = (graphs.last - graphs.first > start).nonzero().squeeze(1)
             first = graphs.first.index_select(0, reaching)
             last = graphs.last.index_select(0, reaching)
-            hidden = hidden.index_add(0, reaching, self._block(number, rows, order, first, last))
+            part = self._block(number, rows, order, first, last)
+            hidden = _added(hidden, reaching, part)
         return hidden
 
     def _block(
         self, number: int, rows: Tensor, order: Tensor, first: Tensor, last: Tensor
     ) -> Tensor:
-        """[graphs, hidden] contribution of a block of ranks, for the graphs that reach it."""
+        """[..., graphs, hidden] contribution of a block of ranks, for the graphs that reach it."""
         start, end = [0, *self.ends][number : number + 2]
         rank = torch.arange(start + 1, end + 1, device=first.device)
         place = _places(first.unsqueeze(1), last.unsqueeze(1), rank)
-        taken = rows.index_select(0, order.index_select(0, place))
+        taken = select(rows, order.index_select(-1, place))
+        *members, _, width = rows.shape
         part: Tensor = self.readout[number](
-            taken.reshape(first.shape[0], (end - start) * rows.shape[1])
+            taken.view(*members, first.shape[0], (end - start) * width)
         )
         return part
+
+
+def _added(rows: Tensor, index: Tensor, parts: Tensor) -> Tensor:
+    """The rows, with the parts added at these different positions."""
+    if rows.dim() == 2:
+        return rows.index_add(0, index, parts)
+    members, size = rows.shape[:2]
+    first = torch.arange(members, device=index.device).unsqueeze(1) * size
+    flat = rows.flatten(0, 1).index_add(0, (first + index).flatten(), parts.flatten(0, 1))
+    return flat.view(rows.shape)
 
 
 def _places(first: Tensor, last: Tensor, rank: Tensor) -> Tensor:
@@ -264,7 +275,7 @@ def _places(first: Tensor, last: Tensor, rank: Tensor) -> Tensor:
 
 def _after_zero(values: Tensor) -> Tensor:
     """A zero, then these. Not a Pad, for which onnxruntime has no CUDA kernel with integers."""
-    return torch.cat([values.new_zeros(1), values])
+    return torch.cat([values.new_zeros(*values.shape[:-1], 1), values], -1)
 
 
 def block_ends(max_nodes: int) -> Iterator[int]:

@@ -52,7 +52,10 @@ class TracedModel(nn.Module):
             if rows:
                 outputs["graph_embedding"] = rows[-1]
             found.append(outputs)
-        return combined(found)
+        if len(found) == 1:
+            return combined(found[0], 1)
+        of_all = {name: torch.stack([each[name] for each in found]) for name in found[0]}
+        return combined(of_all, len(found))
 
     def features(self, row: Tensor, attributes: Tensor | None) -> Tensor:
         """[rows, features] the attributes, then the one-hot label."""

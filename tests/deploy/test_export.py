@@ -178,6 +178,22 @@ def test_the_margin_of_a_graph_is_the_smallest_of_its_members(
         np.testing.assert_allclose(found, np.min(each, axis=0), rtol=1e-3)
 
 
+@pytest.mark.parametrize("layout", Layout)
+def test_the_network_of_more_members_has_no_more_operations(layout: Layout, tmp_path: Path) -> None:
+    data = dataset(*ALL)
+    five = untrained(data, ONE_LAYER, members=5)
+    form = Form(layout, small=True)
+    done = export_onnx(five, tmp_path / "model.onnx", form, all_of(data))
+    proto = onnx.load(done.path)
+    two = network.as_onnx(five.with_members(2), form)
+    assert len(proto.graph.node) == len(two.graph.node)
+    halved = [each for each in proto.graph.initializer if each.name.endswith(".half")]
+    assert [tuple(each.dims) for each in halved] == [(5, 6 * SMALL.width, SMALL.hidden)]
+    # Their rows are held at the same time, which batches are chosen by.
+    limits = load_onnx(done.path).described.limits
+    assert limits.numbers == (5 * SMALL.width * 2, 1, 0)
+
+
 def test_a_fixed_batch_fixes_all_shapes_and_is_filled_up(tmp_path: Path) -> None:
     data = dataset(*ALL)
     checkpoint = untrained(data, ONE_LAYER)
@@ -310,7 +326,7 @@ def test_small_files_hold_the_first_matrix_in_half_precision(
     small = export_onnx(checkpoint, tmp_path / "small.onnx", form, all_of(dataset(*ALL)))
     kinds = {each.name: each.data_type for each in proto.graph.initializer}
     halved = [name for name, kind in kinds.items() if kind == onnx.TensorProto.FLOAT16]
-    assert halved == ["members.0.readout.weight.half"]
+    assert halved == ["members.readout.weight.half"]
     matrix = checkpoint.weights["readout.weight"].numel()
     assert small.size == pytest.approx(done.size - 2 * matrix, abs=500)
     assert small.parity is not None
@@ -321,7 +337,7 @@ def test_small_files_hold_the_first_matrix_in_half_precision(
 def test_weights_beyond_half_precision_are_refused(padded: Exported) -> None:
     proto = without_metadata(padded[1].path)
     for tensor in proto.graph.initializer:
-        if tensor.name == "members.0.readout.weight":
+        if tensor.name == "members.readout.weight":
             tensor.CopyFrom(
                 onnx.numpy_helper.from_array(
                     np.full(tuple(tensor.dims), 1e5, np.float32), tensor.name

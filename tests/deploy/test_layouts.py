@@ -182,7 +182,7 @@ def test_graphs_that_reach_other_blocks_and_end_beyond_m_keep_to_their_rows() ->
     ]
     data = dataset(*paths)
     checkpoint = untrained(data, max_nodes=70)
-    assert len(SparseIHGNN(checkpoint).members[0].readout) == 2
+    assert len(SparseIHGNN(checkpoint).members.readout) == 2
     expected = torch_logits(checkpoint, data)[0]
     found = Eager(checkpoint, Layout.SPARSE).answers(data, np.arange(len(data))).logits
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
@@ -236,7 +236,7 @@ def embeddings(checkpoint: Checkpoint, data: GraphDataset) -> NDArray[Any]:
     edges = Edges(inputs["edge_index"], none, model.neighbor_ends)
     row = model.vocabulary.of_labels(inputs["node_labels"])
     with torch.no_grad():
-        h, _ = model.members[0].nodes(row, None, edges.spread)
+        h, _ = model.members.nodes(row, None, edges.spread)
     return h.numpy()
 
 
