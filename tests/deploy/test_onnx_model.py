@@ -18,6 +18,7 @@ from ihgnn_cli.deploy import onnx_model as module
 from ihgnn_cli.deploy.export import export_onnx
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.metadata import KEY
+from ihgnn_cli.deploy.metadata import FORMAT
 from ihgnn_cli.deploy.onnx_model import load_onnx
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.evaluation import Part, evaluate
@@ -201,7 +202,7 @@ def renamed_input(content: bytes) -> bytes:
         (change(lambda _: "[]"), "damaged"),
         (change(lambda _: "[" * 100_000), "damaged"),
         (change(lambda text: text.replace('"format":2', '"format":"new"')), "damaged"),
-        (change(lambda text: text.replace('"format":2', '"format":4')), "newer ihgnn"),
+        (change(lambda text: text.replace('"format":2', f'"format":{FORMAT + 1}')), "newer ihgnn"),
         (change(lambda text: text.replace('"max_nodes"', '"nodes"')), "damaged"),
         (change(lambda text: text.replace('"node_limit"', '"limit"')), "damaged"),
         (change(lambda text: text.replace('"numbers":[', '"numbers":["many",')), "damaged"),
