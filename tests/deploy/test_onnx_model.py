@@ -17,8 +17,7 @@ from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy import onnx_model as module
 from ihgnn_cli.deploy.export import export_onnx
 from ihgnn_cli.deploy.form import Form, Layout
-from ihgnn_cli.deploy.metadata import KEY
-from ihgnn_cli.deploy.metadata import FORMAT
+from ihgnn_cli.deploy.metadata import FORMAT, KEY
 from ihgnn_cli.deploy.onnx_model import load_onnx
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.evaluation import Part, evaluate
