@@ -200,7 +200,9 @@ def test_further_columns_of_torch_geometric_have_to_be_labels() -> None:
     ends = torch.tensor([[0, 1], [1, 0]])
     graph = Data(x=torch.eye(3)[:2], edge_index=ends)
     graph.edge_attr = torch.tensor([[2.5, 0.3, 0.7], [2.5, 0.3, 0.7]])
-    with pytest.raises(GraphError, match=r"and edge_attr has 3 columns\. Those after the first are"):
+    with pytest.raises(
+        GraphError, match=r"and edge_attr has 3 columns\. Those after the first are"
+    ):
         entry_for(graph, card)
     graph.edge_attr = torch.tensor([[2.5, 1, 0], [2.5, 1, 0]])
     assert entry_for(graph, card)["edge_attributes"] == [[2.5], [2.5]]
