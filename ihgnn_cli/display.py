@@ -127,6 +127,11 @@ class Display:
         self.reading = ProgressDisplay(self._console, shown=self._shown)
         """Display for reading and downloading."""
 
+    def say(self, text: str) -> None:
+        """Print a line, if progress is shown."""
+        if self._shown:
+            self._console.print(text, style="dim", soft_wrap=True)
+
     @contextmanager
     def work(self, units: str) -> Iterator[Update]:
         """Show the work of the block as one progress bar in these units."""

@@ -49,7 +49,7 @@ export class Model {
     this.edgeLabels = card.edge_label_values ?? [];
     /** Edges with this label are left out; empty: none. */
     this.background = card.background_edge_label ?? '';
-    /** How edge labels are made of the edge attribute, { boundaries, labels }; null if they are not. */
+    /** How edge labels are computed from the edge attribute, { boundaries, labels }; null if they are not. */
     this.edgeBins = card.edge_bins ?? null;
     this.readsLabels = card.features !== 'attributes';
     this.countsDegrees = this.readsLabels && card.label_source === 'degree';
@@ -117,6 +117,9 @@ export class Model {
         'Give each edge its label.',
       );
     }
+    const compared = [];
+    if (needed || this.background) compared.push('labels');
+    if (this.edgeBins) compared.push('attributes');
     const found = new Map();
     for (const [e, [one, other]] of graph.edges.entries()) {
       const label = this.#edgeLabelOf(graph, e);
@@ -129,10 +132,11 @@ export class Model {
         );
       }
       const key = pairOf(one, other);
-      const read = this.edgeBins ? `${own} ${graph.edgeAttributes[e][0]}` : own;
+      const attribute = this.edgeBins ? Math.fround(graph.edgeAttributes[e][0]) : '';
+      const read = `${compared.includes('labels') ? own : ''} ${attribute}`;
       if ((found.get(key) ?? read) !== read) {
         throw new GraphError(
-          `the edge between ${one} and ${other} has two labels${this.edgeBins ? ' or attributes' : ''}.`,
+          `the edge between ${one} and ${other} has two ${compared.join(' or ')}.`,
           'List each edge once.',
         );
       }
@@ -140,7 +144,7 @@ export class Model {
     }
   }
 
-  /** The label of an edge as in card.edge_label_values, made of its attribute if there are bins. */
+  /** The label of an edge as in card.edge_label_values, computed from its attribute if there are bins. */
   #edgeLabelOf(graph, e) {
     const own = String(graph.edgeLabels?.[e] ?? '');
     if (this.edgeBins === null) return own;

@@ -66,7 +66,7 @@ export interface Card {
   edge_label_values?: Value[];
   /** Edges with this label are left out. */
   background_edge_label?: string;
-  /** How edge labels are made of the edge attribute: see docs/export.md. */
+  /** How edge labels are computed from the edge attribute: see docs/export.md. */
   edge_bins?: { boundaries: number[]; labels: boolean };
   /** m, the size of the largest graph in the model's data. */
   max_nodes: number;
@@ -131,7 +131,7 @@ export interface Graph {
   edges: number[][];
   /** One per edge, for models that read edge labels. */
   edge_labels?: Value[];
-  /** One number per edge, for models with card.edge_bins. */
+  /** A list of one number per edge, for models with card.edge_bins. */
   edge_attributes?: number[][];
   node_attributes?: number[][];
 }

@@ -14,6 +14,7 @@ from ihgnn_cli.errors import IhgnnError, InputError, retold
 from ihgnn_cli.models.archive import check_archive
 from ihgnn_cli.models.conformal import check_alpha
 from ihgnn_cli.training.folder import best_of
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.api.settings import Graphs
@@ -67,7 +68,8 @@ def export(
         mlflow: a folder for an MLflow model (needs MLflow).
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
         offline: never download.
-        progress: show a bar while data is read; by default in terminals and notebooks only.
+        progress: show a bar while data is read, and a line before the export; by default in
+            terminals and notebooks only.
 
     Raises:
         InputError: the checkpoint cannot be exported in this form, or the file exists.
@@ -100,16 +102,19 @@ def export(
     check_exportable(loaded, form)
     if members is not None:
         loaded = loaded.with_members(members)
+    display = Display(progress)
     cases, golden, graphs = [], [], None
     where: dict[str, Any] = {
         "data_root": None if data_root is None else Path(data_root),
         "offline": offline,
-        "progress": Display(progress).reading,
+        "progress": display.reading,
     }
     if verify:
         graphs = _graphs(loaded.card, dataset, outputs, **where)
     if conformal is not None:
         loaded = _with_sets(loaded, source, conformal, graphs, **where)
+    parts = counted(loaded.members, "member") if loaded.members > 1 else loaded.config.spec.title
+    display.say(f"Exporting {parts} ...")
     if graphs is not None:
         cases = cases_of(loaded, graphs, form.nodes)
         golden = candidates(loaded, graphs, form)

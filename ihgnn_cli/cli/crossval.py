@@ -289,11 +289,12 @@ def crossval(
     given_lists.update({name: values for name, values in lists.items() if values is not None})
     made = own_grid(chosen, given_lists)  # lists and folds are refused before torch starts
     check_choices(chosen, made, race=race, rules=rules, inner_folds=inner_folds)
-    from ihgnn_cli.cli.starting import read_data, refuse_unusable
+    from ihgnn_cli.cli.starting import read_data
     from ihgnn_cli.studies.folds import make_folds
-    from ihgnn_cli.studies.runs import CROSSVAL
+    from ihgnn_cli.studies.job_folder import CROSSVAL_JOB, refuse_unusable
 
-    refuse_unusable(out, CROSSVAL)
+    if out is not None:
+        refuse_unusable(out, CROSSVAL_JOB)
     graphs = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
     make_folds(
         graphs,

@@ -13,7 +13,7 @@ from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.studies.grid import COMMON
 from ihgnn_cli.studies.grid import shown as value_shown
 from ihgnn_cli.studies.paper import model_title
-from ihgnn_cli.studies.references import unstratified
+from ihgnn_cli.studies.references import below_majority_share
 from ihgnn_cli.training.folder import BEST_CONFIG as BEST
 from ihgnn_cli.words import counted
 
@@ -192,7 +192,7 @@ def _show_references(result: dict[str, Any]) -> None:
             shown.add_section()
     console.show(shown)
     majority = result["references"]["methods"][0]
-    note = unstratified(majority["accuracy"], result["majority_share"])
+    note = below_majority_share(majority["accuracy"], result["majority_share"])
     if note is not None:
         console.show(note)
     console.show(result["references"]["sentence"], style="bold")

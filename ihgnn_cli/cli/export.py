@@ -179,6 +179,7 @@ def export(
         mlflow=mlflow,
         data_root=data_root,
         offline=offline,
+        progress=True,
     )
     cost = None if done.padded_nodes is None else padded_bytes(done.padded_nodes)
     if cost is not None and is_absurd(cost):

@@ -108,7 +108,9 @@ def _describe(spec: "ModelSpec") -> None:
     if spec.note:
         console.show(spec.note)
     if spec.edge_labels(spec.settings()):
-        console.show("Reads edge labels with --edge-labels.")
+        console.show(
+            "Reads edge labels with --edge-labels, and bins of an edge attribute with --edge-bins."
+        )
     layouts = " or ".join(spec.layouts)
     export = f"--layout {layouts}" if layouts else "not possible"
     console.show(f"Export to ONNX: {export}. {spec.layouts_note}".strip())

@@ -194,6 +194,7 @@ def _run(plans: Sequence[CellPlan], means: Means, quiet: bool) -> list[Done]:
     """Run all cells in order."""
     found: list[Done] = []
     _refuse_unwritable(means.root)
+    reproduction.refuse_fewer_repeats(plans, means)
     if not quiet:
         console.note(
             f"{counted(len(plans), 'cell')} (a method on a data set) with the budget "

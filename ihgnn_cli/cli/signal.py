@@ -195,7 +195,7 @@ def _show(
 ) -> None:
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.signal import auc_text, ceiling_lines, permutation_lines, twin_lines
-    from ihgnn_cli.studies.references import unstratified
+    from ihgnn_cli.studies.references import below_majority_share
 
     how = ", twins kept together" if group_twins else ""
     bins, told_apart = graphs.edge_bins, []
@@ -217,7 +217,7 @@ def _show(
             auc_text(scores.roc_auc),
         )
     console.show(shown)
-    note = unstratified(found.references[0].scores.accuracy, found.majority_share)
+    note = below_majority_share(found.references[0].scores.accuracy, found.majority_share)
     if note is not None:
         console.show(note)
     for title, lines in (

@@ -318,12 +318,13 @@ def tune(
     }
     # Settings, data and split are refused before torch and optuna start.
     make_space(settings, texts, search_space, grid=sampler == SamplerName.GRID)
-    from ihgnn_cli.cli.starting import read_data, refuse_unusable
+    from ihgnn_cli.cli.starting import read_data
     from ihgnn_cli.data.splits import load_split
+    from ihgnn_cli.studies.job_folder import SEARCH, refuse_unusable
     from ihgnn_cli.studies.tuning.storage import address
-    from ihgnn_cli.training.folder import TUNE
 
-    refuse_unusable(out, TUNE)
+    if out is not None:
+        refuse_unusable(out, SEARCH)
     address(storage, out or Path())
     graphs = read_data(settings, data_root=data_root, offline=offline, quiet=quiet)
     load_split(settings.data.split, graphs, settings.training.seed)

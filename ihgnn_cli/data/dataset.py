@@ -108,7 +108,7 @@ class GraphDataset:
     background_edge_label: str = ""
     """Edges with this label were left out; empty: none."""
     edge_bins: EdgeBins | None = None
-    """How edge labels were made of the edge attribute, if they were."""
+    """How edge labels were computed from the edge attribute, if they were."""
 
     def __post_init__(self) -> None:
         if len(self.node_ptr) < 2:

@@ -17,7 +17,7 @@ _SHOWN = 10
 
 @dataclass(frozen=True)
 class EdgeBins:
-    """How an edge label is made of the edge's attribute."""
+    """How an edge label is computed from the edge's attribute."""
 
     boundaries: tuple[float, ...]
     """Ascending. The bin of an edge is the number of boundaries below its attribute, so that a
@@ -43,7 +43,7 @@ class EdgeBins:
         return [f"{label},{bin_}" for label, bin_ in zip(labels, bins, strict=True)]
 
     def split(self, value: int | str) -> tuple[str, float]:
-        """An edge label and an attribute that `joined` makes this value of."""
+        """An edge label and an attribute for which `joined` returns this value."""
         label, _, bin_ = str(value).rpartition(",")
         ends = (*self.boundaries, float(np.nextafter(np.float32(self.boundaries[-1]), np.inf)))
         return label, ends[int(bin_)]
@@ -72,7 +72,7 @@ def bins_from_plain(plain: Mapping[str, Any]) -> EdgeBins:
     """The bins from their plain values.
 
     Raises:
-        KeyError, TypeError, ValueError: these are no bins.
+        KeyError, TypeError, ValueError: these are not valid bins.
     """
     boundaries = tuple(map(float, plain["boundaries"]))
     if not boundaries or any(not one < other for one, other in pairwise(boundaries)):

@@ -34,10 +34,12 @@ def with_edge_labels(
 
     Raises:
         InputError: there are no edge labels, they differ between the two directions of an edge, no
-            edge has the background label, or all have it; or the same for the edge attribute.
+            edge has the background label, or all have it; or the same for the edge attribute; or
+            the data has other bins already.
     """
     check_edge_bins(bins)
     if dataset.edge_bins is not None:
+        _refuse_other_bins(dataset, dataset.edge_bins, use, background, bins)
         return dataset
     if background == dataset.background_edge_label:
         background = ""  # left out already
@@ -45,14 +47,14 @@ def with_edge_labels(
         if dataset.edge_label is None:
             option = "--edge-labels" if use else "--background-edge-label"
             raise InputError(f"{dataset.name} has no edge labels. Leave out {option}.")
-        refuse_directed(dataset)
+        refuse_directed(dataset, "the options for edge labels")
         if background:
             _refuse_missing(dataset, dataset.edge_label, background)
             dataset = without_edges(dataset, background)
         dataset = replace(dataset, uses_edge_labels=use or dataset.uses_edge_labels)
     if not bins:
         return dataset
-    boundaries = quantile_boundaries(_edge_attribute(dataset, "Leave out --edge-bins."), bins)
+    boundaries = quantile_boundaries(_edge_attribute(dataset, "--edge-bins"), bins)
     if not boundaries:
         raise InputError(
             f"All edges of {dataset.name} have the same attribute, so there is one bin. Leave out "
@@ -62,7 +64,7 @@ def with_edge_labels(
 
 
 def with_edge_bins(dataset: GraphDataset, bins: EdgeBins) -> GraphDataset:
-    """The data set with edge labels that are made of the edge attribute.
+    """The data set with edge labels that are computed from the edge attribute.
 
     Raises:
         InputError: there is no edge attribute, there are several, or the two directions of an edge
@@ -84,7 +86,7 @@ def with_edge_bins(dataset: GraphDataset, bins: EdgeBins) -> GraphDataset:
 
 
 def without_edge_bins(dataset: GraphDataset) -> GraphDataset:
-    """Graphs with edge labels and attributes that `with_edge_bins` makes the same labels of."""
+    """Graphs with edge labels and attributes from which `with_edge_bins` makes the same labels."""
     bins, label = dataset.edge_bins, dataset.edge_label
     if bins is None or label is None:
         return dataset
@@ -125,14 +127,18 @@ def without_edges(dataset: GraphDataset, background: str) -> GraphDataset:
     return found
 
 
-def refuse_directed(dataset: GraphDataset) -> None:
+def refuse_directed(dataset: GraphDataset, options: str = "") -> None:
     """Refuse an edge whose two directions have different labels.
+
+    Args:
+        dataset: the graphs.
+        options: those that can be left out instead, if there are any.
 
     Raises:
         InputError: there is one.
     """
     if dataset.edge_label is not None:
-        _refuse_differing(dataset, dataset.edge_label, "label", "the options for edge labels")
+        _refuse_differing(dataset, dataset.edge_label, "label", options)
 
 
 def _refuse_differing(
@@ -143,25 +149,51 @@ def _refuse_differing(
     backward = column[np.argsort(dataset.neighbors, kind="stable")]
     differ = int((column != backward).sum()) // 2
     if differ:
+        other = f", or leave out {options}" if options else ""
         raise InputError(
             f"{dataset.name}: {counted(differ, 'edge')} {'has' if differ == 1 else 'have'} a "
-            f"different {what} in each direction. Give both directions the same {what}, or leave "
-            f"out {options}."
+            f"different {what} in each direction. Give both directions the same {what}{other}."
         )
 
 
-def _edge_attribute(
-    dataset: GraphDataset, remedy: str = "Give data of the same kind."
-) -> NDArray[np.float32]:
-    """[E] the single edge attribute, the same in both directions of an edge."""
+def _edge_attribute(dataset: GraphDataset, option: str = "") -> NDArray[np.float32]:
+    """[E] the single edge attribute, the same in both directions of an edge.
+
+    Messages advise to leave out the option that asks for it. Without one, a model does.
+    """
     found = dataset.edge_attributes
-    if found is None or found.shape[1] != 1:
-        number = "no edge attributes"
-        if found is not None:
-            number = counted(found.shape[1], "edge attribute")
-        raise InputError(f"{dataset.name} has {number}, and edge bins need exactly one. {remedy}")
-    _refuse_differing(dataset, found[:, 0], "attribute", "--edge-bins")
+    columns = 0 if found is None else found.shape[1]
+    if found is None or columns != 1:
+        if option:
+            number = counted(columns, "edge attribute") if columns else "no edge attributes"
+            reason = f"{dataset.name} has {number}, and edge bins need exactly one"
+            raise InputError(f"{reason}. Leave out {option}.")
+        raise InputError(
+            f"The model reads one edge attribute, and {dataset.name} has {columns or 'none'}. Give "
+            "data of the same kind."
+        )
+    _refuse_differing(dataset, found[:, 0], "attribute", option)
     return found[:, 0]
+
+
+def _refuse_other_bins(
+    dataset: GraphDataset, made: EdgeBins, use: bool, background: str, bins: int
+) -> None:
+    """Refuse settings that are not those that the bins of a data set were made with."""
+    attributes = dataset.edge_attributes
+    other = {
+        "edge labels": use and not made.labels,
+        "background label": background not in ("", dataset.background_edge_label),
+        "number of bins": bins
+        and attributes is not None
+        and quantile_boundaries(attributes[:, 0], bins) != made.boundaries,
+    }
+    differing = [what for what, differs in other.items() if differs]
+    if differing:
+        raise InputError(
+            f"{dataset.name} has edge bins already, made with another setting of the "
+            f"{' and '.join(differing)}. Give it without bins, or leave these settings out."
+        )
 
 
 def _refuse_missing(dataset: GraphDataset, label: NDArray[np.int32], background: str) -> None:

@@ -23,7 +23,7 @@ KEY = "ihgnn"
 FORMAT = 4
 """Format 1 had only the padded layout, and models of degrees took degree positions as labels.
 Format 3 is that of models that read edge labels or leave out edges with a label, and format 4 that
-of models that make edge labels of an edge attribute."""
+of models that compute edge labels from an edge attribute."""
 CLOSE = 5e-6
 """Below this gap between two sort keys, rounding decides their order. Relative to the largest
 number in H, rounding moved a key by up to 2.2e-6 on COLLAB, and by less than 6e-7 on four other

@@ -162,11 +162,16 @@ def with_model_edges(card: ModelCard, dataset: GraphDataset) -> GraphDataset:
         raise InputError(
             f"The model reads edge labels, and {dataset.name} has none. Give data of the same kind."
         )
+    bins = dataset.edge_bins
+    if bins is not None and (bins, dataset.background_edge_label) != (card.edge_bins, background):
+        raise InputError(
+            f"{dataset.name} has edge bins that are not those of the model. Give it without bins."
+        )
     if card.needs_edge_labels or background:
         refuse_directed(dataset)
     if background != dataset.background_edge_label:
         dataset = without_edges(dataset, background)
-    if card.edge_bins is not None and dataset.edge_bins is None:
+    if card.edge_bins is not None and bins is None:
         dataset = with_edge_bins(dataset, card.edge_bins)
     if not known:
         return dataset
@@ -242,7 +247,11 @@ def _check_edges(card: ModelCard, graph: JsonGraph) -> None:
     given = _given_labels(graph)
     labels = _read_labels(card, [graph], given)
     # Attributes are compared as well: two of them may be in one bin.
-    numbers = graph.edge_attributes if card.edge_bins is not None else None
+    compared = ["labels"] if card.needs_edge_labels or card.background_edge_label else []
+    numbers = None
+    if card.edge_bins is not None:
+        compared.append("attributes")
+        numbers = np.array(graph.edge_attributes or (), dtype=np.float32).flatten().tolist()
     known = set(map(str, card.edge_label_values))
     found: dict[tuple[int, int], object] = {}
     for place, (one, other) in enumerate(graph.edges):
@@ -256,24 +265,24 @@ def _check_edges(card: ModelCard, graph: JsonGraph) -> None:
                 f"the model does not know the {kind} {label}.",
                 f"It knows {some_values(card.edge_label_values)}.",
             )
-        read = own, None if numbers is None else numbers[place]
+        number = None if numbers is None else numbers[place]
+        read = own if "labels" in compared else "", number
         if found.setdefault((min(one, other), max(one, other)), read) != read:
             raise GraphError(
-                f"the edge between {one} and {other} has two "
-                f"{'labels' if numbers is None else 'labels or attributes'}.",
+                f"the edge between {one} and {other} has two {' or '.join(compared)}.",
                 "List each edge once.",
             )
 
 
 def _given_labels(graph: JsonGraph) -> list[Value]:
-    """The label of each listed edge; an edge without one is none of the background."""
+    """The label of each listed edge; an edge without one is not a background edge."""
     return graph.edge_labels or [""] * len(graph.edges)
 
 
 def _read_labels(
     card: ModelCard, graphs: Sequence[JsonGraph], given: list[Value]
 ) -> Sequence[Value]:
-    """The labels of all listed edges that the model reads, made of the given ones."""
+    """The labels of all listed edges that the model reads, computed from the given ones."""
     if card.edge_bins is None:
         return given
     attributes = [row[0] for each in graphs for row in each.edge_attributes or ()]

@@ -78,7 +78,7 @@ class ModelCard:
     background_edge_label: str = ""
     """Edges with this label are left out; empty: none."""
     edge_bins: EdgeBins | None = None
-    """How edge labels are made of the edge attribute, if they are."""
+    """How edge labels are computed from the edge attribute, if they are."""
     conformal: Conformal | None = None
     """Thresholds of prediction sets, if they were calibrated."""
 

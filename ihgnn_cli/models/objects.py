@@ -53,14 +53,29 @@ def entry_for(graph: object, card: ModelCard) -> Mapping[str, Any]:
 def _of_edges(rows: NDArray[np.generic], card: ModelCard) -> dict[str, Any]:
     """What the model reads of `edge_attr`."""
     found: dict[str, Any] = {}
-    known = card.edge_label_values
+    known, columns = card.edge_label_values, rows.shape[1]
     if card.edge_bins is not None:
         found["edge_attributes"], rows = rows[:, :1].tolist(), rows[:, 1:]
         known = card.edge_bins.own_labels(known)
     known = known or (card.background_edge_label,)
     if rows.shape[1] and known != ("",):
         found["edge_labels"] = _labels(rows, known, "edge_attr")
+    elif rows.shape[1] and not _are_labels(rows):
+        raise GraphError(
+            f"the model reads one edge attribute, and edge_attr has {columns} columns. Those after "
+            "the first are not edge labels.",
+            "Give the column of the attribute alone, or one-hot edge labels after it.",
+        )
     return found
+
+
+def _are_labels(rows: NDArray[np.generic]) -> bool:
+    """Whether columns are a single one of integers, or have at most one 1 in each row."""
+    if rows.shape[1] == 1 and np.issubdtype(rows.dtype, np.integer):
+        return True
+    ones = rows == 1
+    binary = bool((ones | (rows == 0)).all())
+    return binary and rows.shape[1] > 0 and bool((ones.sum(axis=1) <= 1).all())
 
 
 def _labels(rows: NDArray[np.generic], known: Sequence[Value], name: str = "x") -> list[Value]:
@@ -68,7 +83,7 @@ def _labels(rows: NDArray[np.generic], known: Sequence[Value], name: str = "x") 
         numbers: list[Value] = rows[:, 0].tolist()
         return numbers
     ones = rows == 1
-    if not rows.shape[1] or not (ones | (rows == 0)).all() or (ones.sum(axis=1) > 1).any():
+    if not _are_labels(rows):
         raise GraphError(
             f"{name} is neither one-hot nor a single integer column.", "The model reads labels."
         )

@@ -147,7 +147,7 @@ def rank_table(ranks: Ranks, name: str, *, budget: str, statement: str) -> Table
 
 
 def write_cells(path: Path, comparison: Comparison, *, budget: str) -> None:
-    """Write a CSV file with one row per method and data set: shares in percent, but not ROC-AUC.
+    """Write a CSV file: a row per method and data set, shares in percent, ROC-AUC from 0 to 1.
 
     Raises:
         IhgnnError: the file cannot be written.

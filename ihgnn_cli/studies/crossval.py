@@ -66,7 +66,12 @@ def finished_repeats(job: Job, folder: Path) -> int:
     result = folders.read_result(folder)
     if result is None or result.get("job") != jsonable(identity(job)):
         return 0
-    return len(result.get("repeats", (0,)))  # missing in older results
+    return repeats_of(result)
+
+
+def repeats_of(result: Mapping[str, Any] | None) -> int:
+    """The number of partitions in a result; 0 without one."""
+    return 0 if result is None else len(result.get("repeats", (0,)))  # missing in older results
 
 
 def begin(

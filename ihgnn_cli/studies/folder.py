@@ -21,10 +21,12 @@ from ihgnn_cli.jobs.claims import LOCK, Claims
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies.differences import difference
 from ihgnn_cli.studies.folds import of_repeat
+from ihgnn_cli.studies.job_folder import CROSSVAL_JOB, refuse_other_content
 from ihgnn_cli.studies.units import Record, Unit, Validated, parsed
 
-JOB, SPLITS, RESULT, BEST = "crossval.json", "splits.json", "result.json", "best.toml"
-UNITS, CLAIMS, PARTIAL = "units", "claims", "partial"
+JOB, SPLITS, RESULT, BEST = CROSSVAL_JOB.file, "splits.json", "result.json", "best.toml"
+UNITS, PARTIAL = CROSSVAL_JOB.empty
+(CLAIMS,) = CROSSVAL_JOB.locks
 _RESULT_KEYS = {"test_mean", "folds", "runs", "paper", "model_epochs", "trained_now", "seconds"}
 
 
@@ -45,7 +47,7 @@ def begin(path: Path, job: Mapping[str, Any], folds: Sequence[Fold], repeats: in
     """
     each = len(folds) // repeats
     if not (path / JOB).is_file():
-        _refuse_other_content(path, folds[:each])
+        refuse_other_content(path, CROSSVAL_JOB, lambda file: _holds(file, folds[:each]))
         new = not path.exists()
         try:
             _make(path, job, folds[:each])
@@ -208,29 +210,6 @@ def read_result(folder: Path) -> dict[str, Any] | None:
 
 def _damaged(path: Path) -> InputError:
     return InputError(f"{path} is damaged. Remove it, and its stack is trained again.")
-
-
-def _refuse_other_content(path: Path, folds: Sequence[Fold]) -> None:
-    """Allow a new job only in an empty folder, or in one where the same job was being created."""
-    try:
-        used = path.exists() and not (path.is_dir() and _is_beginning(path, folds))
-    except OSError as error:
-        raise cannot_write(path, error) from error
-    # Another process may have created the job in the meantime.
-    if used and not (path / JOB).is_file():
-        what = "is not empty and holds no crossval job" if path.is_dir() else "is not a folder"
-        raise InputError(f"{path} {what}. Choose another --out.")
-
-
-def _is_beginning(path: Path, folds: Sequence[Fold]) -> bool:
-    """Whether a folder is empty, or holds only what `_make` writes before the job file."""
-    parts = (".splits-", ".crossval-")  # being written, or left by a process that was killed
-    content = {each.name for each in path.iterdir() if not each.name.startswith(parts)}
-    if not content <= {SPLITS, UNITS, CLAIMS, PARTIAL}:
-        return False
-    if any(any((path / name).iterdir()) for name in content & {UNITS, PARTIAL}):
-        return False
-    return SPLITS not in content or _holds(path / SPLITS, folds)
 
 
 def _holds(path: Path, folds: Sequence[Fold]) -> bool:

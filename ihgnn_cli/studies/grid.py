@@ -145,10 +145,13 @@ def check_choices(
     rules: bool = False,
     inner_folds: int | None = None,
 ) -> None:
-    """Check that a protocol that averages snapshots is not asked to choose, nor any to distill.
+    """Check that the parts of a protocol go together.
+
+    A race cannot show selection rules, no cross-validation distills, and one that averages
+    snapshots chooses nothing.
 
     Raises:
-        InputError: it is, or members without snapshots are to be averaged.
+        InputError: they do not, or members without snapshots are to be averaged.
     """
     refuse_teacher(config)
     if race and rules:

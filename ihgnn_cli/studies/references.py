@@ -76,14 +76,13 @@ def references(
     return tuple(found)
 
 
-def unstratified(majority: float, share: float) -> str | None:
-    """Why the majority class of training graphs has an accuracy below its share, if it has."""
+def below_majority_share(majority: float, share: float) -> str | None:
+    """A note on the reference "majority class", if its accuracy is below the class's share."""
     if majority >= share - _ROUNDING:
         return None
     return (
-        f"The majority class has {100 * share:.1f} % of all graphs. The reference is below that, "
-        "because these folds are not stratified: a class that a test part has few of is the "
-        "majority class of the training graphs."
+        f"The majority class has {100 * share:.1f} % of all graphs. The reference predicts the "
+        "majority class of the training graphs, which can be the rarer class in the test part."
     )
 
 

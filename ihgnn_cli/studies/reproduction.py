@@ -15,6 +15,7 @@ from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.queue import Step
 from ihgnn_cli.paths import file_name
 from ihgnn_cli.studies import crossval as jobs
+from ihgnn_cli.studies import folder as folders
 from ihgnn_cli.studies.budgets import Budget
 from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.paper import model_config
@@ -147,6 +148,28 @@ def job_of(plan: CellPlan, means: Means) -> Job:
     return Job(protocol, dataset, made, repeats=means.repeats)
 
 
+def refuse_fewer_repeats(plans: Iterable[CellPlan], means: Means) -> None:
+    """Check, before any cell is trained, that none has a result of more partitions.
+
+    Raises:
+        InputError: one has, or its data is not available.
+    """
+    more = {
+        path.parent
+        for path in means.root.glob(f"*/*/{folders.RESULT}")
+        if jobs.repeats_of(folders.read_result(path.parent)) > means.repeats
+    }
+    for plan in plans if more else ():
+        job = job_of(plan, means)
+        folder = folder_of(means.root, job.dataset.name, plan, job)
+        finished = jobs.finished_repeats(job, folder)
+        if finished > means.repeats:
+            raise InputError(
+                f"{folder} has {finished} finished partitions, and --repeats {means.repeats} "
+                f"would replace their result. Use --repeats {finished}, or choose another --out."
+            )
+
+
 def run_cell(plan: CellPlan, means: Means, watch: Callback) -> Done:
     """Finish a cell; the outcome says if it did not fit or failed.
 
@@ -156,12 +179,6 @@ def run_cell(plan: CellPlan, means: Means, watch: Callback) -> Done:
     job = job_of(plan, means)
     name = job.dataset.name
     folder = folder_of(means.root, name, plan, job)
-    finished = jobs.finished_repeats(job, folder)
-    if finished > means.repeats:
-        raise InputError(
-            f"{folder} has {finished} finished partitions, and --repeats {means.repeats} would "
-            f"replace their result. Use --repeats {finished}, or choose another --out."
-        )
     executor = means.executor(None)
     try:
         size = jobs.begin(job, folder, executor, command=means.command)

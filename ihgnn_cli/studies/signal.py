@@ -54,8 +54,8 @@ class Signal:
     def majority(self) -> float:
         """The accuracy of always predicting one class, the best for these folds.
 
-        The reference alone can be below it: in folds that cannot be stratified, a class that a test
-        part has few of is the majority class of the training graphs.
+        The reference alone can be below it: the majority class of the training graphs can be the
+        rarer class in the test part, in stratified folds too.
         """
         return max(self.references[0].scores.accuracy, self.majority_share)
 
@@ -66,6 +66,8 @@ class Signal:
         test = self.permutation_test
         if test is None:
             gap = 100 * (best.accuracy - majority)
+            if gap <= 0:
+                return "No reference is above the majority class."
             return (
                 f"The best reference, {self.best.title}, is {gap:.1f} points above the majority "
                 "class. Whether that is chance was not tested."
@@ -80,10 +82,12 @@ class Signal:
             )
         p = min(test.accuracy.p, test.roc_auc.p)
         if p < level:
+            above = f"{100 * gain:.1f} points above" if gain > 0 else "not above"
+            at_most = " at most" if gain > 0 else ""
             return (
                 "There is signal, but accuracy hides it: the classes are predicted better than "
-                f"shuffled ones (p = {p:.3f}), but accuracy is {100 * gain:.1f} points above the "
-                "majority class at most. Judge models by ROC-AUC or balanced accuracy."
+                f"shuffled ones (p = {p:.3f}), but accuracy is {above} the majority class"
+                f"{at_most}. Judge models by ROC-AUC or balanced accuracy."
             )
         if 1 / (1 + test.permutations) >= level:
             return (

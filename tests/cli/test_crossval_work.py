@@ -77,3 +77,16 @@ def test_without_references_the_screen_has_balanced_accuracy_and_roc_auc() -> No
     shown = CliRunner().invoke(app, args).stdout
     balanced, auc = result["balanced_accuracy"], result["roc_auc"]
     assert f"ROC-AUC {auc:.3f}, balanced accuracy {balanced:.1%}" in shown
+
+
+def test_a_finished_job_in_a_folder_that_cannot_be_written_is_shown(permissions: None) -> None:
+    result, _ = crossval("--layers", "1")
+    closed = [each for each in (Path("job"), *Path("job").rglob("*")) if each.is_dir()]
+    for each in closed:
+        each.chmod(0o500)
+    try:
+        again, _ = crossval("--layers", "1")
+    finally:
+        for each in closed:
+            each.chmod(0o700)
+    assert again == result

@@ -182,7 +182,9 @@ def test_fewer_repeats_than_a_finished_cell_has_are_refused(
     table = ("table1", "--datasets", DATA, "--models", "ihgnn")
     reproduced(capsys, *table, "--repeats", "2")
     with pytest.raises(IhgnnError, match="has 2 finished partitions, and --repeats 1 would"):
-        reproduced(capsys, *table)
+        reproduced(capsys, "table1", "--datasets", DATA, "--models", "gin,ihgnn")
+    assert not list(Path("out").glob("cells/*/gin"))  # refused before another cell is trained
+    reproduced(capsys, "table1", "--datasets", DATA, "--models", "gin")
 
 
 def test_every_file_of_a_race_says_that_it_is_another_procedure_than_the_papers(

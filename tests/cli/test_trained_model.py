@@ -72,3 +72,7 @@ def test_scores_that_older_results_lack_are_left_out(capsys: pytest.CaptureFixtu
     assert capsys.readouterr().out == ""
     console.show_scores({"balanced_accuracy": 0.842, "roc_auc": None})  # one class only
     assert capsys.readouterr().out == "ROC-AUC -, balanced accuracy 84.2%\n"
+
+
+def test_an_export_says_at_once_what_takes_long(run: Path, tmp_path: Path) -> None:
+    assert "Exporting IHGNN ..." in call("export", run, tmp_path / "a.onnx", "--no-verify")[1]

@@ -16,6 +16,7 @@ from ihgnn_cli.data.edge_bins import EdgeBins, bins_from_plain, quantile_boundar
 from ihgnn_cli.data.edge_labels import with_edge_labels, without_edge_bins
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.objects import from_graphs
+from ihgnn_cli.data.readers.json_graph import GraphError
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.data.twins import colorings
 from ihgnn_cli.errors import InputError, SettingError
@@ -131,6 +132,21 @@ def test_data_without_a_single_edge_attribute_is_refused() -> None:
         with_edge_labels(replace(data, edge_label=None), use=True, bins=2)
 
 
+def test_other_settings_of_data_that_has_bins_are_refused() -> None:
+    found = with_edge_labels(triangle_and_edge(), bins=2)
+    settings = "edge labels and background label and number of bins"
+    with pytest.raises(InputError, match=f"made with another setting of the {settings}"):
+        with_edge_labels(found, bins=5, use=True, background="1")
+    with pytest.raises(InputError, match="made with another setting of the number of bins"):
+        with_edge_labels(found, bins=3)
+    assert with_edge_labels(found) is found
+    both = with_edge_labels(triangle_and_edge(), use=True, background="1", bins=5)
+    assert both.edge_bins is not None
+    assert both.edge_bins.count == 2  # of 5 requested; two edges remain
+    assert with_edge_labels(both, use=True, background="1", bins=5) is both
+    assert with_edge_labels(both, bins=5) is both
+
+
 def test_attributes_that_depend_on_the_direction_are_refused() -> None:
     distances = np.arange(8, dtype=np.float32)[:, None]
     with pytest.raises(InputError, match="4 edges have a different attribute in each direction"):
@@ -176,6 +192,21 @@ def test_the_first_column_of_torch_geometric_is_the_attribute(use: bool) -> None
     entry = entry_for(graph, card)
     assert entry["edge_attributes"] == [[2.5], [2.5]]
     assert entry.get("edge_labels") == (["2", "2"] if use else None)
+
+
+def test_further_columns_of_torch_geometric_have_to_be_labels() -> None:
+    data = with_edge_labels(triangle_and_edge(), bins=2)
+    card = describe("tiny", data, Features.LABELS, Split([0], [1], [], may_be_empty=True))
+    ends = torch.tensor([[0, 1], [1, 0]])
+    graph = Data(x=torch.eye(3)[:2], edge_index=ends)
+    graph.edge_attr = torch.tensor([[2.5, 0.3, 0.7], [2.5, 0.3, 0.7]])
+    with pytest.raises(
+        GraphError, match=r"and edge_attr has 3 columns\. Those after the first are"
+    ):
+        entry_for(graph, card)
+    graph.edge_attr = torch.tensor([[2.5, 1, 0], [2.5, 1, 0]])
+    assert entry_for(graph, card)["edge_attributes"] == [[2.5], [2.5]]
+    assert "edge_labels" not in entry_for(graph, card)
 
 
 def test_bins_of_bzr_md_have_equally_many_edges(real_data: Path) -> None:

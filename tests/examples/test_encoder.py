@@ -236,6 +236,28 @@ WITHOUT_BINS = [
 ]
 
 
+# 0.1 and 0.1000000001 are the same 32-bit float.
+SAME_EDGE = (
+    '{"node_labels": ["a", "b"], "edges": [[0, 1], [1, 0]], "edge_labels": ["p", "r"], '
+    '"edge_attributes": [[0.1], [0.1000000001]]}'
+)
+TWO_ATTRIBUTES = SAME_EDGE.replace("0.1000000001", "0.1001")
+
+
+def test_what_the_model_does_not_read_is_not_compared_as_in_python(encode: Encode) -> None:
+    data = replace(with_distances(dataset(*ALL, edge_labels=True)), uses_edge_labels=False)
+    card = card_of(with_edge_labels(data, bins=2), Features.LABELS)
+    about = metadata(card, SETTINGS, 1, Form(Layout.SPARSE), LIMITS)
+    check_fits(card, parse_graph(SAME_EDGE))
+    accepted, refused = encode(
+        [{"metadata": about, "lines": [line]} for line in (SAME_EDGE, TWO_ATTRIBUTES)]
+    )
+    assert accepted["inputs"]["edge_index"]["data"] == [0, 1, 1, 0]
+    with pytest.raises(GraphError, match="has two attributes") as raised:
+        check_fits(card, parse_graph(TWO_ATTRIBUTES))
+    assert refused == {"problem": raised.value.message, "remedy": raised.value.remedy}
+
+
 @pytest.mark.parametrize("use", [True, False])
 def test_edge_bins_are_read_and_refused_as_in_python(encode: Encode, use: bool) -> None:
     data = replace(with_distances(dataset(*ALL, edge_labels=True)), uses_edge_labels=False)

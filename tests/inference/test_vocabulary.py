@@ -140,8 +140,44 @@ def test_new_graphs_are_divided_at_the_boundaries_of_the_model() -> None:
     encoded = encode_dataset(card, alone).dataset
     assert encoded.edge_type is not None
     assert encoded.edge_type.tolist() == [0, 0, 1, 1]
-    with pytest.raises(InputError, match=r"no edge attributes.* Give data of the same kind"):
+    with pytest.raises(
+        InputError,
+        match=r"^The model reads one edge attribute, and graphs has none\. Give data of the same",
+    ):
         encode_dataset(card, replace(alone, edge_attributes=None))
+    directed = np.arange(4, dtype=np.float32)[:, None]
+    with pytest.raises(InputError, match=r"Give both directions the same attribute\.$"):
+        encode_dataset(card, replace(alone, edge_attributes=directed))
+    two = replace(alone, edge_attributes=np.zeros((4, 2), np.float32))
+    with pytest.raises(InputError, match="reads one edge attribute, and graphs has 2"):
+        encode_dataset(card, two)
+
+
+def test_data_with_other_bins_than_those_of_the_model_is_refused() -> None:
+    raw = replace(with_distances(tiny(PATH, STAR, edge_labels=True)), uses_edge_labels=False)
+    card = describe("tiny", with_edge_labels(raw, bins=2), Features.LABELS, SPLIT_OF_TWO)
+    for other in ({"bins": 3}, {"bins": 2, "use": True}, {"bins": 2, "background": "q"}):
+        with pytest.raises(InputError, match=r"not those of the model\. Give it without bins"):
+            encode_dataset(card, with_edge_labels(raw, **other))
+    plain = describe("tiny", with_edge_labels(raw, use=True), Features.LABELS, SPLIT_OF_TWO)
+    with pytest.raises(InputError, match="bins that are not those of the model"):
+        encode_dataset(plain, with_edge_labels(raw, bins=2))
+
+
+def test_edges_listed_twice_may_differ_in_what_the_model_does_not_read() -> None:
+    raw = replace(with_distances(tiny(PATH, STAR, edge_labels=True)), uses_edge_labels=False)
+    twice = {"node_labels": ["a", "a"], "edges": [[0, 1], [1, 0]], "edge_labels": ["p", "r"]}
+    # 0.1 and 0.1000000001 are the same 32-bit float.
+    near = graph(**twice, edge_attributes=[[0.1], [0.1000000001]])
+    without = describe("tiny", with_edge_labels(raw, bins=2), Features.LABELS, SPLIT_OF_TWO)
+    check_fits(without, near)
+    assert encode_graphs(without, [near]).dataset.num_edges == 1
+    with pytest.raises(GraphError, match="between 1 and 0 has two attributes"):
+        check_fits(without, graph(**twice, edge_attributes=[[0.1], [0.1001]]))
+    for more in ({"use": True}, {"background": "q"}):
+        data = with_edge_labels(raw, bins=2, **more)
+        with pytest.raises(GraphError, match="between 1 and 0 has two labels or attributes"):
+            check_fits(describe("tiny", data, Features.LABELS, SPLIT_OF_TWO), near)
 
 
 def test_graphs_without_the_attribute_or_with_an_unknown_pair_are_refused() -> None:

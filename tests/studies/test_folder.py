@@ -18,6 +18,7 @@ from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import exclusive
 from ihgnn_cli.jobs.claims import Claims
 from ihgnn_cli.studies import folder as folders
+from ihgnn_cli.studies import job_folder
 from ihgnn_cli.studies.folder import Units, begin, read_job, read_result, write_result
 from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.units import Record, Stage, Unit, Validated
@@ -326,14 +327,14 @@ def test_a_job_that_begins_between_two_looks_at_the_place_is_found(
 ) -> None:
     path = tmp_path / "job"
     path.mkdir()
-    real = folders._is_beginning
+    real = job_folder._is_beginning
 
     def overtaken(*given: Any) -> bool:
         monkeypatch.undo()
         begin(path, {**job(), "stack": 1}, FOLDS)
         return real(*given)
 
-    monkeypatch.setattr(folders, "_is_beginning", overtaken)
+    monkeypatch.setattr(job_folder, "_is_beginning", overtaken)
     begin(path, {**job(), "stack": 2}, FOLDS)
     assert read_job(path)["stack"] == 1
 

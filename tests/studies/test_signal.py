@@ -1,14 +1,16 @@
 """The sentence that `ihgnn signal` ends with."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from graph_makers import KITE, TRIANGLE, dataset_of
 
-from ihgnn_cli.data.splits import Fold, Split
+from ihgnn_cli.data.splits import Fold, Split, draw_folds
 from ihgnn_cli.studies.fold_scores import Scores
 from ihgnn_cli.studies.graph_features import GraphFeatures
 from ihgnn_cli.studies.permutation import PermutationTest, Permuted
-from ihgnn_cli.studies.references import Reference, references, unstratified
+from ihgnn_cli.studies.references import Reference, below_majority_share, references
 from ihgnn_cli.studies.signal import Signal
 from ihgnn_cli.studies.wl_ceiling import Ceiling, TwinAccuracy, Twins
 
@@ -40,13 +42,37 @@ def permuted(accuracy: float, p: float, auc_p: float, permutations: int = 1000) 
         (permuted(0.80, 0.03, 0.04), "No signal was found"),  # two tests: each at half the level
         (permuted(0.80, 1 / 40, 1 / 40, 39), "Use --permutations 40 or more."),
         (permuted(0.80, 1 / 41, 1 / 41, 40), "There is signal: accuracy"),
-        (None, "Whether that is chance was not tested."),
+        (permuted(0.66, 0.7, 0.001), "accuracy is not above the majority class. Judge"),
     ],
 )
 def test_the_conclusion_follows_from_accuracy_and_area(
     test: PermutationTest | None, said: str
 ) -> None:
     assert said in signal(test).conclusion
+
+
+def test_without_a_test_the_conclusion_is_the_gap_to_the_majority_class() -> None:
+    found = signal(None)
+    better = replace(found.references[1], scores=replace(found.references[1].scores, accuracy=0.7))
+    assert found.conclusion == "No reference is above the majority class."
+    assert signal(None, 0.713).conclusion == "No reference is above the majority class."
+    assert replace(found, references=(found.references[0], better)).conclusion == (
+        "The best reference, random forest, is 2.0 points above the majority class. Whether that "
+        "is chance was not tested."
+    )
+
+
+def test_in_stratified_folds_the_majority_class_can_be_below_its_share() -> None:
+    # 15 graphs of each class in two folds: the training graphs have 8 of one class, of which the
+    # test part has 7 among its 15 graphs.
+    data = dataset_of([TRIANGLE, KITE] * 15, classes=[0, 1] * 15)
+    folds = draw_folds(data.graph_class, 0, folds=2)
+    found = references(GraphFeatures(data), folds, 0)[0].scores.accuracy
+    assert found == pytest.approx(7 / 15)
+    assert below_majority_share(found, 0.5) == (
+        "The majority class has 50.0 % of all graphs. The reference predicts the majority class of "
+        "the training graphs, which can be the rarer class in the test part."
+    )
 
 
 def test_the_best_reference_may_be_the_majority_class() -> None:
@@ -61,10 +87,10 @@ def test_the_conclusion_compares_with_the_majority_class_of_all_graphs() -> None
     data = dataset_of([TRIANGLE, KITE] * 4, classes=truth.tolist())
     found = references(GraphFeatures(data), folds, 0)[0].scores.accuracy
     assert found == 0.25
-    note = unstratified(found, 0.5)
+    note = below_majority_share(found, 0.5)
     assert note is not None
     assert note.startswith("The majority class has 50.0 % of all graphs.")
-    assert unstratified(0.6649, 0.665) is None
+    assert below_majority_share(0.6649, 0.665) is None
     # A gain of 2 points over 68 % is noise, whatever the reference reaches on these folds.
     assert "No signal" not in signal(permuted(0.80, 0.001, 0.001), 0.70).conclusion
     assert "accuracy is 1.0 points above" in signal(permuted(0.71, 0.01, 0.001), 0.70).conclusion

@@ -21,13 +21,14 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import cannot_write, write_json
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies.differences import difference
+from ihgnn_cli.studies.job_folder import SEARCH, refuse_other_content
 from ihgnn_cli.studies.tuning.search import Search
 from ihgnn_cli.studies.tuning.storage import LOCK
 from ihgnn_cli.studies.tuning.trials import RequestedTrial, TrialsRun, best_trial
 from ihgnn_cli.training.config import RunConfig, write_config
 from ihgnn_cli.training.provenance import machine_facts
 
-JOB, SPLITS, BEST = "tune.json", "splits.json", "best.toml"
+JOB, SPLITS, BEST = SEARCH.file, "splits.json", "best.toml"
 TRIALS, RESULT = "trials.csv", "result.json"
 CHOSEN_BY = "validation accuracy, then validation loss, then the earlier trial"
 
@@ -53,7 +54,7 @@ def begin(
     new = False
     try:
         if not path.is_file():
-            _refuse_other_content(folder)
+            refuse_other_content(folder, SEARCH)
             folder.mkdir(parents=True, exist_ok=True)
             write_fold_file([Fold((search.split,))], folder / SPLITS)
             about = {"study": study, "storage": storage, "command": command}
@@ -80,20 +81,6 @@ def discard_new(folder: Path) -> None:
     """Remove a new folder whose study could not be opened."""
     if {each.name for each in folder.iterdir()} <= {JOB, SPLITS, LOCK}:
         shutil.rmtree(folder, ignore_errors=True)
-
-
-def _refuse_other_content(folder: Path) -> None:
-    """Allow a new search only in an empty folder, or in one where a search was being created."""
-    what = None
-    if folder.is_dir():
-        names = {each.name for each in folder.iterdir()}
-        ours = all(name == SPLITS or name.startswith((".splits-", ".tune-")) for name in names)
-        what = None if ours else "is not empty and holds no search"
-    elif folder.exists():
-        what = "is not a folder"
-    # Another process may have created the search in the meantime.
-    if what is not None and not (folder / JOB).is_file():
-        raise InputError(f"{folder} {what}. Choose another --out.")
 
 
 def best_config(search: Search, trials: Sequence[RequestedTrial]) -> RunConfig | None:

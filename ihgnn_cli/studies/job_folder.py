@@ -1,0 +1,97 @@
+"""Whether a folder may be used for a resumable job: a cross-validation or a search.
+
+Needs no torch, so that a wrong folder is refused before torch is imported.
+"""
+
+import errno
+import os
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.files import cannot_write
+from ihgnn_cli.studies.runs import CROSSVAL
+from ihgnn_cli.training.folder import SPLITS, TUNE
+
+
+@dataclass(frozen=True)
+class JobKind:
+    """What marks the folder of a job."""
+
+    file: str
+    """The file that describes the job, the last one written when it begins."""
+    title: str
+    empty: tuple[str, ...] = ()
+    """Folders that are made before that file, and are empty until it is there."""
+    locks: tuple[str, ...] = ()
+    """Folders that are made before that file, and may hold a lock."""
+
+
+CROSSVAL_JOB = JobKind(CROSSVAL, "crossval job", ("units", "partial"), ("claims",))
+SEARCH = JobKind(TUNE, "search")
+
+
+def refuse_unusable(folder: Path, kind: JobKind) -> None:
+    """Check early that a job can be continued in a folder, or begin there.
+
+    A job that is there already is not checked: a finished one is only read.
+
+    Raises:
+        InputError: the folder holds something else.
+        IhgnnError: it cannot be written.
+    """
+    try:
+        if (folder / kind.file).is_file():
+            return
+        refuse_other_content(folder, kind)
+        place = folder.absolute()
+        there = next(each for each in (place, *place.parents) if each.exists())
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    for wrong, number in (
+        (not there.is_dir(), errno.ENOTDIR),
+        (not os.access(there, os.W_OK), errno.EACCES),
+    ):
+        if wrong:
+            raise cannot_write(folder, OSError(number, os.strerror(number)))
+
+
+def refuse_other_content(
+    folder: Path, kind: JobKind, has_our_folds: Callable[[Path], bool] = lambda _: True
+) -> None:
+    """Allow a new job only in an empty folder, or in one where the same job was being created.
+
+    Args:
+        folder: where the job is to begin.
+        kind: of the job.
+        has_our_folds: whether a fold file in the folder has the folds of the job.
+
+    Raises:
+        InputError: the folder holds something else, or is a file.
+        IhgnnError: it cannot be read.
+    """
+    what = None
+    try:
+        # In this order: another process may be creating the folder.
+        if folder.exists() and not folder.is_dir():
+            what = "is not a folder"
+        elif folder.is_dir() and not _is_beginning(folder, kind, has_our_folds):
+            what = f"is not empty and holds no {kind.title}"
+    except OSError as error:
+        raise cannot_write(folder, error) from error
+    # Another process may have created the job in the meantime.
+    if what is not None and not (folder / kind.file).is_file():
+        raise InputError(f"{folder} {what}. Choose another --out.")
+
+
+def _is_beginning(folder: Path, kind: JobKind, has_our_folds: Callable[[Path], bool]) -> bool:
+    """Whether a folder is empty, or holds only what is written before the job's file."""
+    # Being written, or left by a process that was killed.
+    parts = tuple(f".{Path(name).stem}-" for name in (SPLITS, kind.file))
+    content = {each.name for each in folder.iterdir() if not each.name.startswith(parts)}
+    if not content <= {SPLITS, *kind.empty, *kind.locks}:
+        return False
+    if any(any((folder / name).iterdir()) for name in content & set(kind.empty)):
+        return False
+    return SPLITS not in content or has_our_folds(folder / SPLITS)
