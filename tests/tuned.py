@@ -27,7 +27,8 @@ SLOW = (*ONE_WORKER, "--epochs", str(EPOCHS), "--pruner", "none")
 def states(folder: Path) -> dict[str, int]:
     """The number of trials in each state, as stored in the study's file."""
     try:
-        with sqlite3.connect(f"file:{folder / 'study.db'}?mode=ro", uri=True) as study:
+        # Not read-only: what a killed process left half-written has to be rolled back.
+        with sqlite3.connect(f"file:{folder / 'study.db'}?mode=rw", uri=True) as study:
             return dict(study.execute("select state, count(*) from trials group by state"))
     except sqlite3.Error:
         return {}

@@ -178,6 +178,6 @@ def test_races_and_snapshots_are_marked_and_all_scores_listed(tmp_path: Path) ->
     run, robust = by_name["run"], by_name["robust"]
     assert (run.accuracy, run.balanced_accuracy, run.roc_auc) == (0.5, 0.4, 0.7)
     assert (robust.accuracy, robust.balanced_accuracy) == (0.5, None)  # of an older version
-    shown = CliRunner().invoke(app, ["runs", str(tmp_path)]).stdout
+    shown = CliRunner().invoke(app, ["runs", str(tmp_path)], env={"COLUMNS": "200"}).stdout
     assert "crossval, race" in shown
     assert "train, snapshots" in shown

@@ -76,7 +76,7 @@ MODEL = ModelSpec(
     grid_source=(
         "The paper has no search: its experiments use 3 layers on nodes, 2 on sets, width 64, "
         "dropout 0.5 and learning rate 0.01 with decay (cited from memory), and it reports the "
-        "orders separately. The authors' code (examples/1-2-3-mutag.py and -proteins.py) has the "
+        "orders separately. The authors' code (1-2-3-mutag.py and 1-2-3-proteins.py) has the "
         "same layers and dropout, learning rate 0.001, widths 32 and 64, and batches of 32 and 20."
     ),
     note=(
