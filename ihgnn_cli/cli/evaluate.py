@@ -186,7 +186,8 @@ def _show(heading: str, classifier: "Classifier", found: "Evaluation", also: str
 
     console.show(f"{heading}, on {classifier.runs_on}", style="bold")
     if classifier.card.snapshot is not None:
-        console.show(f"Model: {_model_title(classifier)}{classifier.card.snapshot}")
+        saved = classifier.card.snapshot.described(_members(classifier))
+        console.show(f"Model: {_model_title(classifier)}{saved}")
     _show_metrics(found, classifier)
     _show_homophily(found)
     if found.coverage is not None:
@@ -363,6 +364,16 @@ def _model_name(classifier: "Classifier") -> str:
         return classifier.described.model_name
     checkpoint = getattr(classifier, "checkpoint", None)
     return DEFAULT_MODEL if checkpoint is None else str(checkpoint.config.model_name)
+
+
+def _members(classifier: "Classifier") -> int:
+    """The number of members that the model has, in a file perhaps not all that were trained."""
+    from ihgnn_cli.deploy.onnx_model import OnnxClassifier
+    from ihgnn_cli.inference.prediction import EnsembleClassifier
+
+    if isinstance(classifier, OnnxClassifier):
+        return classifier.described.members  # even if the file does not have their spread
+    return classifier.members if isinstance(classifier, EnsembleClassifier) else 1
 
 
 def _model_title(classifier: "Classifier") -> str:
