@@ -232,18 +232,26 @@ def test_check_lists_a_mistake_once_with_its_lines(
 def test_predict_reports_a_mistake_once_with_a_count(
     words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    new = write(tmp_path / "new.jsonl", *[{"node_labels": ["C"]}] * 5, RINGS)
+    large = {**RINGS, "edge_attributes": [[1e300]] * len(RINGS["edges"])}
+    ragged = {**RINGS, "edge_attributes": [[]] * len(RINGS["edges"])}
+    new = write(tmp_path / "new.jsonl", *[{"node_labels": ["C"]}] * 12, RINGS, large, ragged, large)
     with pytest.raises(
-        IhgnnError, match="5 graphs of 6 not classified; each reason is above once"
+        IhgnnError, match=r"^15 graphs of 16 not classified; the reasons are above\.$"
     ) as caught:
         app(["predict", str(words), new, "--json"], standalone_mode=False)
     assert caught.value.exit_code == 1
     out, err = capsys.readouterr()
     answers = [json.loads(line) for line in out.splitlines()]
-    assert [each["graph"] for each in answers if "class" in each] == [5]
-    assert [each["graph"] for each in answers if "error" in each] == [0, 1, 2, 3, 4]
-    assert [line for line in err.splitlines() if "no edges" in line] == [
-        'Error: new.jsonl, line 1: no edges. Add "edges": [[0, 1], ...], or [] for a graph without.'
+    assert [each["graph"] for each in answers if "class" in each] == [12]
+    assert len([each for each in answers if "error" in each]) == 15
+    assert [line for line in err.splitlines() if line.startswith("Error:")] == [
+        'Error: new.jsonl, line 1: no edges. Add "edges": [[0, 1], ...], or [] for a graph '
+        "without.",
+        "Error: new.jsonl, line 14: edge_attributes [1e+300]. Use numbers up to 3.4e38, the "
+        "largest 32-bit float.",
+        "Error: new.jsonl, line 15: edge_attributes []. Use equally long lists of finite numbers.",
+        "Error: new.jsonl, line 1 (likewise 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more): no edges.",
+        "Error: new.jsonl, line 14 (likewise 16): edge_attributes [1e+300].",
     ]
 
 

@@ -98,6 +98,7 @@ BAD = [
     '{"node_attributes": [[false]], "edges": []}',
     '{"node_attributes": [[1e+39]], "edges": []}',
     '{"node_attributes": [[-Infinity]], "edges": []}',
+    '{"node_attributes": [[1, 2], [-1e+300, 1, "a"]], "edges": []}',
     '{"node_labels": [1, 2], "node_attributes": [[1]], "edges": []}',
     '{"node_labels": [1, 2], "edges": [[0, 1]], "edge_labels": [1, 2]}',
     '{"node_labels": [1, 2], "edges": [[0, 1]], "edge_attributes": []}',

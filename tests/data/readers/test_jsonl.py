@@ -266,7 +266,7 @@ REFUSED: dict[str, tuple[str | bytes | dict[str, Any], str, str]] = {
     "attribute beyond 32 bits": (
         graph(node_attributes=[[1e39], [1], [1]]),
         "node_attributes [1e+39].",
-        FINITE,
+        "Use numbers up to 3.4e38, the largest 32-bit float.",
     ),
     "no edges": (
         without("edges"),
