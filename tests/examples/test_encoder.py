@@ -282,6 +282,23 @@ def test_edge_bins_are_read_and_refused_as_in_python(encode: Encode, use: bool) 
         assert answer == {"problem": raised.value.message, "remedy": raised.value.remedy}
 
 
+def test_a_label_in_a_bin_that_it_never_had_is_refused_as_in_python(encode: Encode) -> None:
+    data = replace(with_distances(dataset(*ALL, edge_labels=True)), uses_edge_labels=False)
+    card = card_of(with_edge_labels(data, use=True, bins=2), Features.LABELS)
+    card = replace(card, edge_label_values=("p,0", "p,1", "q,0"))
+    about = metadata(card, SETTINGS, 1, Form(Layout.SPARSE), LIMITS)
+    lines = [
+        '{"node_labels": ["a", "b"], "edges": [[0, 1]], "edge_labels": ["q"], '
+        f'"edge_attributes": [[{attribute}]]}}'
+        for attribute in (1, 1.37, 1234.5)
+    ]
+    found = encode([{"metadata": about, "lines": [line]} for line in lines])
+    for line, answer in zip(lines, found, strict=True):
+        with pytest.raises(GraphError, match=r"edge label q with .* \(bin 1\)") as raised:
+            check_fits(card, parse_graph(line))
+        assert answer == {"problem": raised.value.message, "remedy": raised.value.remedy}
+
+
 def test_labels_match_by_their_text(encode: Encode) -> None:
     card = replace(card_of(dataset(*ALL), Features.LABELS), label_values=(6, 8))
     about = metadata(card, SETTINGS, 1, Form(Layout.SPARSE), LIMITS)
