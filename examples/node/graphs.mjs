@@ -146,7 +146,8 @@ function values(entry, key) {
 
 function numbers(entry, key) {
   if (own(entry, key) === null) return null;
-  const rows = list(entry, key);
+  // A single attribute may be written as a number.
+  const rows = list(entry, key).map((row) => (Number.isNaN(numberOf(row)) ? row : [row]));
   return rows.map((row) => {
     const given = ArrayBuffer.isView(row) ? Array.from(row) : row;
     const found = Array.isArray(given) ? given.map(asNumber) : [];

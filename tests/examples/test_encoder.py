@@ -49,6 +49,8 @@ GOOD = [
     '{"node_attributes": [[1, 2.5], [3e3, -4]], "edges": [[0, 1]], "num_nodes": 2}',
     '{"node_labels": ["\\ud83d\\ude00", "é"], "edges": [], "edge_labels": [], "class": null}',
     '{"node_labels": [1, 2], "edges": [[1, 0]], "edge_labels": [7], "edge_attributes": [[0.5]]}',
+    '{"node_labels": [1, 2], "edges": [[1, 0]], "node_attributes": [1, -2.5], '
+    '"edge_attributes": [3e1]}',
     '{"node_labels": [1], "edges": [], "__proto__": 5, "toString": 1}',
 ]
 BAD = [
@@ -93,7 +95,8 @@ BAD = [
     '{"num_nodes": -1, "edges": []}',
     '{"node_attributes": [[1], [1, 2]], "edges": []}',
     '{"node_attributes": [[]], "edges": []}',
-    '{"node_attributes": [1], "edges": []}',
+    '{"node_attributes": ["1"], "edges": []}',
+    '{"node_attributes": [[1, 2], 3], "edges": []}',
     '{"node_attributes": [["1"]], "edges": []}',
     '{"node_attributes": [[false]], "edges": []}',
     '{"node_attributes": [[1e+39]], "edges": []}',

@@ -4,9 +4,9 @@
 
 Nodes are counted from 0 within their graph. Edges are undirected and listed once. Node labels and
 classes are integers or strings, of one kind throughout a file. Optional: `node_attributes` and
-`edge_attributes` (a list of numbers per node or edge), `edge_labels`, `num_nodes` for graphs
-without node labels, and `id`, which predictions repeat and nothing else reads. Other keys are
-ignored, unless they look like one of these misspelt.
+`edge_attributes` (a list of numbers per node or edge, or one number), `edge_labels`, `num_nodes`
+for graphs without node labels, and `id`, which predictions repeat and nothing else reads. Other
+keys are ignored, unless they look like one of these misspelt.
 """
 
 import json
@@ -251,7 +251,8 @@ def _values(entry: Mapping[str, Any], key: str) -> list[Value] | None:
 def _numbers(entry: Mapping[str, Any], key: str) -> list[list[float]] | None:
     if entry.get(key) is None:
         return None
-    rows = _list(entry, key)
+    # A single attribute may be written as a number.
+    rows = [[row] if _is_number(row) else row for row in _list(entry, key)]
     for row in rows:
         numbers = isinstance(row, list | tuple) and all(
             _is_number(each) and _fits(each) for each in row
