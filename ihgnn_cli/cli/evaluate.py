@@ -18,8 +18,10 @@ from ihgnn_cli.cli.options import (
     OtherData,
     TrainedModel,
     check_conformal,
+    complete_dataset,
     complete_model,
     figure,
+    one_dataset,
     refuse_missing,
     refuse_swapped,
 )
@@ -51,6 +53,15 @@ EXAMPLES = examples(
 
 def evaluate(
     model: TrainedModel,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DATASET",
+            help="The same as --dataset. [dim]\\[default: the model's own][/dim]",
+            autocompletion=complete_dataset,
+            show_default=False,
+        ),
+    ] = None,
     dataset: OtherData = None,
     split: Annotated[
         Part | None,
@@ -108,6 +119,7 @@ def evaluate(
 ) -> None:
     """Evaluate a model on its test graphs, or on other graphs."""
     check_conformal(conformal)
+    dataset = one_dataset(data, dataset)
     if dataset is not None:
         refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
     refuse_missing(dataset, model)

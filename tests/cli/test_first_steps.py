@@ -118,7 +118,10 @@ def test_predict_counts_over_a_whole_data_set_before_the_first_answer(
 def test_evaluate_refuses_and_warns_likewise(words: Path, tmp_path: Path, said: Said) -> None:
     data = write(tmp_path / "n.jsonl", {**NUMBERS, "class": "ring"}, {**NUMBERS, "class": "chain"})
     assert "4 of 4 nodes in 2 graphs" in refused("evaluate", str(words), "--dataset", data)
-    out, err = said("evaluate", str(words), "--dataset", data, "--allow-unknown", "--json")
+    assert refused("evaluate", str(words), data, "--dataset", "MUTAG") == (
+        f"Two data sets are given, {data} and --dataset MUTAG. Give one of them."
+    )
+    out, err = said("evaluate", str(words), data, "--allow-unknown", "--json")
     assert json.loads(out)["unknown_label_nodes"] == 4
     assert "WARNING: The labels of 4 of 4 nodes" in err
 
@@ -153,8 +156,9 @@ def test_swapped_arguments_are_recognised(
     message = refused("predict", graphs, model)
     assert message == f"The arguments are in the wrong order. Use: ihgnn predict {model} {graphs}"
     if graphs != "-":
-        message = refused("evaluate", graphs, "--dataset", model)
-        assert message.endswith(f"Use: ihgnn evaluate {model} --dataset {graphs}")
+        for given in ([graphs, "--dataset", model], [graphs, model]):
+            message = refused("evaluate", *given)
+            assert message.endswith(f"Use: ihgnn evaluate {model} --dataset {graphs}")
         message = refused("evaluate", graphs)
         assert message.startswith(f"{graphs} is a data set, not a model. Give a run folder")
     if model != "model.onnx":
