@@ -83,6 +83,14 @@ def test_an_option_takes_at_most_two_lines(path: tuple[str, ...]) -> None:
             assert row.count("\n│") <= 1, row
 
 
+def test_a_list_keeps_its_lines() -> None:
+    lines = [each.strip() for each in shown(("reproduce",)).splitlines()]
+    first = lines.index("- table1: IHGNN and fourteen other methods")
+    assert [each.split(":")[0] for each in lines[first + 1 : first + 5]] == [
+        *("- table2", "- figure1", "- sensitivity", "- homophily-sweep")
+    ]
+
+
 @pytest.mark.parametrize("path", SUBCOMMANDS, ids=" ".join)
 def test_every_command_has_json(path: tuple[str, ...]) -> None:
     assert "--json" in {name for option in ALL[path].params for name in option.opts}
