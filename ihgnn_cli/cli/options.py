@@ -40,8 +40,15 @@ def complete_model(incomplete: str) -> list[str]:
     return [name for name in model_names() if name.startswith(incomplete.lower())]
 
 
-def refuse_missing(data: str | None, model: Path | None = None) -> None:
+EXPORTED = "an exported .onnx file"
+TRAINED = "a run folder or its ckpt.pt"
+ANY_MODEL = f"a run folder, its ckpt.pt, or {EXPORTED}"
+
+
+def refuse_missing(data: str | None, model: Path | None = None, accepted: str = ANY_MODEL) -> None:
     """Refuse files that do not exist at once, before NumPy, torch or onnxruntime is imported.
+
+    `accepted` is what the command takes for a model.
 
     Raises:
         InputError: the data looks like a path, and there is none; or there is no such model.
@@ -52,9 +59,7 @@ def refuse_missing(data: str | None, model: Path | None = None) -> None:
     # os.path.exists also takes names that are too long for a path.
     if model is not None and not os.path.exists(model):  # noqa: PTH110
         problem = "is a data set, not a model" if _is_data(str(model)) else "does not exist"
-        raise InputError(
-            f"{model} {problem}. Give a run folder, its ckpt.pt, or an exported .onnx file."
-        )
+        raise InputError(f"{model} {problem}. Give {accepted}.")
     if data is None or data.startswith("synthetic:") or Path(data).suffix not in _DATA_SUFFIXES:
         return
     if not os.path.exists(expanded(Path(data))):  # noqa: PTH110

@@ -144,6 +144,20 @@ def test_evaluate_writes_the_ids_as_predict_does(words: Path, tmp_path: Path, sa
 # Arguments in the wrong place
 
 
+def test_what_is_not_a_model_is_refused_with_what_the_command_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in ("check-export", "serve", "bench-export"):
+        message = refused(command, "nope.onnx")
+        assert message == "nope.onnx does not exist. Give an exported .onnx file."
+    for command in ("export", "distill"):
+        message = refused(command, "MUTAG")
+        assert message == "MUTAG is a data set, not a model. Give a run folder or its ckpt.pt."
+    Path("empty").mkdir()
+    assert "Give a run folder or its checkpoint; 'ihgnn runs'" in refused("export", "empty")
+
+
 @pytest.mark.parametrize("model", ["runs/a", "runs/a/ckpt.pt", "model.onnx"])
 @pytest.mark.parametrize("graphs", ["graphs.jsonl", "MUTAG", "-"])
 def test_swapped_arguments_are_recognised(
