@@ -105,6 +105,19 @@ def one_dataset(argument: str | None, option: str | None) -> str | None:
     return option if argument is None else argument
 
 
+def some_bins(count: int | None) -> int | None:
+    """The number of edge bins that the option asks for; leaving it out means none, and 0 does not.
+
+    Raises:
+        InputError: it is 0.
+    """
+    from ihgnn_cli.errors import InputError
+
+    if count == 0:
+        raise InputError("--edge-bins must be from 2 to 64, not 0.")
+    return count
+
+
 def output_folder(default: str, what: str = "Folder for the results.") -> Any:
     """The option `--out`."""
     return typer.Option(
@@ -206,6 +219,7 @@ EdgeBins = Annotated[
         metavar="N",
         help="Tell edges apart by N bins of their attribute, such as a distance: 2 to 64.",
         show_default="none",
+        callback=some_bins,
         rich_help_panel=EDGE_PANEL,
     ),
 ]
