@@ -6,7 +6,7 @@ exits with `exit_code`; the library only raises.
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ihgnn_cli.words import counted
 
@@ -68,23 +68,27 @@ class Problem:
     count: int = 1
     """Number of mistakes that this entry represents."""
     also: tuple[int, ...] = ()
-    """The next lines with the same mistake, at most `MAX_LINES` of them."""
+    """The next lines (or graphs) with the same mistake, at most `MAX_LINES` of them."""
 
     @property
     def where(self) -> str:
         """`FILE`, `FILE, line N`, or `FILE, line N (likewise M and 7 more)`."""
-        if self.line is None:
-            return self.file
+        first = self.file if self.line is None else f"{self.file}, line {self.line}"
         if not self.also:
-            return f"{self.file}, line {self.line}"
+            return first
         rest = self.count - 1 - len(self.also)
         others = ", ".join(map(str, self.also)) + (f" and {rest:,} more" if rest else "")
-        return f"{self.file}, line {self.line} (likewise {others})"
+        return f"{first} (likewise {others})"
 
     @property
     def kind(self) -> str:
         """The mistake without its numbers and quoted values: equal for the same mistake."""
         return _PARTICULARS.sub("", f"{self.message} {self.remedy}")
+
+    def followed_by(self, *numbers: int, count: int = 1) -> "Problem":
+        """This mistake, which another `count` lines have as well; only the first are named."""
+        also = (*self.also, *numbers)[:MAX_LINES]
+        return replace(self, count=self.count + count, also=also)
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message} {self.remedy}".rstrip()

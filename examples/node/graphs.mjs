@@ -146,12 +146,19 @@ function values(entry, key) {
 
 function numbers(entry, key) {
   if (own(entry, key) === null) return null;
-  const rows = list(entry, key);
+  // A single attribute may be written as a number.
+  const rows = list(entry, key).map((row) => (Number.isNaN(numberOf(row)) ? row : [row]));
   return rows.map((row) => {
     const given = ArrayBuffer.isView(row) ? Array.from(row) : row;
     const found = Array.isArray(given) ? given.map(asNumber) : [];
     if (!found.length || found.length !== rows[0].length || found.includes(null)) {
-      throw new GraphError(`${key} ${short(row)}.`, 'Use equally long lists of finite numbers.');
+      const large = Array.isArray(given) && given.some(isLarge);
+      throw new GraphError(
+        `${key} ${short(row)}.`,
+        large
+          ? 'Use numbers up to 3.4e38, the largest 32-bit float.'
+          : 'Use equally long lists of finite numbers.',
+      );
     }
     return found;
   });
@@ -159,9 +166,18 @@ function numbers(entry, key) {
 
 /** A number that is finite as a 32-bit float, or null. */
 function asNumber(value) {
-  const number =
-    value instanceof Real ? value.value : typeof value === 'bigint' ? Number(value) : value;
-  return typeof number === 'number' && Math.abs(number) <= LARGEST_FLOAT32 ? number : null;
+  const number = numberOf(value);
+  return Number.isNaN(number) || isLarge(value) ? null : number;
+}
+
+function isLarge(value) {
+  return Math.abs(numberOf(value)) > LARGEST_FLOAT32;
+}
+
+/** A number as JavaScript has it; NaN for any other value. */
+function numberOf(value) {
+  if (value instanceof Real) return value.value;
+  return typeof value === 'bigint' || typeof value === 'number' ? Number(value) : NaN;
 }
 
 function countNodes(entry, labels, attributes) {

@@ -123,16 +123,13 @@ export class Model {
     const found = new Map();
     for (const [e, [one, other]] of graph.edges.entries()) {
       const label = this.#edgeLabelOf(graph, e);
+      const attribute = this.edgeBins ? Math.fround(graph.edgeAttributes[e][0]) : '';
       const own = String(graph.edgeLabels?.[e] ?? '');
       const known = this.edgePositions.has(label) || (this.background && own === this.background);
       if (this.edgeLabels.length && !known) {
-        throw new GraphError(
-          `the model does not know the edge label ${this.edgeBins ? 'and bin of the edge attribute ' : ''}${label}.`,
-          `It knows ${some(this.edgeLabels)}.`,
-        );
+        this.#refuseEdge(own, label, attribute);
       }
       const key = pairOf(one, other);
-      const attribute = this.edgeBins ? Math.fround(graph.edgeAttributes[e][0]) : '';
       const read = `${compared.includes('labels') ? own : ''} ${attribute}`;
       if ((found.get(key) ?? read) !== read) {
         throw new GraphError(
@@ -142,6 +139,21 @@ export class Model {
       }
       found.set(key, read);
     }
+  }
+
+  /** Throws a GraphError for an edge whose label, or its pair with a bin, is unknown. */
+  #refuseEdge(own, label, attribute) {
+    const withoutBin = (each) => String(each).replace(/,[^,]*$/, '');
+    const known = this.edgeBins ? [...new Set(this.edgeLabels.map(withoutBin))] : this.edgeLabels;
+    if (known.map(String).includes(own)) {
+      const shown = Number(attribute.toPrecision(7));
+      const bin = label.split(',').at(-1);
+      throw new GraphError(
+        `edge label ${own} with the attribute ${shown} (bin ${bin}) does not occur in the training data.`,
+        'Train on data in which it does, or with fewer --edge-bins.',
+      );
+    }
+    throw new GraphError(`the model does not know the edge label ${own}.`, `It knows ${some(known)}.`);
   }
 
   /** The label of an edge as in card.edge_label_values, computed from its attribute if there are bins. */

@@ -84,7 +84,7 @@ def export(
             f"{path} does not end in {SUFFIX}, but {checkpoint} does: the checkpoint comes first, "
             f"then the {SUFFIX} file to write. Swap the two."
         )
-    source = best_of(Path(checkpoint))
+    source = best_of(Path(checkpoint), trained=True)
     target = source.with_name(DEFAULT_NAME) if path is None else Path(path)
     outputs = check_target(target, force=force)
     if dataset is not None and not verify:

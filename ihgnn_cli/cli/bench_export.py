@@ -8,6 +8,7 @@ import typer
 
 from ihgnn_cli.cli.help import COMPUTE_PANEL, examples
 from ihgnn_cli.cli.options import (
+    EXPORTED,
     AsJson,
     DataRoot,
     Device,
@@ -91,7 +92,7 @@ def bench_export(
     as_json: AsJson = False,
 ) -> None:
     """Measure throughput and latency of an exported model on graphs of its data set."""
-    refuse_missing(dataset, model)
+    refuse_missing(dataset, model, EXPORTED)
     from ihgnn_cli.cli import console
     from ihgnn_cli.deploy.onnx_model import load_onnx
     from ihgnn_cli.deploy.speed import measure

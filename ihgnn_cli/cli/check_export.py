@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from ihgnn_cli.cli.help import COMPUTE_PANEL, examples
-from ihgnn_cli.cli.options import AsJson, refuse_missing
+from ihgnn_cli.cli.options import EXPORTED, AsJson, refuse_missing
 
 if TYPE_CHECKING:
     from ihgnn_cli.deploy.checking import Checked, RuntimeResult
@@ -39,7 +39,7 @@ def check_export(
     'ihgnn export' writes MODEL.golden.json: graphs, the inputs that encode them, and the outputs of
     the checkpoint. The exit code is 1 if an answer is wrong or a given provider does not run.
     """
-    refuse_missing(None, model)
+    refuse_missing(None, model, EXPORTED)
     from ihgnn_cli.cli import console
     from ihgnn_cli.deploy import checking
     from ihgnn_cli.errors import IhgnnError

@@ -292,6 +292,7 @@ def crossval(
     from ihgnn_cli.cli.starting import read_data
     from ihgnn_cli.studies.folds import make_folds
     from ihgnn_cli.studies.job_folder import CROSSVAL_JOB, refuse_unusable
+    from ihgnn_cli.words import counted
 
     if out is not None:
         refuse_unusable(out, CROSSVAL_JOB)
@@ -331,8 +332,8 @@ def crossval(
     folder = begun.folder
     if begun.job.repeats > repeats:
         console.note(
-            f"{folder} has {begun.job.repeats} finished partitions and keeps them. For "
-            f"{repeats}, choose another --out."
+            f"{folder} has {begun.job.repeats} finished partitions and keeps them. To compute "
+            f"{counted(repeats, 'repeat')}, choose another --out."
         )
     if stacked not in (None, begun.stack):
         console.note(f"{folder} was started with stacks of {begun.stack} and keeps them.")

@@ -114,8 +114,8 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
     if "best" in result:  # missing in older results
         best = result["best"]
         which = (
-            f"the configuration that most folds chose ({best['folds']} of {len(result['folds'])}), "
-            f"with the median of its best epochs ({best['epochs']})"
+            f"{_chosen(best['folds'], len(result['folds']))}, with the median of its best epochs "
+            f"({best['epochs']})"
         )
         if snapshots:
             which = f"the configuration, with {best['epochs']} epochs"
@@ -123,6 +123,16 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
             f"Best        {folder / BEST}\n            {which}. To train it on all graphs:"
         )
         console.next_steps(("train", "--final", "--config", folder / BEST))
+
+
+def _chosen(chose: int, folds: int) -> str:
+    """How the best configuration was found."""
+    if chose == 1 < folds:
+        return (
+            "no configuration was chosen by more than one fold; of those chosen, the one with the "
+            "best average on validation"
+        )
+    return f"the configuration that most folds chose ({chose} of {folds})"
 
 
 def _show_repeats(result: dict[str, Any]) -> None:

@@ -7,6 +7,7 @@ import typer
 
 from ihgnn_cli.cli.help import TRAINING_PANEL, examples
 from ihgnn_cli.cli.options import (
+    TRAINED,
     AsJson,
     DataRoot,
     Device,
@@ -77,7 +78,7 @@ def distill(
     The student has the settings, the data and the split of the ensemble, and is one model instead
     of many. Its run folder is like any other; 'ihgnn train --resume' continues an interrupted run.
     """
-    refuse_missing(dataset, checkpoint)
+    refuse_missing(dataset, checkpoint, TRAINED)
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.cli.train import complete_run, show_run

@@ -18,8 +18,10 @@ from ihgnn_cli.cli.options import (
     OtherData,
     TrainedModel,
     check_conformal,
+    complete_dataset,
     complete_model,
     figure,
+    one_dataset,
     refuse_missing,
     refuse_swapped,
 )
@@ -51,6 +53,15 @@ EXAMPLES = examples(
 
 def evaluate(
     model: TrainedModel,
+    data: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="DATASET",
+            help="The same as --dataset. [dim]\\[default: the model's own][/dim]",
+            autocompletion=complete_dataset,
+            show_default=False,
+        ),
+    ] = None,
     dataset: OtherData = None,
     split: Annotated[
         Part | None,
@@ -108,6 +119,7 @@ def evaluate(
 ) -> None:
     """Evaluate a model on its test graphs, or on other graphs."""
     check_conformal(conformal)
+    dataset = one_dataset(data, dataset)
     if dataset is not None:
         refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
     refuse_missing(dataset, model)
@@ -186,7 +198,8 @@ def _show(heading: str, classifier: "Classifier", found: "Evaluation", also: str
 
     console.show(f"{heading}, on {classifier.runs_on}", style="bold")
     if classifier.card.snapshot is not None:
-        console.show(f"Model: {_model_title(classifier)}{classifier.card.snapshot}")
+        saved = classifier.card.snapshot.described(_members(classifier))
+        console.show(f"Model: {_model_title(classifier)}{saved}")
     _show_metrics(found, classifier)
     _show_homophily(found)
     if found.coverage is not None:
@@ -363,6 +376,16 @@ def _model_name(classifier: "Classifier") -> str:
         return classifier.described.model_name
     checkpoint = getattr(classifier, "checkpoint", None)
     return DEFAULT_MODEL if checkpoint is None else str(checkpoint.config.model_name)
+
+
+def _members(classifier: "Classifier") -> int:
+    """The number of members that the model has, in a file perhaps not all that were trained."""
+    from ihgnn_cli.deploy.onnx_model import OnnxClassifier
+    from ihgnn_cli.inference.prediction import EnsembleClassifier
+
+    if isinstance(classifier, OnnxClassifier):
+        return classifier.described.members  # even if the file does not have their spread
+    return classifier.members if isinstance(classifier, EnsembleClassifier) else 1
 
 
 def _model_title(classifier: "Classifier") -> str:

@@ -8,6 +8,7 @@ import typer
 
 from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
 from ihgnn_cli.cli.options import (
+    TRAINED,
     AsJson,
     ConformalShare,
     DataRoot,
@@ -149,7 +150,7 @@ def export(
     size of the largest graph of the model's data: of a larger graph, the first m in sorted order.
     """
     check_conformal(conformal)
-    refuse_missing(dataset, checkpoint)
+    refuse_missing(dataset, checkpoint, TRAINED)
     from inspect import unwrap
 
     from ihgnn_cli.api import export as exports

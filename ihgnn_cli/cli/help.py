@@ -74,8 +74,7 @@ class _Argument(TyperArgument):
 
 def _prepare(command: "ClickCommand", context: "Context") -> None:
     """Change what Typer would print; a command that shows its help does nothing else."""
-    paragraphs = (command.help or "").split("\n\n")  # whose lines end where the source's do
-    command.help = "\n\n".join(" ".join(each.split()) for each in paragraphs)
+    command.help = "\n\n".join(map(_reflowed, (command.help or "").split("\n\n")))
     for option in command.get_params(context):
         if isinstance(option, TyperArgument):
             option.__class__ = _Argument
@@ -88,6 +87,13 @@ def _prepare(command: "ClickCommand", context: "Context") -> None:
         if isinstance(option.show_default, str):  # Typer would put it in parentheses
             option.help = f"{option.help} [dim]\\[default: {option.show_default}][/dim]"
             option.show_default = False
+
+
+def _reflowed(paragraph: str) -> str:
+    """A paragraph on one line, whose lines end where the source's do; a list keeps its lines."""
+    lines = [each.strip() for each in paragraph.strip().split("\n")]
+    is_list = all(each.startswith("- ") for each in lines)
+    return ("\n" if is_list else " ").join(lines)
 
 
 def examples(*lines: tuple[str, str]) -> str:

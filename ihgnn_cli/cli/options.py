@@ -40,8 +40,15 @@ def complete_model(incomplete: str) -> list[str]:
     return [name for name in model_names() if name.startswith(incomplete.lower())]
 
 
-def refuse_missing(data: str | None, model: Path | None = None) -> None:
+EXPORTED = "an exported .onnx file"
+TRAINED = "a run folder or its ckpt.pt"
+ANY_MODEL = f"a run folder, its ckpt.pt, or {EXPORTED}"
+
+
+def refuse_missing(data: str | None, model: Path | None = None, accepted: str = ANY_MODEL) -> None:
     """Refuse files that do not exist at once, before NumPy, torch or onnxruntime is imported.
+
+    `accepted` is what the command takes for a model.
 
     Raises:
         InputError: the data looks like a path, and there is none; or there is no such model.
@@ -52,9 +59,7 @@ def refuse_missing(data: str | None, model: Path | None = None) -> None:
     # os.path.exists also takes names that are too long for a path.
     if model is not None and not os.path.exists(model):  # noqa: PTH110
         problem = "is a data set, not a model" if _is_data(str(model)) else "does not exist"
-        raise InputError(
-            f"{model} {problem}. Give a run folder, its ckpt.pt, or an exported .onnx file."
-        )
+        raise InputError(f"{model} {problem}. Give {accepted}.")
     if data is None or data.startswith("synthetic:") or Path(data).suffix not in _DATA_SUFFIXES:
         return
     if not os.path.exists(expanded(Path(data))):  # noqa: PTH110
@@ -98,6 +103,19 @@ def one_dataset(argument: str | None, option: str | None) -> str | None:
             f"Two data sets are given, {argument} and --dataset {option}. Give one of them."
         )
     return option if argument is None else argument
+
+
+def some_bins(count: int | None) -> int | None:
+    """The number of edge bins that the option asks for; leaving it out means none, and 0 does not.
+
+    Raises:
+        InputError: it is 0.
+    """
+    from ihgnn_cli.errors import InputError
+
+    if count == 0:
+        raise InputError("--edge-bins must be from 2 to 64, not 0.")
+    return count
 
 
 def output_folder(default: str, what: str = "Folder for the results.") -> Any:
@@ -201,6 +219,7 @@ EdgeBins = Annotated[
         metavar="N",
         help="Tell edges apart by N bins of their attribute, such as a distance: 2 to 64.",
         show_default="none",
+        callback=some_bins,
         rich_help_panel=EDGE_PANEL,
     ),
 ]

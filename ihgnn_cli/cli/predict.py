@@ -28,6 +28,7 @@ from ihgnn_cli.cli.options import (
 if TYPE_CHECKING:
     from ihgnn_cli.data.sources import Source
     from ihgnn_cli.deploy.runtime import Predictor
+    from ihgnn_cli.errors import Problem
     from ihgnn_cli.inference.prediction import Answer, Errors, GraphBatch
     from ihgnn_cli.inference.vocabulary import UnknownLabels
     from ihgnn_cli.models.card import ModelCard
@@ -275,10 +276,10 @@ class _Tally:
     def __init__(self, labels: "UnknownLabels") -> None:
         self.labels = labels
         self.answered = self.bad = self.larger = 0
-        self.kinds: set[str] = set()
+        self.kinds: dict[str, Problem] = {}
 
     def add(self, answers: "Sequence[Answer]") -> None:
-        """Count answers, and report graphs without one, each kind of mistake only once."""
+        """Count answers, and report the first graph with each kind of mistake."""
         from ihgnn_cli.cli import console
         from ihgnn_cli.inference.prediction import Failure
 
@@ -288,13 +289,16 @@ class _Tally:
                 self.larger += each.larger_than_m
                 continue
             self.bad += 1
-            kind = each.problem.kind
-            if kind not in self.kinds and len(self.kinds) < _MOST_KINDS:
-                self.kinds.add(kind)
+            problem = each.problem
+            if known := self.kinds.get(problem.kind):
+                number = each.graph if problem.line is None else problem.line
+                self.kinds[problem.kind] = known.followed_by(number)
+            elif len(self.kinds) < _MOST_KINDS:
+                self.kinds[problem.kind] = problem
                 console.error(console.plain(str(each)))
 
     def finish(self) -> None:
-        """Print the counts on standard error.
+        """Print the counts, and the other graphs with each kind of mistake, on standard error.
 
         Raises:
             IhgnnError: some graphs were invalid.
@@ -312,9 +316,14 @@ class _Tally:
             )
         if not total:
             console.note("No graphs in the input.")
+        for each in self.kinds.values():
+            if each.also:
+                console.error(console.plain(f"{each.where}: {each.message}"))
         if self.bad:
-            repeated = self.bad > len(self.kinds)
-            reasons = "each reason is above once" if repeated else "the reasons are above"
+            listed = sum(each.count for each in self.kinds.values())
+            reasons = "the reasons are above"
+            if listed < self.bad:
+                reasons = f"the first {_MOST_KINDS} kinds of reasons are above"
             raise IhgnnError(
                 f"{counted(self.bad, 'graph')} of {total:,} not classified; {reasons}."
             )

@@ -106,11 +106,11 @@ def reproduce(
 ) -> None:
     """Reproduce a table or figure of the paper, with the published numbers beside.
 
-    table1: IHGNN and fourteen other methods
-    table2: IHGNN and its ablations
-    figure1: homophily of the graphs
-    sensitivity: accuracy by number of layers K
-    homophily-sweep: accuracy by homophily, on synthetic graphs
+    - table1: IHGNN and fourteen other methods
+    - table2: IHGNN and its ablations
+    - figure1: homophily of the graphs
+    - sensitivity: accuracy by number of layers K
+    - homophily-sweep: accuracy by homophily, on synthetic graphs
 
     Results are written as Markdown, LaTeX, CSV and an HTML page with figures; each states its
     budget. An interrupted command continues where it stopped when it is run again.

@@ -8,6 +8,7 @@ import typer
 
 from ihgnn_cli.cli.help import COMPUTE_PANEL, LIMITS_PANEL, SERVICE_PANEL, examples
 from ihgnn_cli.cli.options import (
+    EXPORTED,
     AllowUnknown,
     AsJson,
     Device,
@@ -122,7 +123,7 @@ def serve(
     requests share batches. Ctrl-C or SIGTERM stops the service after it has answered everything
     it accepted.
     """
-    refuse_missing(None, model)
+    refuse_missing(None, model, EXPORTED)
     from ihgnn_cli.deploy.serving.settings import ServeSettings
     from ihgnn_cli.errors import InputError
 

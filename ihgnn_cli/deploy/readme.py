@@ -88,9 +88,7 @@ def _front_matter(name: str, card: ModelCard, test: Plain | None) -> str:
 
 def _trained(card: ModelCard) -> int:
     """The number of members of the trained model, of which an export may have fewer."""
-    if card.snapshot is None:
-        return 1
-    return len(card.snapshot.seeds) * max(1, card.snapshot.snapshots)
+    return 1 if card.snapshot is None else card.snapshot.members
 
 
 def _data(card: ModelCard) -> Iterable[tuple[str, str]]:
@@ -115,7 +113,7 @@ def _protocol(card: ModelCard, about: Plain, result: Plain | None) -> Iterable[t
     yield "Members", str(members) if members == trained else f"{members} of {trained}"
     yield "Graphs", ", ".join(f"{len(graphs)} {part}" for part, graphs in sizes.items())
     if card.snapshot is not None:
-        yield "Saved", str(card.snapshot)
+        yield "Saved", card.snapshot.described(members)
     if result is not None and card.snapshot is not None and card.snapshot.chosen:
         yield "Epoch chosen by", str(result["chosen_by"])
 

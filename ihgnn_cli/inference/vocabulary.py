@@ -180,12 +180,28 @@ def with_model_edges(card: ModelCard, dataset: GraphDataset) -> GraphDataset:
     used = np.unique(label)
     unknown = [dataset.edge_label_values[at] for at in used[position[used] == UNKNOWN].tolist()]
     if unknown:
-        raise InputError(
-            f"{dataset.name} has edge labels that the model does not know: {some_values(unknown)}. "
-            f"It knows {some_values(known)}."
-        )
+        _refuse_edges(card, dataset.name, unknown)
     return replace(
         dataset, edge_label=position[label], edge_label_values=known, uses_edge_labels=True
+    )
+
+
+def _refuse_edges(card: ModelCard, name: str, unknown: Sequence[Value]) -> None:
+    """Raise an error for edge labels of a data set, or their pairs with bins."""
+    known = _own_edge_labels(card)
+    labels = unknown if card.edge_bins is None else card.edge_bins.own_labels(unknown)
+    texts = set(map(str, known))
+    new = [each for each in labels if str(each) not in texts]
+    if new:
+        raise InputError(
+            f"{name} has edge labels that the model does not know: {some_values(new)}. It knows "
+            f"{some_values(known)}."
+        )
+    pairs = " in bin ".join(str(unknown[0]).rsplit(",", 1))
+    more = f" and {counted(len(unknown) - 1, 'other pair')}" if len(unknown) > 1 else ""
+    raise InputError(
+        f"{name} has edge label {pairs} of the attribute{more}, which the training data does not "
+        "have. Train on data that has it, or with fewer --edge-bins."
     )
 
 
@@ -256,22 +272,38 @@ def _check_edges(card: ModelCard, graph: JsonGraph) -> None:
     found: dict[tuple[int, int], object] = {}
     for place, (one, other) in enumerate(graph.edges):
         label, own = labels[place], str(given[place])
+        number = None if numbers is None else numbers[place]
         left_out = card.background_edge_label and own == card.background_edge_label
         if known and not left_out and str(label) not in known:
-            kind = "edge label"
-            if card.edge_bins is not None:
-                kind += " and bin of the edge attribute"
-            raise GraphError(
-                f"the model does not know the {kind} {label}.",
-                f"It knows {some_values(card.edge_label_values)}.",
-            )
-        number = None if numbers is None else numbers[place]
+            _refuse_edge(card, own, str(label), number)
         read = own if "labels" in compared else "", number
         if found.setdefault((min(one, other), max(one, other)), read) != read:
             raise GraphError(
                 f"the edge between {one} and {other} has two {' or '.join(compared)}.",
                 "List each edge once.",
             )
+
+
+def _refuse_edge(card: ModelCard, own: str, label: str, attribute: float | None) -> None:
+    """Raise an error for an edge whose label, or its pair with a bin, the model does not know."""
+    known = _own_edge_labels(card)
+    if own in map(str, known):
+        bin_ = label.rpartition(",")[2]
+        raise GraphError(
+            f"edge label {own} with the attribute {attribute:.7g} (bin {bin_}) does not occur in "
+            "the training data.",
+            "Train on data in which it does, or with fewer --edge-bins.",
+        )
+    raise GraphError(
+        f"the model does not know the edge label {own}.", f"It knows {some_values(known)}."
+    )
+
+
+def _own_edge_labels(card: ModelCard) -> Sequence[Value]:
+    """The edge labels that the model knows, without bins of the attribute."""
+    if card.edge_bins is None:
+        return card.edge_label_values
+    return card.edge_bins.own_labels(card.edge_label_values)
 
 
 def _given_labels(graph: JsonGraph) -> list[Value]:

@@ -38,14 +38,25 @@ class Snapshot:
     snapshots: int = 0
     """Number of epochs of each trained model that are members, up to `epoch`; 0: one epoch."""
 
-    def __str__(self) -> str:
+    @property
+    def members(self) -> int:
+        """Number of members of the trained model, of which an exported file may have fewer."""
+        return len(self.seeds) * max(1, self.snapshots)
+
+    def described(self, members: int) -> str:
+        """In words, for a model that has this number of the members."""
+        part = "" if members == self.members else f"{members} of {self.members} members; "
         chosen = "chosen on validation" if self.chosen else "the last one"
         epoch = f"epoch {self.epoch}, {chosen}"
         if self.snapshots:
-            epoch = f"mean of {self.snapshots} snapshots up to epoch {self.epoch}, none chosen"
+            mean = "" if part else "mean of "
+            epoch = f"{mean}{self.snapshots} snapshots up to epoch {self.epoch}, none chosen"
         runs = "one run" if len(self.seeds) == 1 else f"{len(self.seeds)} runs"
         seeds = ", ".join(map(str, self.seeds))
-        return f"{epoch}; split {self.split}; {runs}, seed {seeds}"
+        return f"{part}{epoch}; split {self.split}; {runs}, seed {seeds}"
+
+    def __str__(self) -> str:
+        return self.described(self.members)
 
 
 @dataclass(frozen=True, eq=False)

@@ -188,9 +188,14 @@ def _write_best(job: Job, folder: Path, result: Mapping[str, Any]) -> None:
     if (folder / folders.BEST).is_file():
         return
     best, folds = result["best"], len(result["folds"])
+    chosen = f"The configuration that most folds chose: {best['folds']} of {folds}"
+    if best["folds"] == 1 < folds:
+        chosen = (
+            f"Each of {folds} folds chose another configuration; this one has the best average on "
+            "validation"
+        )
     comment = (
-        f"The configuration that most folds chose: {best['folds']} of {folds}"
-        f"{', in a race' * bool(result.get('race'))}.\n"
+        f"{chosen}{', in a race' * bool(result.get('race'))}.\n"
         "epochs: median of the best epochs of its final runs, for 'ihgnn train --final'."
     )
     if not job.protocol.selects:

@@ -183,7 +183,7 @@ def is_unfinished(folder: Path) -> bool:
     return there and not (folder / RESULT).is_file()
 
 
-def best_of(path: Path) -> Path:
+def best_of(path: Path, *, trained: bool = False) -> Path:
     """The checkpoint in the folder of a run or a search; a path that is no folder is unchanged.
 
     A finished search names the run of its best settings; an unfinished one may have one.
@@ -201,7 +201,10 @@ def best_of(path: Path) -> Path:
         pass  # not the folder of a finished search
     if len(found) == 1:
         return found[0]
-    remedy = "Give a run folder, its checkpoint or an exported .onnx file; 'ihgnn runs' lists runs."
+    accepted = "a run folder, its checkpoint or an exported .onnx file"
+    if trained:
+        accepted = "a run folder or its checkpoint"
+    remedy = f"Give {accepted}; 'ihgnn runs' lists runs."
     if is_unfinished(path):
         remedy = f"Its training is not finished: ihgnn train --resume {shlex.quote(str(path))}"
     elif (path / BEST_CONFIG).is_file():
@@ -218,7 +221,7 @@ def checkpoint_of(path: Path) -> Path:
     """
     if path.suffix.lower() == ".onnx":
         raise InputError(f"{path} is an exported model. Give the checkpoint it was exported from.")
-    return best_of(path)
+    return best_of(path, trained=True)
 
 
 def refuse_own(outputs: Iterable[Path], model: Path) -> None:

@@ -51,6 +51,24 @@ def test_results_of_before_stacks_and_notes_were_told_are_shown(
     assert "*" not in text
 
 
+@pytest.mark.parametrize(
+    ("chose", "said"),
+    [
+        (3, "the configuration that most folds chose (3 of 10), with the median"),
+        (
+            1,
+            "no configuration was chosen by more than one fold; of those chosen, the one with the "
+            "best average on validation, with the median",
+        ),
+    ],
+)
+def test_the_best_configuration_says_how_many_folds_chose_it(
+    capsys: pytest.CaptureFixture[str], result: dict[str, Any], chose: int, said: str
+) -> None:
+    text = shown(capsys, {**result, "best": {"folds": chose, "epochs": 7}})
+    assert said in " ".join(text.split())
+
+
 def test_repeats_are_rows_with_their_seed_and_the_mean_has_a_standard_error(
     capsys: pytest.CaptureFixture[str], result: dict[str, Any]
 ) -> None:

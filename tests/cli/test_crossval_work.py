@@ -43,7 +43,9 @@ def test_fewer_repeats_than_a_finished_job_has_keep_all_of_them_and_say_so() -> 
     both, _ = crossval("--layers", "1", "--repeats", "2")
     before = Path("job/result.json").read_bytes()
     again, said = crossval("--layers", "1")
-    assert "job has 2 finished partitions and keeps them. For 1, choose another --out." in said
+    assert (
+        "job has 2 finished partitions and keeps them. To compute 1 repeat, choose another --out."
+    ) in said
     assert again == both
     assert len(again["folds"]) == 4
     assert Path("job/result.json").read_bytes() == before

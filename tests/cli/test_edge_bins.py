@@ -109,6 +109,7 @@ def test_crossval_signal_and_tune_take_edge_bins(told) -> None:
     [
         (("MUTAG", "--edge-bins", "4"), "MUTAG has no edge attributes"),
         (("MUTAG", "--edge-bins", "65"), "--edge-bins must be from 2 to 64, not 65."),
+        (("MUTAG", "--edge-bins", "0"), "--edge-bins must be from 2 to 64, not 0."),
         (
             ("pairs.jsonl", "--edge-bins", "2", "--variant", "no-separation"),
             "Leave out --edge-bins",
@@ -121,9 +122,10 @@ def test_wrong_requests_are_refused(command: str, args: tuple[str, ...], said: s
 
 
 def test_signal_refuses_before_it_reads_and_says_how_many_bins_there_are(capsys) -> None:
-    assert refused("signal", "pairs.jsonl", "--edge-bins", "1") == (
-        "--edge-bins must be from 2 to 64, not 1."
-    )
+    for count in ("0", "1"):
+        assert refused("signal", "pairs.jsonl", "--edge-bins", count) == (
+            f"--edge-bins must be from 2 to 64, not {count}."
+        )
     args = ["signal", "pairs.jsonl", "--edge-bins", "64", "--permutations", "0", "--folds", "2"]
     app(args, standalone_mode=False)
     shown = capsys.readouterr()

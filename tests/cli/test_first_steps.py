@@ -118,7 +118,10 @@ def test_predict_counts_over_a_whole_data_set_before_the_first_answer(
 def test_evaluate_refuses_and_warns_likewise(words: Path, tmp_path: Path, said: Said) -> None:
     data = write(tmp_path / "n.jsonl", {**NUMBERS, "class": "ring"}, {**NUMBERS, "class": "chain"})
     assert "4 of 4 nodes in 2 graphs" in refused("evaluate", str(words), "--dataset", data)
-    out, err = said("evaluate", str(words), "--dataset", data, "--allow-unknown", "--json")
+    assert refused("evaluate", str(words), data, "--dataset", "MUTAG") == (
+        f"Two data sets are given, {data} and --dataset MUTAG. Give one of them."
+    )
+    out, err = said("evaluate", str(words), data, "--allow-unknown", "--json")
     assert json.loads(out)["unknown_label_nodes"] == 4
     assert "WARNING: The labels of 4 of 4 nodes" in err
 
@@ -141,6 +144,20 @@ def test_evaluate_writes_the_ids_as_predict_does(words: Path, tmp_path: Path, sa
 # Arguments in the wrong place
 
 
+def test_what_is_not_a_model_is_refused_with_what_the_command_takes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for command in ("check-export", "serve", "bench-export"):
+        message = refused(command, "nope.onnx")
+        assert message == "nope.onnx does not exist. Give an exported .onnx file."
+    for command in ("export", "distill"):
+        message = refused(command, "MUTAG")
+        assert message == "MUTAG is a data set, not a model. Give a run folder or its ckpt.pt."
+    Path("empty").mkdir()
+    assert "Give a run folder or its checkpoint; 'ihgnn runs'" in refused("export", "empty")
+
+
 @pytest.mark.parametrize("model", ["runs/a", "runs/a/ckpt.pt", "model.onnx"])
 @pytest.mark.parametrize("graphs", ["graphs.jsonl", "MUTAG", "-"])
 def test_swapped_arguments_are_recognised(
@@ -153,8 +170,9 @@ def test_swapped_arguments_are_recognised(
     message = refused("predict", graphs, model)
     assert message == f"The arguments are in the wrong order. Use: ihgnn predict {model} {graphs}"
     if graphs != "-":
-        message = refused("evaluate", graphs, "--dataset", model)
-        assert message.endswith(f"Use: ihgnn evaluate {model} --dataset {graphs}")
+        for given in ([graphs, "--dataset", model], [graphs, model]):
+            message = refused("evaluate", *given)
+            assert message.endswith(f"Use: ihgnn evaluate {model} --dataset {graphs}")
         message = refused("evaluate", graphs)
         assert message.startswith(f"{graphs} is a data set, not a model. Give a run folder")
     if model != "model.onnx":
@@ -232,18 +250,26 @@ def test_check_lists_a_mistake_once_with_its_lines(
 def test_predict_reports_a_mistake_once_with_a_count(
     words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    new = write(tmp_path / "new.jsonl", *[{"node_labels": ["C"]}] * 5, RINGS)
+    large = {**RINGS, "edge_attributes": [[1e300]] * len(RINGS["edges"])}
+    ragged = {**RINGS, "edge_attributes": [[]] * len(RINGS["edges"])}
+    new = write(tmp_path / "new.jsonl", *[{"node_labels": ["C"]}] * 12, RINGS, large, ragged, large)
     with pytest.raises(
-        IhgnnError, match="5 graphs of 6 not classified; each reason is above once"
+        IhgnnError, match=r"^15 graphs of 16 not classified; the reasons are above\.$"
     ) as caught:
         app(["predict", str(words), new, "--json"], standalone_mode=False)
     assert caught.value.exit_code == 1
     out, err = capsys.readouterr()
     answers = [json.loads(line) for line in out.splitlines()]
-    assert [each["graph"] for each in answers if "class" in each] == [5]
-    assert [each["graph"] for each in answers if "error" in each] == [0, 1, 2, 3, 4]
-    assert [line for line in err.splitlines() if "no edges" in line] == [
-        'Error: new.jsonl, line 1: no edges. Add "edges": [[0, 1], ...], or [] for a graph without.'
+    assert [each["graph"] for each in answers if "class" in each] == [12]
+    assert len([each for each in answers if "error" in each]) == 15
+    assert [line for line in err.splitlines() if line.startswith("Error:")] == [
+        'Error: new.jsonl, line 1: no edges. Add "edges": [[0, 1], ...], or [] for a graph '
+        "without.",
+        "Error: new.jsonl, line 14: edge_attributes [1e+300]. Use numbers up to 3.4e38, the "
+        "largest 32-bit float.",
+        "Error: new.jsonl, line 15: edge_attributes []. Use equally long lists of finite numbers.",
+        "Error: new.jsonl, line 1 (likewise 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more): no edges.",
+        "Error: new.jsonl, line 14 (likewise 16): edge_attributes [1e+300].",
     ]
 
 

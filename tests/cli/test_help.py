@@ -78,9 +78,17 @@ def test_panels_have_the_same_names_and_order_everywhere(path: tuple[str, ...]) 
 def test_an_option_takes_at_most_two_lines(path: tuple[str, ...]) -> None:
     text = shown(path).split(" Examples")[0]
     for panel in re.findall(r"╭[^╯]*╯", text):
-        rows = re.split(r"^│ (?=--|\*|\w)", panel, flags=re.M)[1:]
+        rows = re.split(r"^│ (?=--|\*|\w| {5}[A-Z]+ )", panel, flags=re.M)[1:]
         for row in rows:
             assert row.count("\n│") <= 1, row
+
+
+def test_a_list_keeps_its_lines() -> None:
+    lines = [each.strip() for each in shown(("reproduce",)).splitlines()]
+    first = lines.index("- table1: IHGNN and fourteen other methods")
+    assert [each.split(":")[0] for each in lines[first + 1 : first + 5]] == [
+        *("- table2", "- figure1", "- sensitivity", "- homophily-sweep")
+    ]
 
 
 @pytest.mark.parametrize("path", SUBCOMMANDS, ids=" ".join)

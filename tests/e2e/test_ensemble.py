@@ -37,11 +37,15 @@ def test_evaluate_predict_and_export_an_ensemble(ihgnn, run: Path, tmp_path: Pat
     assert mean == pytest.approx(told["mean_uncertainty"], rel=1e-4)
     shown = ihgnn("evaluate", run).stdout
     assert "Uncertainty" in shown
+    assert "Model: mean of 2 snapshots up to epoch 4, none chosen; split holdout; 2 runs" in shown
     assert "with temperature" in shown
 
     done = ihgnn("export", run, "two.onnx", "--members", "2", "--layout", "sparse")
     assert done.returncode == 0, done.stderr
     assert "opset 18, 2 members" in done.stdout
+    part = "2 of 4 members; 2 snapshots up to epoch 4, none chosen; split holdout; 2 runs, seed"
+    assert f"Model: {part} 0, 1" in ihgnn("evaluate", "two.onnx").stdout
+    assert f"| Saved | {part} 0, 1 |" in (tmp_path / "two.md").read_text(encoding="utf-8")
     done = ihgnn("predict", "two.onnx", "MUTAG", "--json")
     lines = [json.loads(line) for line in done.stdout.splitlines()]
     assert len(lines) == 188

@@ -49,6 +49,8 @@ GOOD = [
     '{"node_attributes": [[1, 2.5], [3e3, -4]], "edges": [[0, 1]], "num_nodes": 2}',
     '{"node_labels": ["\\ud83d\\ude00", "é"], "edges": [], "edge_labels": [], "class": null}',
     '{"node_labels": [1, 2], "edges": [[1, 0]], "edge_labels": [7], "edge_attributes": [[0.5]]}',
+    '{"node_labels": [1, 2], "edges": [[1, 0]], "node_attributes": [1, -2.5], '
+    '"edge_attributes": [3e1]}',
     '{"node_labels": [1], "edges": [], "__proto__": 5, "toString": 1}',
 ]
 BAD = [
@@ -93,11 +95,13 @@ BAD = [
     '{"num_nodes": -1, "edges": []}',
     '{"node_attributes": [[1], [1, 2]], "edges": []}',
     '{"node_attributes": [[]], "edges": []}',
-    '{"node_attributes": [1], "edges": []}',
+    '{"node_attributes": ["1"], "edges": []}',
+    '{"node_attributes": [[1, 2], 3], "edges": []}',
     '{"node_attributes": [["1"]], "edges": []}',
     '{"node_attributes": [[false]], "edges": []}',
     '{"node_attributes": [[1e+39]], "edges": []}',
     '{"node_attributes": [[-Infinity]], "edges": []}',
+    '{"node_attributes": [[1, 2], [-1e+300, 1, "a"]], "edges": []}',
     '{"node_labels": [1, 2], "node_attributes": [[1]], "edges": []}',
     '{"node_labels": [1, 2], "edges": [[0, 1]], "edge_labels": [1, 2]}',
     '{"node_labels": [1, 2], "edges": [[0, 1]], "edge_attributes": []}',
@@ -277,6 +281,23 @@ def test_edge_bins_are_read_and_refused_as_in_python(encode: Encode, use: bool) 
     found = encode([{"metadata": about[0], "lines": [line]} for line in mistaken])
     for line, answer in zip(mistaken, found, strict=True):
         with pytest.raises(GraphError) as raised:
+            check_fits(card, parse_graph(line))
+        assert answer == {"problem": raised.value.message, "remedy": raised.value.remedy}
+
+
+def test_a_label_in_a_bin_that_it_never_had_is_refused_as_in_python(encode: Encode) -> None:
+    data = replace(with_distances(dataset(*ALL, edge_labels=True)), uses_edge_labels=False)
+    card = card_of(with_edge_labels(data, use=True, bins=2), Features.LABELS)
+    card = replace(card, edge_label_values=("p,0", "p,1", "q,0"))
+    about = metadata(card, SETTINGS, 1, Form(Layout.SPARSE), LIMITS)
+    lines = [
+        '{"node_labels": ["a", "b"], "edges": [[0, 1]], "edge_labels": ["q"], '
+        f'"edge_attributes": [[{attribute}]]}}'
+        for attribute in (1, 1.37, 1234.5)
+    ]
+    found = encode([{"metadata": about, "lines": [line]} for line in lines])
+    for line, answer in zip(lines, found, strict=True):
+        with pytest.raises(GraphError, match=r"edge label q with .* \(bin 1\)") as raised:
             check_fits(card, parse_graph(line))
         assert answer == {"problem": raised.value.message, "remedy": raised.value.remedy}
 

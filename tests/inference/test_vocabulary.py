@@ -190,13 +190,29 @@ def test_graphs_without_the_attribute_or_with_an_unknown_pair_are_refused() -> N
         check_fits(card, graph(**given, edge_attributes=[[1, 2]]))
     with pytest.raises(GraphError, match="no edge_labels"):
         check_fits(card, graph(**{**given, "edge_labels": None}, edge_attributes=[[1]]))
-    with pytest.raises(
-        GraphError, match="not know the edge label and bin of the edge attribute s,1"
-    ):
+    with pytest.raises(GraphError, match=r"not know the edge label s\. It knows p, q, r\.$"):
         check_fits(card, graph(**{**given, "edge_labels": ["s"]}, edge_attributes=[[1]]))
     twice = {**given, "edges": [[0, 1], [1, 0]], "edge_labels": ["p", "p"]}
     with pytest.raises(GraphError, match="between 1 and 0 has two labels or attributes"):
         check_fits(card, graph(**twice, edge_attributes=[[0.01], [0.02]]))
+
+
+def test_a_known_edge_label_in_a_bin_that_it_never_had_is_refused_as_such() -> None:
+    raw = replace(with_distances(tiny(PATH, STAR, edge_labels=True)), uses_edge_labels=False)
+    card = describe("tiny", with_edge_labels(raw, use=True, bins=2), Features.LABELS, SPLIT_OF_TWO)
+    card = replace(card, edge_label_values=("p,0", "p,1", "q,0"))
+    new = graph(node_labels=["a"] * 2, edges=[[0, 1]], edge_labels=["q"], edge_attributes=[[1.37]])
+    with pytest.raises(GraphError) as raised:
+        check_fits(card, new)
+    assert str(raised.value) == (
+        "edge label q with the attribute 1.37 (bin 1) does not occur in the training data. Train "
+        "on data in which it does, or with fewer --edge-bins."
+    )
+    with pytest.raises(InputError, match=r"does not know: r\. It knows p, q\.$"):
+        encode_dataset(card, raw)
+    known = replace(card, edge_label_values=("p,0", "q,0", "r,0"))
+    with pytest.raises(InputError, match="tiny has edge label p in bin 1 of the attribute and 2 o"):
+        encode_dataset(known, raw)
 
 
 @pytest.mark.parametrize("features", [Features.ATTRIBUTES, Features.BOTH])

@@ -114,6 +114,9 @@ def test_what_most_folds_chose_is_left_as_a_configuration(job: Job, tmp_path: Pa
     file.unlink()
     crossval.finish(job, tmp_path / "job", HERE, 4)
     assert file.read_text() == text
+    file.unlink()
+    crossval._write_best(job, tmp_path / "job", {**result, "best": {**best, "folds": 1}})
+    assert file.read_text().startswith("# Each of 3 folds chose another configuration; this one ")
 
 
 def test_a_result_of_before_gets_its_best_configuration(job: Job, tmp_path: Path) -> None:

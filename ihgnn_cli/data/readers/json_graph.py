@@ -4,9 +4,9 @@
 
 Nodes are counted from 0 within their graph. Edges are undirected and listed once. Node labels and
 classes are integers or strings, of one kind throughout a file. Optional: `node_attributes` and
-`edge_attributes` (a list of numbers per node or edge), `edge_labels`, `num_nodes` for graphs
-without node labels, and `id`, which predictions repeat and nothing else reads. Other keys are
-ignored, unless they look like one of these misspelt.
+`edge_attributes` (a list of numbers per node or edge, or one number), `edge_labels`, `num_nodes`
+for graphs without node labels, and `id`, which predictions repeat and nothing else reads. Other
+keys are ignored, unless they look like one of these misspelt.
 """
 
 import json
@@ -46,6 +46,7 @@ _LONGEST_KEY = 40
 
 # A short line must not be able to exhaust the memory.
 MAX_BARE_NODES = 10_000_000
+_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
 
 
 class GraphError(InputError):
@@ -250,20 +251,36 @@ def _values(entry: Mapping[str, Any], key: str) -> list[Value] | None:
 def _numbers(entry: Mapping[str, Any], key: str) -> list[list[float]] | None:
     if entry.get(key) is None:
         return None
-    rows = _list(entry, key)
+    # A single attribute may be written as a number.
+    rows = [[row] if _is_number(row) else row for row in _list(entry, key)]
     for row in rows:
         numbers = isinstance(row, list | tuple) and all(
-            isinstance(each, int | float) and not isinstance(each, bool) and _fits(each)
-            for each in row
+            _is_number(each) and _fits(each) for each in row
         )
         if not numbers or len(row) != len(rows[0]) or not row:
-            raise GraphError(f"{key} {_as_json(row)}.", "Use equally long lists of finite numbers.")
+            _refuse_numbers(key, row)
     return rows
+
+
+def _refuse_numbers(key: str, row: object) -> None:
+    """Raise an error for the first invalid row."""
+    remedy = "Use equally long lists of finite numbers."
+    if isinstance(row, list | tuple) and any(_is_number(each) and _is_large(each) for each in row):
+        remedy = "Use numbers up to 3.4e38, the largest 32-bit float."
+    raise GraphError(f"{key} {_as_json(row)}.", remedy)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _fits(number: float) -> bool:
     """Whether a number is finite as a 32-bit float."""
-    return abs(number) <= float(np.finfo(np.float32).max) and not math.isnan(number)
+    return not (math.isnan(number) or _is_large(number))
+
+
+def _is_large(number: float) -> bool:
+    return abs(number) > _LARGEST_FLOAT32
 
 
 def _list(entry: Mapping[str, Any], key: str) -> list[Any]:

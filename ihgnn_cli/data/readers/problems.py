@@ -1,6 +1,6 @@
 """Collects the mistakes in a data file so that all of them can be reported at once."""
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 import numpy as np
 from numpy.typing import NDArray
@@ -43,8 +43,7 @@ class ProblemList:
         known = self.found.get(new.kind)
         if known is not None:
             lines = () if new.line is None else (new.line, *new.also)
-            also = (*known.also, *lines)[:MAX_LINES]
-            self.found[new.kind] = replace(known, count=known.count + new.count, also=also)
+            self.found[new.kind] = known.followed_by(*lines, count=new.count)
         elif len(self.found) < MAX_PROBLEMS_PER_FILE:
             self.found[new.kind] = new
         else:

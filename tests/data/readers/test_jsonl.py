@@ -170,6 +170,12 @@ def test_every_byte_is_told_to_the_progress(path: Path) -> None:
     assert sum(told) == path.stat().st_size
 
 
+def test_a_single_attribute_may_be_a_number() -> None:
+    numbers = parse_graph(json.dumps(graph(node_attributes=[1, 2.5, 3], edge_attributes=[1.4, 99])))
+    lists = graph(node_attributes=[[1], [2.5], [3]], edge_attributes=[[1.4], [99]])
+    assert numbers == parse_graph(json.dumps(lists))
+
+
 def test_one_line_alone_needs_no_class() -> None:
     parsed = parse_graph(json.dumps(without("class")))
     assert (parsed.num_nodes, parsed.edges) == (3, [(0, 1), (1, 2)])
@@ -236,7 +242,8 @@ REFUSED: dict[str, tuple[str | bytes | dict[str, Any], str, str]] = {
         FINITE,
     ),
     "empty attributes": (graph(node_attributes=[[], [], []]), "node_attributes [].", FINITE),
-    "attribute no list": (graph(node_attributes=[1, 2, 3]), "node_attributes 1.", FINITE),
+    "attribute no list": (graph(node_attributes=["1", 2, 3]), 'node_attributes "1".', FINITE),
+    "one number for lists": (graph(edge_attributes=[[1, 2], 3]), "edge_attributes [3].", FINITE),
     "attribute text": (graph(node_attributes=[["1"], [1], [1]]), 'node_attributes ["1"].', FINITE),
     "attribute bool": (
         graph(node_attributes=[[True], [1], [1]]),
@@ -266,7 +273,7 @@ REFUSED: dict[str, tuple[str | bytes | dict[str, Any], str, str]] = {
     "attribute beyond 32 bits": (
         graph(node_attributes=[[1e39], [1], [1]]),
         "node_attributes [1e+39].",
-        FINITE,
+        "Use numbers up to 3.4e38, the largest 32-bit float.",
     ),
     "no edges": (
         without("edges"),
