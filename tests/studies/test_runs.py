@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from ihgnn_cli.cli import console
 from ihgnn_cli.cli.app import app
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies import folder as crossvals
@@ -165,7 +166,9 @@ def test_torch_is_not_needed() -> None:
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_races_and_snapshots_are_marked_and_all_scores_listed(tmp_path: Path) -> None:
+def test_races_and_snapshots_are_marked_and_all_scores_listed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     scores = {"balanced_accuracy": 0.4, "roc_auc": 0.7}
     train(tmp_path / "run", 1, test={"accuracy": 0.5, **scores})
     train(tmp_path / "robust", 2, configure(recipe=Recipe.ROBUST))
@@ -178,6 +181,9 @@ def test_races_and_snapshots_are_marked_and_all_scores_listed(tmp_path: Path) ->
     run, robust = by_name["run"], by_name["robust"]
     assert (run.accuracy, run.balanced_accuracy, run.roc_auc) == (0.5, 0.4, 0.7)
     assert (robust.accuracy, robust.balanced_accuracy) == (0.5, None)  # of an older version
-    shown = CliRunner().invoke(app, ["runs", str(tmp_path)], env={"COLUMNS": "200"}).stdout
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("COLUMNS", "200")
+    monkeypatch.setattr(console.out, "width", 200)
+    shown = CliRunner().invoke(app, ["runs", "."]).stdout
     assert "crossval, race" in shown
     assert "train, snapshots" in shown
