@@ -80,7 +80,7 @@ def _spread(of_members: Tensor, logits: Tensor) -> Tensor:
     """
     members, _, classes = of_members.shape
     predicted = logits.topk(1, -1).indices == torch.arange(classes, device=logits.device)
-    winning = torch.where(predicted, of_members, 0.0) @ of_members.new_ones(classes, 1)
+    winning = torch.where(predicted, of_members, 0.0) @ of_members.new_ones(1, classes, 1)
     winning = winning.squeeze(-1)
     average = of_members.new_full((1, members), 1 / members)
     return (average @ (winning - average @ winning).square()).squeeze(0).sqrt()
@@ -250,6 +250,8 @@ class Linear(nn.Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """[n, columns], or [S, n, columns] of several members."""
+        if x.dim() < self.weight.dim():
+            x = x.expand(len(self.weight), -1, -1)  # OpenVINO does not broadcast to constants
         if self.bias is None:
             return x @ self.weight
         if self.weight.dim() == 2:
