@@ -194,7 +194,8 @@ def _show(
     graphs: "GraphDataset", folds: "tuple[Fold, ...]", found: "Signal", *, group_twins: bool
 ) -> None:
     from ihgnn_cli.cli import console
-    from ihgnn_cli.report.signal import auc_text, ceiling_lines, permutation_lines, twin_lines
+    from ihgnn_cli.report.layout import auc_text
+    from ihgnn_cli.report.signal import ceiling_lines, permutation_lines, twin_lines
     from ihgnn_cli.studies.references import below_majority_share
 
     how = ", twins kept together" if group_twins else ""

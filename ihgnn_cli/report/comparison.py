@@ -1,6 +1,6 @@
 """Comparisons of methods with each other and with the paper, as tables and CSV rows."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from ihgnn_cli.report.comparison_notes import (
@@ -13,9 +13,26 @@ from ihgnn_cli.report.comparison_notes import (
     summary,
     untested,
 )
-from ihgnn_cli.report.layout import Box, Mark, Row, Table, p_value, percent, signed, spread
+from ihgnn_cli.report.layout import (
+    Box,
+    Mark,
+    Row,
+    Table,
+    auc_text,
+    p_value,
+    percent,
+    signed,
+    spread,
+)
 from ihgnn_cli.report.tables import write_rows
-from ihgnn_cli.studies.comparison import Against, Comparison, Entry, Place, ReferenceCell
+from ihgnn_cli.studies.comparison import (
+    Against,
+    Cell,
+    Comparison,
+    Entry,
+    Place,
+    ReferenceCell,
+)
 from ihgnn_cli.studies.paper import REFERENCE, PaperCell, model_title, printed
 from ihgnn_cli.studies.ranks import Ranks
 from ihgnn_cli.studies.significance import LEVEL
@@ -62,7 +79,7 @@ def accuracy_table(
     shares = [majority(comparison, dataset) for dataset in comparison.datasets]
     known = [references(comparison, dataset) for dataset in comparison.datasets]
     if any(known):
-        rows += _reference_rows(known)
+        rows += _reference_rows(known, _accuracy_box)
     elif any(share is not None for share in shares):  # older results
         boxes = tuple(Box(_NONE if share is None else percent(share)) for share in shares)
         rows.append(Row("majority class", boxes, apart=True))
@@ -80,20 +97,19 @@ def accuracy_table(
     )
 
 
-def _reference_rows(known: Sequence[dict[str, ReferenceCell]]) -> list[Row]:
+def _reference_rows(
+    known: Sequence[dict[str, ReferenceCell]], box: Callable[[ReferenceCell | None], Box]
+) -> list[Row]:
     """One row for each classifier without a network."""
     titles = dict.fromkeys(title for each in known for title in each)
     return [
-        Row(
-            title,
-            tuple(
-                Box(spread(each[title].mean, each[title].std) if title in each else _NONE)
-                for each in known
-            ),
-            apart=not place,
-        )
+        Row(title, tuple(box(each.get(title)) for each in known), apart=not place)
         for place, title in enumerate(titles)
     ]
+
+
+def _accuracy_box(found: ReferenceCell | None) -> Box:
+    return Box(_NONE if found is None else spread(found.mean, found.std))
 
 
 def significance_table(comparison: Comparison, name: str, *, budget: str, statement: str) -> Table:
@@ -122,6 +138,46 @@ def significance_table(comparison: Comparison, name: str, *, budget: str, statem
         ),
         notes=untested(comparison),
     )
+
+
+def auc_table(comparison: Comparison, name: str, *, budget: str, statement: str) -> Table | None:
+    """ROC-AUC of methods and references, balanced accuracy below; `None` if no result has them."""
+    rows = [
+        Row(
+            model_title(model),
+            tuple(_auc_box(_cell(comparison, dataset, model)) for dataset in comparison.datasets),
+            apart=model == REFERENCE,
+        )
+        for model in comparison.models
+    ]
+    known = [references(comparison, dataset) for dataset in comparison.datasets]
+    rows += _reference_rows(known, _auc_box)
+    if all(box.text == _NONE for row in rows for box in row.boxes):
+        return None
+    return Table(
+        name=f"{name}-auc",
+        title="ROC-AUC and balanced accuracy",
+        corner="method",
+        heads=tuple(_SHORT.get(dataset, dataset) for dataset in comparison.datasets),
+        rows=tuple(rows),
+        budget=budget,
+        statement=statement,
+        legend=(
+            "ROC-AUC on the test graphs (0.5: no better than chance), mean over folds and runs. "
+            "Below it, balanced accuracy in %: the mean recall of the classes."
+        ),
+    )
+
+
+def _cell(comparison: Comparison, dataset: str, model: str) -> Cell | None:
+    entry = comparison.of(dataset, model)
+    return None if entry is None else entry.cell
+
+
+def _auc_box(found: Cell | ReferenceCell | None) -> Box:
+    if found is None or found.roc_auc is None or found.balanced_accuracy is None:
+        return Box(_NONE)
+    return Box(auc_text(found.roc_auc), percent(found.balanced_accuracy))
 
 
 def rank_table(ranks: Ranks, name: str, *, budget: str, statement: str) -> Table:

@@ -1,5 +1,6 @@
 """The content of a table, from which terminal, Markdown, LaTeX and HTML output are made."""
 
+import math
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -79,3 +80,8 @@ def signed(share: float) -> str:
 def p_value(p: float) -> str:
     """A p-value with three digits."""
     return "<0.001" if p < 0.001 else f"{p:.3f}"
+
+
+def auc_text(value: float) -> str:
+    """An area with three digits; `-` if it is undefined."""
+    return "-" if math.isnan(value) else f"{value:.3f}"

@@ -12,6 +12,7 @@ from ihgnn_cli.paths import file_name
 from ihgnn_cli.report import homophily
 from ihgnn_cli.report.comparison import (
     accuracy_table,
+    auc_table,
     rank_table,
     significance_table,
     write_cells,
@@ -59,6 +60,9 @@ def write_comparison(
         accuracy_table(comparison, name, title, budget=budget, statement=statement),
         significance_table(comparison, name, budget=budget, statement=statement),
     ]
+    areas = auc_table(comparison, name, budget=budget, statement=statement)
+    if areas is not None:
+        tables.append(areas)
     ranks = rank_methods(comparison)
     figures: dict[str, Path] = {}
     if isinstance(ranks, str):

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from ihgnn_cli.report.comparison_notes import TEST_EXPLAINED
-from ihgnn_cli.report.layout import Table, p_value, percent, signed, spread
+from ihgnn_cli.report.layout import Table, auc_text, p_value, percent, signed, spread
 from ihgnn_cli.report.layout_files import html
 from ihgnn_cli.report.origins import commands, origin_facts
 from ihgnn_cli.report.page import (
@@ -24,7 +24,7 @@ from ihgnn_cli.words import counted
 _TEXTS = ("data set", "method")
 _NUMBERS = (
     *("ours in %", "paper in %", "difference in points", "minus IHGNN in points, paired"),
-    *("p", "p (Holm)", "folds", "runs", "epochs"),
+    *("p", "p (Holm)", "balanced accuracy in %", "ROC-AUC", "folds", "runs", "epochs"),
 )
 
 
@@ -114,6 +114,9 @@ def _cells(entry: Entry) -> Iterator[str]:
     yield number_cell(away, text)
     for p in (None, None) if test is None else (test.p, test.p_holm):
         yield number_cell(p, p_value(p or 0))
+    balanced, auc = cell.balanced_accuracy, cell.roc_auc
+    yield number_cell(balanced, percent(balanced or 0))
+    yield number_cell(auc, auc_text(auc or 0))
     run = cell.mean is not None
     for number in (len(cell.folds), cell.runs, cell.epochs):
         yield number_cell(number if run else None, f"{number:,}" if number is not None else "")

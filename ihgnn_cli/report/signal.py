@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
-from ihgnn_cli.report.layout import percent
+from ihgnn_cli.report.layout import auc_text, percent
 from ihgnn_cli.studies.permutation import PermutationTest, Permuted
 from ihgnn_cli.studies.signal import Signal
 from ihgnn_cli.studies.wl_ceiling import Ceiling
@@ -17,11 +17,6 @@ if TYPE_CHECKING:
 
 _BLUE, _RED, _GRAY = "#4c72b0", "#c44e52", "#6b6b6b"
 _LONGEST_NAME = 40
-
-
-def auc_text(value: float) -> str:
-    """An area with three digits; `-` if it is undefined."""
-    return "-" if math.isnan(value) else f"{value:.3f}"
 
 
 def ceiling_lines(ceiling: Ceiling) -> list[str]:

@@ -38,6 +38,7 @@ def write_report(rows: Sequence[TrialRow], result: Mapping[str, Any], folder: Pa
             "Test accuracy of these settings",
             f"{test['accuracy']:.1%} of {counted(test['graphs'], 'graph')}, {runs}",
         ),
+        ("Their balanced accuracy and ROC-AUC", _scores(test)),
         ("Trials", ", ".join(f"{count:,} {name}" for name, count in result["trials"].items())),
         ("Chosen by", result["chosen_by"]),
         ("Search", f"{result['search']['sampler']}, pruner {result['search']['pruner']}"),
@@ -48,6 +49,11 @@ def write_report(rows: Sequence[TrialRow], result: Mapping[str, Any], folder: Pa
     ]
     title = f"Search on {result['dataset']}"
     write_page(folder / PAGE, title, facts, rows, best=best["trial"], figures=figures)
+
+
+def _scores(test: Mapping[str, Any]) -> str:
+    auc = test["roc_auc"]
+    return f"{test['balanced_accuracy']:.1%}; {'-' if auc is None else f'{auc:.3f}'}"
 
 
 def _shown(value: object) -> str:

@@ -42,6 +42,8 @@ class ReferenceCell:
     title: str
     mean: float
     std: float
+    balanced_accuracy: float | None = None
+    roc_auc: float | None = None
 
 
 @dataclass(frozen=True)
@@ -204,7 +206,13 @@ def _references(found: Mapping[str, Any] | None) -> dict[str, Any]:
     if found is None:
         return {}
     listed = (
-        ReferenceCell(each["title"], float(each["accuracy"]), float(each["accuracy_std"]))
+        ReferenceCell(
+            each["title"],
+            float(each["accuracy"]),
+            float(each["accuracy_std"]),
+            each.get("balanced_accuracy"),
+            each.get("roc_auc"),
+        )
         for each in found["methods"]
     )
     gap = None

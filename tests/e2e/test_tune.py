@@ -34,6 +34,8 @@ def test_a_search_ends_with_a_tested_model_and_all_its_files(ihgnn, tmp_path) ->
     for name in ("history", "curves", "parallel", "slices"):
         assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
     page = (folder / "report.html").read_text(encoding="utf-8")
+    test = found["final"]["test"]
+    assert f"{test['balanced_accuracy']:.1%}; {test['roc_auc']:.3f}</dd>" in page
     assert "data:image/png;base64," in page
     assert not re.search(r"""(src|href)=["'](?!data:)""", page)  # nothing is fetched
     assert len(rows(folder)) == 4

@@ -6,7 +6,12 @@ from pathlib import Path
 
 from compared import GIN, OURS, WORSE, cell
 
-from ihgnn_cli.report.comparison import accuracy_table, significance_table, write_cells
+from ihgnn_cli.report.comparison import (
+    accuracy_table,
+    auc_table,
+    significance_table,
+    write_cells,
+)
 from ihgnn_cli.report.layout import Box, Mark, Table
 from ihgnn_cli.studies.comparison import Cell, ReferenceCell, compare, refused_cell
 from ihgnn_cli.studies.paired import Paired
@@ -111,3 +116,25 @@ def test_classifiers_without_a_network_are_the_last_rows() -> None:
     column = found.heads.index("MUTAG")
     assert [row.boxes[column].text for row in found.rows[-2:]] == ["60.0 ± 2.0", "90.0 ± 5.0"]
     assert [row.boxes[1 - column].text for row in found.rows[-2:]] == ["–", "–"]
+
+
+def test_roc_auc_stands_above_balanced_accuracy_for_methods_and_references() -> None:
+    listed = (
+        ReferenceCell("majority class", 0.6, 0.02, 0.5, 0.5),
+        ReferenceCell("forest", 0.9, 0.05, 0.885, 0.9312),
+    )
+    ours = replace(OURS, references=listed, balanced_accuracy=0.8125, roc_auc=0.875)
+    undefined = replace(GIN, balanced_accuracy=0.7, roc_auc=float("nan"))
+    comparison = compare([ours, undefined, ON_DD])
+    found = auc_table(comparison, "table1", budget="quick", statement="one run")
+    assert found is not None
+    column = found.heads.index("MUTAG")
+    assert {row.title: row.boxes[column] for row in found.rows} == {
+        "GIN": Box("-", "70.0"),
+        "IHGNN": Box("0.875", "81.2"),
+        "majority class": Box("0.500", "50.0"),
+        "forest": Box("0.931", "88.5"),
+    }
+    assert boxes(found, "GIN")[1 - column] == Box("–")
+    without = auc_table(compare([OURS, GIN]), "table1", budget="quick", statement="one run")
+    assert without is None
