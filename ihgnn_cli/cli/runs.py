@@ -42,7 +42,7 @@ def runs(
 ) -> None:
     """List trainings, searches and cross-validations with their accuracy.
 
-    Settings are shown where they differ from most folders of the same model.
+    Settings are shown where they differ from the defaults of the model.
     """
     from dataclasses import asdict
 
@@ -114,4 +114,5 @@ def _date(each: "RunFolder") -> str:
 def _settings(each: "RunFolder") -> str:
     from ihgnn_cli.studies.grid import shown
 
-    return ", ".join(f"{key} {shown(value)}" for key, value in each.settings.items())
+    settings = {**each.differing, **each.found}
+    return ", ".join(f"{key} {shown(value)}" for key, value in settings.items())

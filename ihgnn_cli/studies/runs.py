@@ -6,10 +6,9 @@ Only the small files in them are read, and nothing here needs torch.
 import json
 import os
 import tomllib
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -17,12 +16,14 @@ from typing import Any
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import DEFAULT_MODEL
+from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.folder import BEST, CONFIG, METRICS, RESULT, SPLITS, TUNE
 
 CROSSVAL = "crossval.json"
 """The file that marks the folder of a cross-validation."""
 CELLS = "cells"
 """The folder that the cross-validations of a reproduction are in, by data set and model."""
+_CROSSVAL_DEFAULTS = {"folds": 10, "inner_folds": 1, "runs": 3}
 # Not settings that one compares.
 _OTHER = ("name", "dataset", "device", "split_from", "revision")
 
@@ -65,6 +66,8 @@ class RunFolder:
     dataset: str = ""
     model: str = ""
     settings: Mapping[str, Any] = field(default_factory=dict)
+    differing: Mapping[str, Any] = field(default_factory=dict)
+    """The settings that are not the model's defaults."""
     found: Mapping[str, Any] = field(default_factory=dict)
     """The settings that a search found to be best."""
     accuracy: float | None = None
@@ -85,14 +88,12 @@ class RunFolder:
 def find_runs(parent: Path, order: Order = Order.DATE) -> list[RunFolder]:
     """All run folders at or below a directory, sorted; a damaged one is listed as damaged.
 
-    `settings` of each has those that differ from most folders of its model.
-
     Raises:
         InputError: the directory does not exist.
     """
     if not parent.is_dir():
         raise InputError(f"There is no folder {parent}. Give a folder with runs.")
-    found = _with_differing(_found(parent))
+    found = list(_found(parent))
     found.sort(key=lambda each: (each.date, str(each.folder)), reverse=True)
     if order == Order.ACCURACY:
         found.sort(key=lambda each: -1.0 if each.accuracy is None else each.accuracy, reverse=True)
@@ -133,7 +134,8 @@ def _read(
         problem = f"{type(error).__name__}: {error}"
         return RunFolder(folder, kind, State.DAMAGED, date, problem=problem)
     state = State.RESUMABLE if result is None else State.FINISHED
-    return RunFolder(folder, kind, state, date, **known)
+    differing = _differing(known["model"], known["settings"])
+    return RunFolder(folder, kind, state, date, differing=differing, **known)
 
 
 def _changed(folder: Path) -> float:
@@ -253,20 +255,11 @@ def _json(path: Path) -> dict[str, Any]:
     return content
 
 
-def _with_differing(found: Iterable[RunFolder]) -> list[RunFolder]:
-    """The folders, each with the settings that most folders of its model have otherwise."""
-    every = list(found)
-    values: dict[tuple[str, str], Counter[str]] = defaultdict(Counter)
-    for each in every:
-        for key, value in each.settings.items():
-            values[each.model, key][repr(value)] += 1
-
-    def differing(each: RunFolder) -> dict[str, Any]:
-        shown = {}
-        for key, value in each.settings.items():
-            counts = values[each.model, key]
-            if 2 * counts[repr(value)] <= counts.total():
-                shown[key] = value
-        return {**shown, **each.found}
-
-    return [replace(each, settings=differing(each)) for each in every]
+def _differing(model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that are not the defaults of their model; all of an unknown model."""
+    try:
+        defaults = _settings(RunConfig().of_model(model).as_plain()) | _CROSSVAL_DEFAULTS
+    except InputError:  # its package is not installed
+        return dict(settings)
+    nothing = object()
+    return {key: value for key, value in settings.items() if value != defaults.get(key, nothing)}

@@ -85,17 +85,35 @@ def test_every_kind_of_folder_is_described(tmp_path: Path) -> None:
     }
     assert {each.dataset for each in by_name.values()} == {"MUTAG"}
     assert by_name["cv"].accuracy_std == 0.1
-    assert by_name["search"].settings == {"lr": 0.3}
+    assert by_name["search"].found == {"lr": 0.3}
     best = find_runs(tmp_path, Order.ACCURACY)
     assert [each.folder.name for each in best] == ["search", "cv", "run", "gin", "final"]
 
 
-def test_settings_are_those_that_most_runs_have_otherwise(tmp_path: Path) -> None:
-    for day in (1, 2):
-        train(tmp_path / f"run-{day}", day)
-    train(tmp_path / "other", 3, configure(overrides={"lr": 0.5, "split": "0.6/0.2/0.2"}))
-    by_name = {each.folder.name: dict(each.settings) for each in find_runs(tmp_path)}
-    assert by_name == {"other": {"split": "0.6/0.2/0.2", "lr": 0.5}, "run-1": {}, "run-2": {}}
+def test_settings_that_are_not_the_defaults_are_shown_whatever_other_runs_there_are(
+    tmp_path: Path,
+) -> None:
+    train(tmp_path / "plain", 1)
+    for day in (2, 3):
+        other = configure(overrides={"lr": 0.5, "split": "0.6/0.2/0.2"})
+        train(tmp_path / f"other-{day}", day, other)
+    crossval(tmp_path / "cv")
+    by_name = {each.folder.name: each for each in find_runs(tmp_path)}
+    assert {name: dict(each.differing) for name, each in by_name.items()} == {
+        "plain": {},
+        "other-2": {"split": "0.6/0.2/0.2", "lr": 0.5},
+        "other-3": {"split": "0.6/0.2/0.2", "lr": 0.5},
+        "cv": {"epochs": 5, "configurations": 2},
+    }
+    assert by_name["plain"].settings["lr"] == 0.001
+    write(tmp_path / "cv" / "crossval.json", json.loads(unknown_model(tmp_path)))
+    (found,) = find_runs(tmp_path / "cv")
+    assert found.differing == found.settings  # the defaults of another package are not known
+
+
+def unknown_model(folder: Path) -> str:
+    text = (folder / "cv" / "crossval.json").read_text()
+    return text.replace('"gin"', '"not-installed"')
 
 
 def test_a_run_without_a_result_is_resumable(tmp_path: Path) -> None:
