@@ -164,16 +164,13 @@ class OnnxClassifier:
         """Positions in `graphs`, sorted by size, in batches of bounded memory."""
         sizes = np.diff(dataset.node_ptr)[graphs]
         order = np.argsort(sizes, kind="stable")
-        limits, padded = self.described.limits, self.described.layout == Layout.PADDED
-        columns, pairs, triples = limits.numbers
+        padded = self.described.layout == Layout.PADDED
         if padded:
-            sizes = np.maximum(sizes, self.described.nodes or 0).astype(np.float64)
-            rows = (sizes + (limits.node_limit or 0)) * columns
-            cells = np.maximum(sizes**2 * pairs + sizes**3 * triples, rows)
+            cells = self._padded_cells(np.maximum(sizes, self.described.nodes or 0))
         else:
             # The readout pads a graph to less than twice its size, or to the first block.
             edges = np.diff(dataset.edge_ptr)[graphs]
-            cells = (2 * sizes + FIRST_BLOCK + edges) * columns
+            cells = (2 * sizes + FIRST_BLOCK + edges) * self.described.limits.numbers[0]
         start = 0
         while start < len(order):
             rest = cells[order[start:]]
@@ -183,6 +180,13 @@ class OnnxClassifier:
             count = self.described.batch or max(1, most)
             yield order[start : start + count]
             start += count
+
+    def _padded_cells(self, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
+        """Elements of the largest array of one graph that is padded to each of these sizes."""
+        limits, padded = self.described.limits, sizes.astype(np.float64)
+        columns, pairs, triples = limits.numbers
+        rows = (padded + (limits.node_limit or 0)) * columns
+        return np.maximum(padded**2 * pairs + padded**3 * triples, rows)
 
     def refuse_too_large(self, sizes: NDArray[np.int64], batch_size: int = 1) -> None:
         """Check that a batch of graphs of these sizes fits; in the sparse layout it always does.
@@ -202,8 +206,8 @@ class OnnxClassifier:
             )
         padded = largest if fixed is None else fixed
         batch_size = self.described.batch or batch_size
-        _, pairs, triples = self.described.limits.numbers
-        needed = batch_size * padded**2 * (1 + 4 * pairs + 4 * triples * padded)
+        cells = float(self._padded_cells(np.array([padded]))[0])
+        needed = batch_size * (padded**2 + 4 * cells)  # one byte per pair in the input
         if needed > _MOST_BYTES:
             one = batch_size == 1
             batch = "A graph" if one else f"A batch of {batch_size:,} graphs"

@@ -183,6 +183,11 @@ def test_a_graph_that_takes_too_much_memory_is_refused(
     if about.layout is Layout.PADDED:
         with pytest.raises(InputError, match="padded to 620 nodes takes 113"):
             classifier.refuse_too_large(np.array([620]))
+        # The rows of all members of an ensemble, for a batch of small graphs.
+        limits = replace(limits, numbers=(6_400, 1, 0))
+        about = replace(about, limits=limits, batch=1_000)
+        with pytest.raises(InputError, match=r"A batch of 1,000 graphs padded to 100 nodes .*2\."):
+            replace(classifier, described=about).refuse_too_large(np.array([100]))
     else:
         classifier.refuse_too_large(np.array([620]))
 
