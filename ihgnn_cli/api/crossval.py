@@ -283,6 +283,8 @@ def begin(
         group_twins=group_twins,
     )
     made = draw(repeats=repeats)
+    most_inner = max(len(fold.splits) for fold in made)  # of a file, too
+    check_choices(config, protocol.grid, race=race, rules=rules, inner_folds=most_inner)
     held_out = conformal is not None and not protocol.selects
     kept = len(made[0].splits[0].validation) if held_out else 0
     graphs = max(len(data) - len(fold.test) for fold in made) - kept

@@ -97,16 +97,21 @@ def _numbers(gap: Paired) -> dict[str, float | None]:
 
 
 def final_scores(
-    final: Sequence[Record], folds: Sequence[Fold], truth: NDArray[np.integer]
+    final: Sequence[Record], folds: Sequence[Fold], truth: NDArray[np.integer], repeats: int = 1
 ) -> Scores | None:
-    """The scores of the final runs, averaged over runs; `None` if one has no probabilities."""
+    """The scores of the final runs, averaged over runs; `None` if one has no probabilities.
+
+    Those of several partitions are joined as those of references are.
+    """
     tested = [(each.validated.unit.fold, each.tested) for each in final]
     if any(each is None or not each.probabilities for _, each in tested):  # of older versions
         return None
-    return fold_scores(
-        [np.array(each.probabilities) for _, each in tested if each is not None],
-        [truth[folds[fold].test] for fold, _ in tested],
-    )
+    parts: dict[int, list[tuple[NDArray[np.float64], NDArray[np.integer]]]] = {}
+    for fold, each in tested:
+        if each is not None:
+            part = parts.setdefault(fold * repeats // len(folds), [])
+            part.append((np.array(each.probabilities), truth[folds[fold].test]))
+    return Scores.joined([fold_scores(*zip(*parts[at], strict=True)) for at in sorted(parts)])
 
 
 def _scores(found: Reference) -> Mapping[str, Any]:
@@ -123,10 +128,10 @@ def _scores(found: Reference) -> Mapping[str, Any]:
 
 def _sentence(best: Reference, gap: Paired) -> str:
     points, error = 100 * gap.difference, 100 * (gap.error or 0.0)
-    where = "Not distinguishable from"
+    where = "Not distinguishable from" if gap.p_holm is not None else "Not tested against"
     if gap.significant:
         where = "Better than" if gap.difference > 0 else "Worse than"
-    test = "no test: the difference is the same in all folds"
+    test = "the difference is the same in all folds, so its spread is unknown"
     if gap.p_holm is not None:
         test = (
             f"corrected resampled t-test, {p_text(gap.p_holm)} after Holm's correction over "

@@ -46,7 +46,7 @@ class FoldCoverage:
 
     fold: int
     calibrated_on: int
-    """Validation graphs."""
+    """Validation graphs; the fewest of its runs."""
     coverage: float
     mean_size: float
 
@@ -57,7 +57,7 @@ class StudyCoverage:
 
     alpha: float
     calibrated_on: tuple[int, int]
-    """The fewest and the most validation graphs of a fold."""
+    """The fewest and the most validation graphs of a run."""
     coverage: float
     """Mean over the folds."""
     coverage_std: float
@@ -92,7 +92,7 @@ def study_coverage(job: Job, judged: Sequence[Record], alpha: float) -> StudyCov
 
     shares = over_folds(lambda each: each.overall.coverage)
     sizes = over_folds(lambda each: each.overall.mean_size)
-    calibrated = [found[0].thresholds.graphs for found in by_fold.values()]
+    calibrated = [each.thresholds.graphs for each in every]
     return StudyCoverage(
         alpha=alpha,
         calibrated_on=(min(calibrated), max(calibrated)),
@@ -102,7 +102,10 @@ def study_coverage(job: Job, judged: Sequence[Record], alpha: float) -> StudyCov
         coverage_by_bin=fmean(over_folds(lambda each: each.by_bin.coverage)),
         mean_size_by_bin=fmean(over_folds(lambda each: each.by_bin.mean_size)),
         chosen_on_same=job.protocol.selects,
-        folds=tuple(map(FoldCoverage, by_fold, calibrated, shares, sizes)),
+        folds=tuple(
+            FoldCoverage(fold, min(each.thresholds.graphs for each in found), share, size)
+            for (fold, found), share, size in zip(by_fold.items(), shares, sizes, strict=True)
+        ),
         bins=_bins(every, runs=len(every) * job.repeats // len(by_fold)),
     )
 

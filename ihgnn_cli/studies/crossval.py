@@ -158,6 +158,9 @@ def finish(
     there = same and before is not None and wanted <= before.keys()
     if before and there and job.conformal is not None:
         there = before["conformal"]["alpha"] == job.conformal
+    if there and before is not None and references:  # a later version may have more of them
+        told = [(each["key"], each["accuracy"]) for each in before["references"]["methods"]]
+        there = told == [(each.key, each.scores.accuracy) for each in references]
     if complete and before and there:
         _write_best(job, folder, before)
         return Finished(before, None)

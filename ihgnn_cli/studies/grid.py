@@ -166,7 +166,7 @@ def check_choices(
         "a list of values": len(made) > 1,
         "a race": race,
         "rules": rules,
-        "inner folds": (inner_folds or 1) > 1,
+        "a choice by inner folds (also those of a split file)": (inner_folds or 1) > 1,
     }
     for what, given in asked.items():
         if given:

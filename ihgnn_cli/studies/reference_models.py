@@ -49,6 +49,8 @@ def fitters(features: GraphFeatures, seed: int) -> dict[str, tuple[str, Fit]]:
         return _fitted(model, features.histograms, truth, train, test)
 
     def logistic_wl(train: NDArray[np.int64], test: NDArray[np.int64]) -> Probabilities:
+        if not features.logarithms.shape[1]:  # no colour occurs in two graphs
+            return majority(train, test)
         model = LogisticRegression(C=PENALTY, max_iter=1000)
         return _fitted(model, features.logarithms, truth, train, test)
 
@@ -107,7 +109,8 @@ def _chosen(
     """The rounds and C with the best accuracy in inner folds; all rounds and C = 1 if too few."""
     some = _some(train, truth, INNER_GRAPHS, seed)
     true = truth[some]
-    inner = min(INNER_FOLDS, *np.unique(true, return_counts=True)[1].tolist())
+    # Rarer classes than the second largest are missing in some of the inner folds.
+    inner = min(INNER_FOLDS, int(np.sort(np.unique(true, return_counts=True)[1])[-2]))
     best, chosen = -1, (WL_ROUNDS, SVM_PENALTIES[0])
     if inner < 2:
         return chosen

@@ -148,7 +148,7 @@ def repeated_references(
         Reference(
             same[0].key,
             same[0].title,
-            Scores.joined([part.scores for part in same]) if repeats > 1 else same[0].scores,
+            Scores.joined([part.scores for part in same]),
             tuple(fold for part in same for fold in part.predictions),
         )
         for same in zip(*found, strict=True)

@@ -123,7 +123,7 @@ def make_result(
     settings = protocol.config.model
     variant = settings.variant if isinstance(settings, IHGNNSettings) else None
     truth = job.dataset.graph_class
-    scored = final_scores(judged, job.folds, truth)
+    scored = final_scores(judged, job.folds, truth, job.repeats)
     printed = None if variant is None else paper_accuracy(job.dataset.name, variant)
     result: dict[str, Any] = {
         "dataset": job.dataset.name,

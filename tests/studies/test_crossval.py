@@ -16,10 +16,12 @@ from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.local import work
 from ihgnn_cli.jobs.queue import Callback, Queue, Step
 from ihgnn_cli.studies import crossval
-from ihgnn_cli.studies.folder import read_job
+from ihgnn_cli.studies.folder import read_job, read_result
 from ihgnn_cli.studies.folds import make_folds
+from ihgnn_cli.studies.graph_features import GraphFeatures
 from ihgnn_cli.studies.grid import Configuration, configuration
 from ihgnn_cli.studies.plan import Protocol
+from ihgnn_cli.studies.references import references
 from ihgnn_cli.studies.result import identity
 from ihgnn_cli.studies.units import Validated, parsed
 from ihgnn_cli.studies.work import Job
@@ -53,6 +55,21 @@ def job() -> Job:
 def finished(job: Job, folder: Path, **options) -> dict:
     stack = crossval.begin(job, folder, HERE, stack=4)
     return crossval.finish(job, folder, HERE, stack, **options).result
+
+
+def test_references_of_a_later_version_replace_those_of_a_finished_job(
+    job: Job, tmp_path: Path
+) -> None:
+    found = references(GraphFeatures(job.dataset), job.folds, 0)
+    before = finished(job, tmp_path / "job", references=found[:3])
+    told = finished(job, tmp_path / "job", references=found)
+    assert len(before["references"]["methods"]) == 3
+    assert [each["key"] for each in told["references"]["methods"]] == [each.key for each in found]
+    assert read_result(tmp_path / "job") == told
+    assert told["test_mean"] == before["test_mean"]
+    refuse = replace(HERE, run=idle)
+    again = crossval.finish(job, tmp_path / "job", refuse, 4, references=found)
+    assert (again.result, again.trained) == (told, None)
 
 
 def test_the_result_follows_from_the_unit_files(job: Job, tmp_path: Path) -> None:

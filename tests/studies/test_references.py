@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from graph_makers import dataset_of
+from scipy import sparse
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
@@ -97,6 +98,26 @@ def test_colours_of_one_graph_only_are_no_feature_of_the_logistic_regression() -
     assert features.logarithms.toarray() == pytest.approx(np.log([[2, 2, 2], [3, 3, 2]]))
 
 
+def test_without_a_common_colour_the_logistic_regression_is_the_majority_class() -> None:
+    data = dataset_of([([label], []) for label in range(12)], [0, 1, 1] * 4)
+    found = references(GraphFeatures(data), make_folds(data, 0, folds=2), 0)
+    by_key = {each.key: each for each in found}
+    assert GraphFeatures(data).logarithms.shape[1] == 0
+    assert by_key["logistic-wl"].predictions == by_key["majority"].predictions
+    assert by_key["logistic-wl"].scores == by_key["majority"].scores
+
+
+@pytest.mark.filterwarnings("ignore:The least populated class")
+def test_a_graph_of_a_third_class_does_not_keep_the_svm_from_choosing() -> None:
+    truth = np.array([0, 1] * 10 + [2])
+    label = sparse.csr_array(np.eye(3)[truth])
+    useless = sparse.csr_array(np.ones((21, 1)))
+    chosen = reference_models._chosen([label, useless, useless, useless], truth, np.arange(21), 0)
+    assert chosen == (0, 1.0)
+    one = reference_models._chosen([label] * 4, np.array([0, 0, 0, 1]), np.arange(4), 0)
+    assert one == (3, 1.0)  # too few to choose
+
+
 def test_subtree_counts_have_length_1() -> None:
     kernel = GraphFeatures(paths(4)).subtrees(3)
     assert (kernel @ kernel.T).diagonal() == pytest.approx(np.ones(4))
@@ -184,7 +205,10 @@ def test_a_network_that_is_always_wrong_is_worse() -> None:
     final = [record(number, 0, Outcome(2, 0.0, (1, 0))) for number in (0, 1)]
     found = beside([RIGHT], final, FOLDS, TRUTH)
     assert (found["difference"], found["error"], found["p"]) == (-1, 0, None)
-    assert found["sentence"].endswith("no test: the difference is the same in all folds).")
+    assert found["sentence"] == (
+        "Not tested against the best reference, SVM: -100.0 ± 0.0 points (paired over graphs, ± "
+        "standard error; the difference is the same in all folds, so its spread is unknown)."
+    )
 
 
 def test_repeats_are_averaged_per_graph_before_the_error_is_taken() -> None:
@@ -220,6 +244,22 @@ def test_probabilities_of_final_runs_give_area_and_balanced_accuracy() -> None:
     found = final_scores(again, FOLDS, TRUTH)
     assert found is not None
     assert (found.accuracy, found.balanced_accuracy, found.roc_auc) == (0.5, 0.5, 1)
+
+
+def test_areas_of_repeats_are_joined_as_those_of_references_are() -> None:
+    """The second fold of the first partition has graphs of one class, so no area."""
+    truth = np.array([0, 1, 1, 1])
+    folds = [fold([2], [3], [0, 1]), fold([0], [1], [2, 3]), *[fold([1], [2], [0, 3])] * 2]
+    right, wrong = ((0.9, 0.1), (0.2, 0.8)), ((0.2, 0.8), (0.9, 0.1))
+    outcomes = [right, right, wrong, right]
+    final = [
+        record(number, 0, Outcome(2, 0.5, (0, 1), probabilities=likely))
+        for number, likely in enumerate(outcomes)
+    ]
+    found = final_scores(final, folds, truth, repeats=2)
+    assert found is not None
+    assert found.roc_auc == 0.75  # the mean of 1 and (0 + 1) / 2
+    assert found.folds == (1, 0.5, 0, 1)
 
 
 def test_final_runs_of_older_versions_have_no_area() -> None:

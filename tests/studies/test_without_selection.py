@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 import torch
 
+import ihgnn_cli
 from ihgnn_cli.api.crossval import planned
 from ihgnn_cli.data import load_dataset
+from ihgnn_cli.data.splits import write_fold_file
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.local import work
@@ -130,7 +132,7 @@ def test_classes_of_test_graphs_change_no_prediction(tmp_path: Path) -> None:
         ({}, {"lr": (0.1, 0.01)}, {}, "a list of values has no meaning"),
         ({}, {}, {"race": True}, "a race has no meaning"),
         ({}, {}, {"rules": True}, "rules has no meaning"),
-        ({}, {}, {"inner_folds": 3}, "inner folds has no meaning"),
+        ({}, {}, {"inner_folds": 3}, r"inner folds \(also those of a split file\) has no meaning"),
         ({"snapshots": 0}, {}, {}, "ensemble needs snapshots"),
     ],
 )
@@ -138,6 +140,19 @@ def test_what_would_choose_is_refused(settings, lists, asked, what) -> None:
     config = configure(Recipe.ROBUST, overrides=settings)
     with pytest.raises(InputError, match=what):
         check_choices(config, own_grid(config, lists), **asked)
+
+
+@pytest.mark.parametrize("conformal", [None, 0.1])
+def test_several_inner_splits_of_a_file_are_refused(tmp_path: Path, conformal) -> None:
+    file = tmp_path / "splits.json"
+    write_fold_file(make_folds(load_dataset("MUTAG"), 0, folds=2, inner=2), file)
+    with pytest.raises(
+        InputError, match=r"inner folds \(also those of a split file\) has no meaning"
+    ):
+        ihgnn_cli.crossval(
+            recipe="robust", split_file=file, conformal=conformal, out=tmp_path / "job"
+        )
+    assert not (tmp_path / "job").exists()
 
 
 @pytest.mark.parametrize("model", model_names())
