@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ihgnn_cli.api.evaluate import evaluate
     from ihgnn_cli.api.export import export
     from ihgnn_cli.api.settings import load_dataset
+    from ihgnn_cli.api.signal import signal
     from ihgnn_cli.api.train import Run, train
     from ihgnn_cli.api.tune import Tuning, tune
     from ihgnn_cli.deploy.runtime import load
@@ -37,6 +38,7 @@ __all__ = [
     "export",
     "load",
     "load_dataset",
+    "signal",
     "train",
     "tune",
 ]
@@ -55,6 +57,7 @@ _MODULES = {
     "export": "api.export",
     "load": "deploy.runtime",
     "load_dataset": "api.settings",
+    "signal": "api.signal",
     "train": "api.train",
     "tune": "api.tune",
 }

@@ -22,6 +22,7 @@ from ihgnn_cli.api.settings import searchable
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.pyg import to_pyg
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.studies import reference_models
 from ihgnn_cli.studies.tuning.space import kinds_of
 from ihgnn_cli.training.config import RunConfig, configure, write_config
 
@@ -339,6 +340,19 @@ def test_attributes_of_pyg_are_read_where_the_model_reads_them(tmp_path: Path) -
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
+def test_signal_is_that_of_the_command_and_needs_two_classes(monkeypatch) -> None:
+    monkeypatch.setattr(reference_models, "TREES", 10)
+    path = [{"node_labels": [0, 0], "edges": [[0, 1]], "class": 0}]
+    cycle = [{"node_labels": [0, 0, 1], "edges": [[0, 1], [1, 2], [2, 0]], "class": 1}]
+    found = ihgnn.signal(path * 12 + cycle * 12, folds=3, permutations=0)
+    assert found.best_reference.scores.accuracy == found.ceiling.rounds[-1] == 1
+    assert found.majority_share == 0.5
+    with pytest.raises(ihgnn.IhgnnError, match="have the same class"):
+        ihgnn.signal(path * 12)
+    with pytest.raises(ihgnn.IhgnnError, match=r"has no edge labels\. Leave out edge_labels"):
+        ihgnn.signal(path * 12 + cycle * 12, edge_labels=True)
+
+
 def test_crossval_lets_lists_compete_and_continues_the_same_call(
     mutag: GraphDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -360,7 +374,7 @@ def test_crossval_takes_the_configuration_of_a_final_training(
 ) -> None:
     write_config(configure(overrides={"split": "all"}), tmp_path / "config.toml")
     chosen = configure(file=tmp_path / "config.toml", overrides={"patience": 5, "device": "cpu"})
-    begun = begin(chosen, {}, out=tmp_path / "job", workers=1, stack=1, dataset=mutag)
+    begun = begin(chosen, {}, mutag, out=tmp_path / "job", workers=1, stack=1)
     config = begun.job.protocol.config  # its best.toml has the same split
     assert (config.data.split, config.training.patience) == ("holdout", 5)
 

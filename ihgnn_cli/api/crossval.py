@@ -16,7 +16,6 @@ from ihgnn_cli.jobs.cluster import cluster_executor
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.queue import Step
 from ihgnn_cli.models.conformal import check_alpha
-from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.studies import crossval as jobs
 from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.grid import COMMON, PAPER_RUNS, Setting, check_choices, own_grid
@@ -119,6 +118,7 @@ def crossval(
     begun = begin(
         chosen,
         {**recipe_grid(None if recipe is None else Recipe(recipe)), **lists},
+        dataset_of(dataset, data_root, offline, display.reading),
         runs=runs,
         folds=folds,
         inner_folds=inner_folds,
@@ -132,7 +132,6 @@ def crossval(
         workers=workers,
         stack=stack,
         cluster=cluster,
-        dataset=dataset_of(dataset, data_root, offline, display.reading),
     )
     tested: tuple[Reference, ...] = ()
     if references:
@@ -215,6 +214,7 @@ def planned(
 def begin(
     config: RunConfig,
     lists: Mapping[str, Sequence[Setting]],
+    dataset: GraphDataset,
     *,
     runs: int | None = None,
     folds: int | None = None,
@@ -229,10 +229,6 @@ def begin(
     workers: int | None = None,
     stack: int | None = None,
     cluster: str | None = None,
-    dataset: GraphDataset | None = None,
-    data_root: Path | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
     command: str = "",
 ) -> Begun:
     """Make a job and its folder, or open the folder if it exists.
@@ -240,6 +236,7 @@ def begin(
     Args:
         config: configuration of every training, except for the searched settings.
         lists: candidate values that replace those of the model's own grid.
+        dataset: the graphs.
         runs: final runs per fold. This and the following are explained in `crossval`.
         folds: number of folds.
         inner_folds: number of inner folds.
@@ -253,10 +250,6 @@ def begin(
         workers: number of processes.
         stack: number of models that a process trains together.
         cluster: address of a Ray cluster.
-        dataset: the data; by default the data set named in the configuration is loaded.
-        data_root: folder to load it from.
-        offline: never download it.
-        progress: shows the loading.
         command: command line to record.
 
     Raises:
@@ -270,9 +263,7 @@ def begin(
     protocol = planned(config, lists, runs=runs, race=race)
     check_choices(config, protocol.grid, race=race, rules=rules, inner_folds=inner_folds)
     executor = _executor(cluster, config.training.device, workers)
-    config, data = load_data(
-        config, dataset=dataset, data_root=data_root, offline=offline, progress=progress
-    )
+    config, data = load_data(config, dataset=dataset)
     draw = partial(
         make_folds,
         data,

@@ -120,6 +120,7 @@ def tune(
     job = plan_search(
         chosen,
         {name: _as_text(value) for name, value in competing.items()},
+        dataset_of(dataset, data_root, offline, display.reading),
         trials=trials,
         sampler=checked("sampler", sampler, SamplerName),
         pruner=checked("pruner", pruner, PrunerName),
@@ -131,7 +132,6 @@ def tune(
         out=None if out is None else Path(out),
         workers=workers,
         stack=stack,
-        dataset=dataset_of(dataset, data_root, offline, display.reading),
     )
     job.open()
     epochs = job.search.config.training.epochs

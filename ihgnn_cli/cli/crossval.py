@@ -313,6 +313,7 @@ def crossval(
     begun = begin(
         chosen,
         given_lists,
+        graphs,
         runs=runs,
         folds=folds,
         inner_folds=inner_folds,
@@ -326,7 +327,6 @@ def crossval(
         workers=processes,
         stack=stacked,
         cluster=cluster,
-        dataset=graphs,
         command=shlex.join(["ihgnn", *sys.argv[1:]]),
     )
     folder = begun.folder
@@ -396,7 +396,7 @@ def _references(begun: "Begun", *, quiet: bool) -> "tuple[Reference, ...]":
     with console.work("fits of references", quiet=quiet) as update:
         found = begun.references(update)
     if not quiet:
-        best = best_reference(found)
+        best = best_reference(found, begun.job.dataset)
         console.note(
             f"Best reference on these folds: {best.title}, {100 * best.scores.accuracy:.1f} %"
         )

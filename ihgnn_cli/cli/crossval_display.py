@@ -202,9 +202,10 @@ def _show_references(result: dict[str, Any]) -> None:
             shown.add_section()
     console.show(shown)
     majority = result["references"]["methods"][0]
-    note = below_majority_share(majority["accuracy"], result["majority_share"])
-    if note is not None:
-        console.show(note)
+    low = below_majority_share(majority["accuracy"], result["majority_share"])
+    for note in (low, result["references"].get("note")):
+        if note is not None:
+            console.show(note)
     console.show(result["references"]["sentence"], style="bold")
 
 

@@ -94,35 +94,30 @@ def signal(
     name = one_dataset(data, dataset) or _DEFAULT
     refuse_missing(name)
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.kinds import check_edge_bins
-    from ihgnn_cli.errors import InputError, SettingError
+    from ihgnn_cli.errors import SettingError
     from ihgnn_cli.report.figures import check_figure_path
+    from ihgnn_cli.training.config import configure
 
     if plot is not None:
         check_figure_path(plot)
     if permutations is not None and permutations < 0:
         raise SettingError("permutations", f"must be at least 0, not {permutations}.")
-    check_edge_bins(edge_bins or 0)
-    from ihgnn_cli.data.edge_labels import with_edge_labels
-    from ihgnn_cli.data.sources import load_dataset
+    config = configure(
+        overrides={
+            "dataset": name,
+            "edge_labels": edge_labels,
+            "background_edge_label": background_edge_label,
+            "edge_bins": edge_bins,
+            "seed": seed,
+        }
+    )
     from ihgnn_cli.studies.folds import make_folds
+    from ihgnn_cli.training.loading import load_data
 
-    graphs = load_dataset(
-        name, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
-    )
-    graphs = with_edge_labels(
-        graphs,
-        use=bool(edge_labels),
-        background=background_edge_label or "",
-        bins=edge_bins or 0,
-    )
+    progress = console.ProgressDisplay()
+    _, graphs = load_data(config, data_root=data_root, offline=offline, progress=progress)
     if graphs.edge_bins is not None and not quiet:
         console.note(graphs.edge_bins.sentence(edge_bins))
-    if len(set(graphs.graph_class.tolist())) < 2:
-        raise InputError(
-            f"All graphs of {graphs.name} have the same class, so there is nothing to predict. "
-            "Give data with two classes or more."
-        )
     made = make_folds(graphs, seed, file=split_file, folds=folds, group_twins=group_twins)
     found = _measured(graphs, made, seed, permutations, quiet=quiet)
     if as_json:
@@ -136,7 +131,6 @@ def signal(
                 "background_edge_label": graphs.background_edge_label,
                 "edge_bins": 0 if graphs.edge_bins is None else graphs.edge_bins.count,
                 "seed": seed,
-                "best": found.best.key,
                 "conclusion": found.conclusion,
                 **asdict(found),
             }
@@ -196,7 +190,7 @@ def _show(
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.layout import auc_text
     from ihgnn_cli.report.signal import ceiling_lines, permutation_lines, twin_lines
-    from ihgnn_cli.studies.references import below_majority_share
+    from ihgnn_cli.studies.references import below_majority_share, left_out_note
 
     how = ", twins kept together" if group_twins else ""
     bins, told_apart = graphs.edge_bins, []
@@ -218,9 +212,10 @@ def _show(
             auc_text(scores.roc_auc),
         )
     console.show(shown)
-    note = below_majority_share(found.references[0].scores.accuracy, found.majority_share)
-    if note is not None:
-        console.show(note)
+    low = below_majority_share(found.references[0].scores.accuracy, found.majority_share)
+    for note in (low, left_out_note(graphs)):
+        if note is not None:
+            console.show(note)
     for title, lines in (
         ("1-WL ceiling", ceiling_lines(found.ceiling)),
         ("Twins", twin_lines(found)),

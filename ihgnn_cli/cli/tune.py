@@ -338,6 +338,7 @@ def tune(
     job = plan_search(
         settings,
         texts,
+        graphs,
         trials=trials,
         sampler=sampler,
         pruner=pruner,
@@ -349,7 +350,6 @@ def tune(
         out=out,
         workers=processes,
         stack=together,
-        dataset=graphs,
         command=shlex.join(["ihgnn", *map(masked, sys.argv[1:])]),
     )
     if trials is not None and trials > job.total:

@@ -12,7 +12,11 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.deploy.comparison import TOLERANCE
 from ihgnn_cli.deploy.metadata import CLOSE, LARGEST
 from ihgnn_cli.deploy.onnx_model import PREDICTION_SET
-from ihgnn_cli.inference.metrics import mean_probabilities
+from ihgnn_cli.inference.metrics import (
+    mean_probabilities,
+    member_probabilities,
+    member_spread,
+)
 from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.stack import evaluation_batches, predict
 
@@ -166,14 +170,9 @@ def _largest(h: NDArray[np.float32], graph: NDArray[np.int64], graphs: int) -> N
 
 
 def _uncertainty(logits: NDArray[np.float64]) -> NDArray[np.float64]:
-    """[G] the standard deviation over members of the predicted class's probability.
-
-    NaN if rounding can change the class.
-    """
-    p = np.exp(logits - np.logaddexp.reduce(logits, axis=-1, keepdims=True))
-    mean = p.mean(axis=0)
-    best = mean.argmax(axis=1)
-    found: NDArray[np.float64] = np.take_along_axis(p, best[None, :, None], axis=2)[:, :, 0].std(0)
-    ranked = np.sort(mean, axis=1)
+    """[G] the spread between members; NaN if rounding can change the class."""
+    members = member_probabilities(logits)
+    found = member_spread(members)
+    ranked = np.sort(members.mean(axis=0), axis=1)
     found[ranked[:, -1] - ranked[:, -2:-1].sum(axis=1) < 2 * TOLERANCE] = np.nan
     return found

@@ -99,7 +99,7 @@ def check_alpha(alpha: float) -> float:
 
 def rank(graphs: int, alpha: float) -> int:
     """The rank of the score to use among those of the graphs, ceil((n + 1)(1 - alpha)), from 1."""
-    return graphs + 1 - math.floor((graphs + 1) * alpha + _ROUNDING)
+    return max(1, graphs + 1 - math.floor((graphs + 1) * alpha + _ROUNDING))
 
 
 def graphs_needed(alpha: float) -> int:

@@ -94,10 +94,6 @@ class Graphs:
         out = h.new_zeros(len(self), self.largest, *h.shape[1:])
         return out.index_put_((self.graph, self.rank), h)
 
-    def unpadded(self, dense: Tensor) -> Tensor:
-        """[n, *] the inverse of `padded`."""
-        return dense[self.graph, self.rank]
-
     @cached_property
     def mask(self) -> Tensor:
         """[B, largest] whether the node exists; false for padding."""

@@ -109,10 +109,6 @@ class PaddedGraphs(TracedGraphs):
         real = self.mask.view(*self.mask.shape, *[1] * (h.dim() - 1))
         return torch.where(real, self.rows(h), 0.0)
 
-    def unpadded(self, dense: Tensor) -> Tensor:
-        """[B · n, *] the inverse of `padded`."""
-        return dense.flatten(0, 1)
-
     def parts(self, pairs: int) -> Iterator[tuple[slice, Any]]:
         """All graphs as one part; the caller of the exported file decides on batches."""
         del pairs

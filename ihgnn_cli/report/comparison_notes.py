@@ -238,7 +238,8 @@ def _no_better_than_references(comparison: Comparison) -> str:
             if each.cell.gap is not None and not each.cell.gap.above
         ]
         if behind:
-            best = max(references(comparison, dataset).values(), key=lambda each: each.mean)
+            titles = (each.cell.best_reference for each in comparison.on(dataset))
+            best = references(comparison, dataset)[next(filter(None, titles))]
             sentences.append(
                 f"on {dataset} ({best.title}, {percent(best.mean)} %) " + ", ".join(behind)
             )

@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.studies.fold_scores import Scores, fold_scores
 from ihgnn_cli.studies.paired import Method, Paired, family, paired
-from ihgnn_cli.studies.references import Reference, best_reference
+from ihgnn_cli.studies.references import Reference, best_reference, left_out_note
 from ihgnn_cli.studies.significance import p_text
 from ihgnn_cli.studies.units import Record
 from ihgnn_cli.words import counted
@@ -61,7 +62,7 @@ def beside(
     found: Sequence[Reference],
     final: Sequence[Record],
     folds: Sequence[Fold],
-    truth: NDArray[np.integer],
+    dataset: GraphDataset,
 ) -> dict[str, Any]:
     """The references, and the paired difference of the final runs from each of them.
 
@@ -69,11 +70,12 @@ def beside(
         found: the references on these folds.
         final: the final runs of all folds.
         folds: the folds of all partitions.
-        truth: [G] the class of each graph.
+        dataset: the graphs.
     """
+    truth = dataset.graph_class
     own, share = tested_method(final, folds, truth), tested_share(folds, len(truth))
     gaps = family([paired(own, _as_method(each, folds, truth), share) for each in found])
-    best = best_reference(found)
+    best = best_reference(found, dataset)
     gap = gaps[found.index(best)]
     return {
         "methods": [
@@ -84,6 +86,7 @@ def beside(
         "comparisons": gap.comparisons,
         "above": gap.above,
         "sentence": _sentence(best, gap),
+        "note": left_out_note(dataset),
     }
 
 

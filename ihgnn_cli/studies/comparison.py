@@ -87,6 +87,8 @@ class Cell:
     """Of each graph, over runs and repeats; none in older results."""
     references: tuple[ReferenceCell, ...] = ()
     """Classifiers without a network on the same folds; none in older results."""
+    best_reference: str | None = None
+    """The title of the best one of those that read what networks read."""
     gap: Paired | None = None
     """The comparison with the best reference; none in older results."""
 
@@ -219,7 +221,8 @@ def _references(found: Mapping[str, Any] | None) -> dict[str, Any]:
     if "comparisons" in found:  # older results have no test
         names = ("difference", "error", "p", "p_holm")
         gap = Paired(**{name: found[name] for name in names}, comparisons=found["comparisons"])
-    return {"references": tuple(listed), "gap": gap}
+    best = next(each["title"] for each in found["methods"] if each["key"] == found["best"])
+    return {"references": tuple(listed), "best_reference": best, "gap": gap}
 
 
 def refused_cell(dataset: str, model: str, why: str) -> Cell:

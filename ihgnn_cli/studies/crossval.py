@@ -23,7 +23,7 @@ from ihgnn_cli.studies import folder as folders
 from ihgnn_cli.studies.grid import configuration
 from ihgnn_cli.studies.memory import require_room_for, stack_size
 from ihgnn_cli.studies.plan import bundles, selection_units
-from ihgnn_cli.studies.references import Reference
+from ihgnn_cli.studies.references import Reference, best_reference
 from ihgnn_cli.studies.result import Work, identity, make_result
 from ihgnn_cli.studies.schedule import Schedule
 from ihgnn_cli.studies.work import Job
@@ -160,7 +160,9 @@ def finish(
         there = before["conformal"]["alpha"] == job.conformal
     if there and before is not None and references:  # a later version may have more of them
         told = [(each["key"], each["accuracy"]) for each in before["references"]["methods"]]
-        there = told == [(each.key, each.scores.accuracy) for each in references]
+        now = [(each.key, each.scores.accuracy) for each in references]
+        best = best_reference(references, job.dataset).key
+        there = (told, before["references"]["best"]) == (now, best)
     if complete and before and there:
         _write_best(job, folder, before)
         return Finished(before, None)

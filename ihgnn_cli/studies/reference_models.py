@@ -14,6 +14,7 @@ from sklearn.svm import SVC
 
 from ihgnn_cli.studies.fold_scores import Probabilities
 from ihgnn_cli.studies.graph_features import WL_ROUNDS, GraphFeatures
+from ihgnn_cli.studies.references import ON_ATTRIBUTES
 
 TREES = 300
 PENALTY = 0.1  # C of logistic regression
@@ -68,7 +69,7 @@ def fitters(features: GraphFeatures, seed: int) -> dict[str, tuple[str, Fit]]:
     }
     if features.edge_attributes is not None:
         fit = forest_on(features.edge_attributes)
-        found["forest-edges"] = "random forest, edge attributes", fit
+        found[ON_ATTRIBUTES] = "random forest, edge attributes", fit
     return found
 
 

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from ihgnn_cli.studies.reference_models import Fit
 
 FILE = "references.json"
+ON_ATTRIBUTES = "forest-edges"
+"""The key of the reference that reads edge attributes."""
 _ROUNDING = 0.005  # folds of slightly different sizes
 _FORMAT = 1  # increased when the same folds would give other numbers
 
@@ -155,9 +157,23 @@ def repeated_references(
     )
 
 
-def best_reference(found: Sequence[Reference]) -> Reference:
-    """The reference with the highest accuracy; the first one of equals."""
-    return max(found, key=lambda each: each.scores.accuracy)
+def best_reference(found: Sequence[Reference], dataset: GraphDataset) -> Reference:
+    """The reference with the highest accuracy, the first of equals, that reads what networks read.
+
+    They read edge attributes only in bins.
+    """
+    fair = [each for each in found if each.key != ON_ATTRIBUTES or dataset.edge_bins is not None]
+    return max(fair, key=lambda each: each.scores.accuracy)
+
+
+def left_out_note(dataset: GraphDataset) -> str | None:
+    """A note on the reference that cannot be the best one, if there is one."""
+    if dataset.edge_attributes is None or dataset.edge_bins is not None:
+        return None
+    return (
+        "Random forest, edge attributes: does not count as the best reference, because a network "
+        "reads edge attributes only with --edge-bins."
+    )
 
 
 def _read(path: Path, identity: dict[str, Any]) -> tuple[Reference, ...] | None:

@@ -170,7 +170,7 @@ def make_result(
     if before is not None and not work.model_epochs:
         result |= {name: before[name] for name in _TIMING if name in before}
     if references:
-        result["references"] = beside(references, judged, job.folds, truth)
+        result["references"] = beside(references, judged, job.folds, job.dataset)
     elif before is not None and "references" in before:
         result["references"] = before["references"]
     if job.conformal is not None:

@@ -38,6 +38,8 @@ class Signal:
     majority_share: float
     """Share of the majority class of all graphs."""
     references: tuple[Reference, ...]
+    best: str
+    """The key of the best one of those that read what networks read."""
     ceiling: Ceiling
     twins: Twins
     accuracy_by_twins: TwinAccuracy
@@ -46,9 +48,9 @@ class Signal:
     """`None` without permutations."""
 
     @property
-    def best(self) -> Reference:
-        """The reference with the highest accuracy."""
-        return best_reference(self.references)
+    def best_reference(self) -> Reference:
+        """The best reference."""
+        return next(each for each in self.references if each.key == self.best)
 
     @property
     def majority(self) -> float:
@@ -62,14 +64,14 @@ class Signal:
     @property
     def conclusion(self) -> str:
         """What follows, in a sentence or two."""
-        best, majority = self.best.scores, self.majority
+        best, majority = self.best_reference, self.majority
         test = self.permutation_test
         if test is None:
-            gap = 100 * (best.accuracy - majority)
+            gap = 100 * (best.scores.accuracy - majority)
             if gap <= 0:
                 return "No reference is above the majority class."
             return (
-                f"The best reference, {self.best.title}, is {gap:.1f} points above the majority "
+                f"The best reference, {best.title}, is {gap:.1f} points above the majority "
                 "class. Whether that is chance was not tested."
             )
         value, level = test.accuracy.value, LEVEL / 2  # two tests
@@ -78,7 +80,7 @@ class Signal:
         if test.accuracy.p < level and gain > _NOISE * error:
             return (
                 "There is signal: accuracy is better than with shuffled classes. A network has to "
-                f"beat {100 * best.accuracy:.1f} % ({self.best.title})."
+                f"beat {100 * best.scores.accuracy:.1f} % ({best.title})."
             )
         p = min(test.accuracy.p, test.roc_auc.p)
         if p < level:
@@ -129,8 +131,13 @@ def measure_signal(
         shuffled = partial(tell, "fits of shuffled classes")
         test = permutation_test(features, folds, permutations, seed, shuffled)
     rounds = colorings(dataset)
-    by_twins = accuracy_by_twins(dataset, rounds[-1], folds, best_reference(found).predictions)
-    share = float(np.bincount(dataset.graph_class).max() / len(dataset))
+    best = best_reference(found, dataset)
     return Signal(
-        share, found, ceiling(dataset, rounds), twins(dataset, rounds[-1]), by_twins, test
+        majority_share=float(np.bincount(dataset.graph_class).max() / len(dataset)),
+        references=found,
+        best=best.key,
+        ceiling=ceiling(dataset, rounds),
+        twins=twins(dataset, rounds[-1]),
+        accuracy_by_twins=accuracy_by_twins(dataset, rounds[-1], folds, best.predictions),
+        permutation_test=test,
     )

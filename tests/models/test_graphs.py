@@ -62,7 +62,7 @@ def test_rows_are_padded_with_zeros_and_come_back() -> None:
     graphs = by_hand()
     dense = graphs.padded(graphs.x + 1)
     assert dense.squeeze(2).tolist() == [[1, 2, 3], [4, 5, 0], [6, 0, 0]]
-    assert torch.equal(graphs.unpadded(dense), graphs.x + 1)
+    assert torch.equal(dense[graphs.graph, graphs.rank], graphs.x + 1)
     assert graphs.mask.tolist() == [[True] * 3, [True, True, False], [True, False, False]]
 
 

@@ -23,6 +23,7 @@ from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.references import (
     Reference,
     best_reference,
+    left_out_note,
     references,
     repeated_references,
     stored_references,
@@ -69,7 +70,7 @@ def test_references_with_edge_labels_are_not_those_without(tmp_path: Path) -> No
     file = tmp_path / "references.json"
     without = stored_references(file, data, folds, 0)
     used = stored_references(file, with_edge_labels(data, use=True), folds, 0)
-    assert best_reference(without).scores.accuracy == 0.5
+    assert best_reference(without, data).scores.accuracy == 0.5
     assert {each.key: each.scores.accuracy for each in used[1:]} == dict.fromkeys(KEYS[1:], 1.0)
 
 
@@ -85,6 +86,13 @@ def test_edge_attributes_have_a_reference_of_their_own() -> None:
     assert [each.key for each in found] == [*KEYS, "forest-edges"]
     assert found[-1].scores.accuracy == 1
     assert found[1].scores.accuracy == 0.5
+    # Networks read edge attributes only in bins, and so do the references beside them.
+    assert best_reference(found, data).key != "forest-edges"
+    assert "only with --edge-bins" in (left_out_note(data) or "")
+    binned = with_edge_labels(data, bins=2)
+    worse = [replace(each, scores=replace(each.scores, accuracy=0.5)) for each in found[:-1]]
+    assert best_reference([*worse, found[-1]], binned).key == "forest-edges"
+    assert left_out_note(binned) is None
 
 
 def test_degrees_that_are_labels_are_counted_once() -> None:
@@ -129,7 +137,7 @@ def test_plain_classes_are_learned_by_all_but_the_majority_class() -> None:
     assert [each.key for each in found] == KEYS
     assert [each.scores.accuracy for each in found] == [0.5, 1, 1, 1, 1]
     assert [each.scores.roc_auc for each in found] == [0.5, 1, 1, 1, 1]
-    assert best_reference(found).key == "forest"  # the first of equals
+    assert best_reference(found, data).key == "forest"  # the first of equals
 
 
 def test_the_majority_class_is_that_of_the_graphs_outside_the_test_part() -> None:
@@ -173,6 +181,7 @@ def record(number: int, run: int, tested: Outcome) -> Record:
 
 FOLDS = [fold([2], [3], [0, 1]), fold([0], [1], [2, 3])]
 TRUTH = np.array([0, 1, 0, 1])
+DATA = dataset_of([([0], [])] * 4, TRUTH.tolist())
 RIGHT = Reference("svm-wl", "SVM", Scores(1, 0, 1, 1, (1, 1)), ((0, 1), (0, 1)))
 
 
@@ -184,7 +193,7 @@ def test_a_network_is_compared_with_the_best_reference_graph_by_graph() -> None:
         for run in (0, 1)
         for number in (0, 1)
     ]
-    found = beside([wrong, RIGHT], final, FOLDS, TRUTH)
+    found = beside([wrong, RIGHT], final, FOLDS, DATA)
     assert found["best"] == "svm-wl"
     # Hits 1, 1/2, 1, 0 of the network and 1, 1, 1, 1 of the reference.
     assert found["difference"] == pytest.approx(-3 / 8)
@@ -203,7 +212,7 @@ def test_a_network_is_compared_with_the_best_reference_graph_by_graph() -> None:
 
 def test_a_network_that_is_always_wrong_is_worse() -> None:
     final = [record(number, 0, Outcome(2, 0.0, (1, 0))) for number in (0, 1)]
-    found = beside([RIGHT], final, FOLDS, TRUTH)
+    found = beside([RIGHT], final, FOLDS, DATA)
     assert (found["difference"], found["error"], found["p"]) == (-1, 0, None)
     assert found["sentence"] == (
         "Not tested against the best reference, SVM: -100.0 ± 0.0 points (paired over graphs, ± "
@@ -218,7 +227,7 @@ def test_repeats_are_averaged_per_graph_before_the_error_is_taken() -> None:
     twice = replace(
         RIGHT, predictions=RIGHT.predictions * 2, scores=replace(RIGHT.scores, folds=(1,) * 4)
     )
-    found = beside([twice], final, FOLDS * 2, TRUTH)
+    found = beside([twice], final, FOLDS * 2, DATA)
     assert (found["difference"], found["error"]) == (-0.5, 0)  # every graph is right half the time
 
 

@@ -22,8 +22,9 @@ def signal(test: PermutationTest | None, share: float = 0.68) -> Signal:
         Reference(key, title, Scores(accuracy, 0, 0.5, 0.5, ()), ())
         for key, title, accuracy in listed
     )
+    best = max(found, key=lambda each: each.scores.accuracy).key
     tested = TwinAccuracy(400, 0, None, 0.68)
-    return Signal(share, found, Ceiling((1.0,), ()), Twins(0, 0), tested, test)
+    return Signal(share, found, best, Ceiling((1.0,), ()), Twins(0, 0), tested, test)
 
 
 def permuted(accuracy: float, p: float, auc_p: float, permutations: int = 1000) -> PermutationTest:
@@ -56,7 +57,7 @@ def test_without_a_test_the_conclusion_is_the_gap_to_the_majority_class() -> Non
     better = replace(found.references[1], scores=replace(found.references[1].scores, accuracy=0.7))
     assert found.conclusion == "No reference is above the majority class."
     assert signal(None, 0.713).conclusion == "No reference is above the majority class."
-    assert replace(found, references=(found.references[0], better)).conclusion == (
+    assert replace(found, references=(found.references[0], better), best="forest").conclusion == (
         "The best reference, random forest, is 2.0 points above the majority class. Whether that "
         "is chance was not tested."
     )
@@ -76,7 +77,7 @@ def test_in_stratified_folds_the_majority_class_can_be_below_its_share() -> None
 
 
 def test_the_best_reference_may_be_the_majority_class() -> None:
-    assert signal(None).best.key == "majority"
+    assert signal(None).best_reference.title == "majority class"
 
 
 def test_the_conclusion_compares_with_the_majority_class_of_all_graphs() -> None:

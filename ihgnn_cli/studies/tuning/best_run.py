@@ -7,7 +7,6 @@ from typing import Any
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import InputError, InUseError
-from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training import folder as runs
 from ihgnn_cli.training import run
 from ihgnn_cli.training.config import RunConfig
@@ -34,9 +33,6 @@ def train_best(
     watch: run.Watch = lambda _epoch, _best: None,
     *,
     dataset: GraphDataset | None = None,
-    data_root: Path | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
     command: str = "",
 ) -> dict[str, Any]:
     """Train the settings in a run folder, or resume the run, and return its result.
@@ -59,9 +55,6 @@ def train_best(
                 runs.config_of(folder) if exists else config,
                 folder=folder if exists else None,
                 dataset=dataset,
-                data_root=data_root,
-                offline=offline,
-                progress=progress,
             )
             if not exists:
                 prepared = run.start(prepared, folder)

@@ -5,7 +5,6 @@ from pathlib import Path
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.studies.places import local_places
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
 from ihgnn_cli.studies.tuning.search import prepare, trials_together
@@ -22,6 +21,7 @@ _TRIALS = 50
 def plan_search(
     config: RunConfig,
     texts: Mapping[str, str | None],
+    dataset: GraphDataset,
     *,
     trials: int | None = None,
     sampler: SamplerName = SamplerName.TPE,
@@ -34,17 +34,14 @@ def plan_search(
     out: Path | None = None,
     workers: int | None = None,
     stack: int | None = None,
-    dataset: GraphDataset | None = None,
-    data_root: Path | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
     command: str = "",
 ) -> TuneJob:
-    """Define a search and read its data; `ihgnn_cli.tune` explains the arguments.
+    """Define a search; `ihgnn_cli.tune` explains the arguments.
 
     Args:
         config: configuration of every trial, except for the searched settings.
         texts: what to search, by setting, in the form of the command line.
+        dataset: the graphs.
         trials: total number.
         sampler: chooses the settings to try.
         pruner: stops unpromising trials early.
@@ -56,10 +53,6 @@ def plan_search(
         out: the folder.
         workers: number of processes.
         stack: number of trials that a process trains together.
-        dataset: the data; by default the data set named in the configuration is loaded.
-        data_root: folder to load it from.
-        offline: never download it.
-        progress: shows the loading.
         command: command line to record, without secrets.
 
     Raises:
@@ -73,9 +66,7 @@ def plan_search(
     space, config = make_space(config, texts, search_space, grid=grid)
     total = _total(trials, space.size() if grid else None)
     places = local_places(config.training.device, workers)
-    config, data = load_data(
-        config, dataset=dataset, data_root=data_root, offline=offline, progress=progress
-    )
+    config, data = load_data(config, dataset=dataset)
     search = prepare(
         config,
         space,

@@ -38,6 +38,7 @@ HEARTBEAT_SECONDS, STALE_SECONDS = 10, 60
 _SQLITE_TIMEOUT = 60
 # Two processes that create the tables of a database at the same time disturb each other.
 _TRIES, _PAUSE = 5, 0.5
+_LONGEST = 300  # characters of a cause in a message
 
 
 @dataclass(frozen=True)
@@ -302,6 +303,6 @@ def _with_driver(url: str) -> str:
     raise InputError("No driver for PostgreSQL is installed: pip install 'ihgnn-cli[postgres]'")
 
 
-def _short(text: str, most: int = 300) -> str:
-    text = text if len(text) <= most else f"{text[: most - 3]}..."
+def _short(text: str) -> str:
+    text = text if len(text) <= _LONGEST else f"{text[: _LONGEST - 3]}..."
     return text if text.endswith((".", "!", "?")) else f"{text}."
