@@ -280,7 +280,15 @@ def begin(
     kept = len(made[0].splits[0].validation) if held_out else 0
     graphs = max(len(data) - len(fold.test) for fold in made) - kept
     config = replace(config, training=protocol.config.training).with_epochs(graphs)
-    job = Job(protocol.on(config), data, made, curves=rules, repeats=repeats, conformal=conformal)
+    job = Job(
+        protocol.on(config),
+        data,
+        made,
+        curves=rules,
+        repeats=repeats,
+        conformal=conformal,
+        group_twins=group_twins,
+    )
     name = folders.run_name(data.name, config)
     folder = out or jobs.default_folder(folders.RUNS, job, name)
     finished = jobs.finished_repeats(job, folder)

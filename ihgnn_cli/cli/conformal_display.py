@@ -88,7 +88,12 @@ def show_study(found: Mapping[str, Any]) -> None:
 
 def _few_bins(found: "Conformal") -> str:
     few = sum(not each.own for each in found.bins)
-    return f" {few} of {len(found.bins)} homophily bins have too few for their own." if few else ""
+    if not few:
+        return ""
+    return (
+        f" In {few} of {len(found.bins)} homophily bins there are too few validation graphs for a "
+        "threshold of their own."
+    )
 
 
 def _selection(also: str) -> str:

@@ -10,6 +10,7 @@ from ihgnn_cli.cli.conformal_display import show_study
 from ihgnn_cli.display import Update
 from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.models.settings import Variant
+from ihgnn_cli.report.layout import p_value
 from ihgnn_cli.studies.grid import COMMON
 from ihgnn_cli.studies.grid import shown as value_shown
 from ihgnn_cli.studies.paper import model_title
@@ -65,6 +66,8 @@ def _statement(result: dict[str, Any]) -> str:
     chosen = f"Configuration and epoch chosen by {result['chosen_by']}; never on test."
     if snapshots:
         chosen = "Nothing was chosen: neither a configuration nor an epoch."
+    if result.get("group_twins"):  # missing in older results
+        chosen += " Twins (graphs with the same 1-WL colouring) were kept together."
     return f"{text}. {chosen}"
 
 
@@ -215,7 +218,7 @@ def _difference(reference: dict[str, Any]) -> tuple[str, str]:
         return "", ""
     p = reference["p_holm"]
     text = f"{100 * reference['difference']:+.1f} ± {100 * reference['error']:.1f}"
-    return text, "-" if p is None else f"{p:.3f}"
+    return text, "-" if p is None else p_value(p)
 
 
 def _of_model(result: dict[str, Any]) -> str:

@@ -140,15 +140,20 @@ def signal(
     if plot is not None:
         from ihgnn_cli.report.signal import draw_signal
 
-        draw_signal(graphs.name, found, plot)
+        draw_signal(graphs, found, plot)
         console.note(f"Wrote {plot}")
     if not as_json:
-        given = ["--group-twins"] if group_twins else []
+        asked = {
+            "--folds": folds,
+            "--split-file": split_file,
+            "--seed": seed,
+            "--background-edge-label": background_edge_label,
+            "--edge-bins": edge_bins,
+        }
+        given = [each for option, value in asked.items() if value for each in (option, str(value))]
+        given += ["--group-twins"] if group_twins else []
         given += ["--edge-labels"] if edge_labels else []
-        if background_edge_label:
-            given += ["--background-edge-label", background_edge_label]
-        given += ["--edge-bins", str(edge_bins)] if edge_bins else []
-        console.next_steps(("crossval", name, *given))
+        console.next_steps(("crossval", name, "--recipe", "robust", *given))
 
 
 def _measured(
@@ -189,18 +194,18 @@ def _show(
 ) -> None:
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.layout import auc_text
-    from ihgnn_cli.report.signal import ceiling_lines, permutation_lines, twin_lines
+    from ihgnn_cli.report.signal import (
+        ceiling_lines,
+        edge_lines,
+        edges_read,
+        permutation_lines,
+        twin_lines,
+    )
     from ihgnn_cli.studies.references import below_majority_share, left_out_note
 
     how = ", twins kept together" if group_twins else ""
-    bins, told_apart = graphs.edge_bins, []
-    if graphs.uses_edge_labels and (bins is None or bins.labels):
-        told_apart.append("edge labels")
-    if bins is not None:
-        told_apart.append(f"{bins.count} edge bins")
-    how += f", with {' and '.join(told_apart)}" if told_apart else ""
     shown = console.table(
-        f"{graphs.name}: references, mean over {len(folds)} folds{how}",
+        f"{graphs.name}: references, mean ± std over {len(folds)} folds{how}{edges_read(graphs)}",
         *("", "Accuracy %", "Balanced %", "ROC-AUC"),
     )
     for each in found.references:
@@ -220,6 +225,7 @@ def _show(
         ("1-WL ceiling", ceiling_lines(found.ceiling)),
         ("Twins", twin_lines(found)),
         ("Permutation test", permutation_lines(found.permutation_test)),
+        ("Edges", edge_lines(graphs)),
     ):
         if lines:
             console.show(title, style="bold")

@@ -286,7 +286,7 @@ def train(
         chosen = folders.config_of(resume, epochs=epochs, patience=patience)
         done = folders.finished(resume)
         if done is not None and chosen == before:
-            console.note(f"{resume} is finished. To continue it, give more --epochs or --patience.")
+            console.note(f"{resume} is finished. {_to_go_on(chosen)}")
             if not (resume / folders.CURVES).is_file():
                 from ihgnn_cli.api.train import draw
 
@@ -450,11 +450,21 @@ def _show_teacher(taught: dict[str, Any] | None) -> None:
     console.show(text)
 
 
+def _to_go_on(config: "RunConfig") -> str:
+    """What to do for more epochs than those of a finished run."""
+    if config.training.snapshots:
+        return "Its snapshots are spaced over its epochs: start a new run for more epochs."
+    return "To continue it, give more --epochs or --patience."
+
+
 def _kept(result: dict[str, Any]) -> str:
     """What a final training keeps."""
     models, epochs = len(result["seeds"]), len(result.get("snapshots") or ())
     if epochs:
-        return f"{epochs} epochs of each of {models} models are kept"
+        from ihgnn_cli.words import counted
+
+        of = f" of each of {models} models" if models > 1 else ""
+        return f"{counted(epochs, 'epoch')}{of} {'is' if epochs == 1 else 'are'} kept"
     return "the last one is kept" if models == 1 else f"the last one of {models} models is kept"
 
 
@@ -486,8 +496,9 @@ def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
     )
     if result.get("snapshots"):
         chosen = (
-            f"{len(result['seeds'])} seeds at {counted(len(result['snapshots']), 'epoch')} from "
-            f"{result['snapshots'][0]} to {result['epochs']}; nothing was chosen."
+            f"Average over {counted(len(result['seeds']), 'seed')} and "
+            f"{counted(len(result['snapshots']), 'epoch')} ({result['snapshots'][0]} to "
+            f"{result['epochs']}); nothing was chosen."
         )
         if len(result["seeds"]) == len(result["snapshots"]) == 1:
             chosen = "The last epoch is kept; nothing was chosen."

@@ -53,7 +53,7 @@ def model_readme(name: str, classifier: OnnxClassifier, result: Plain | None) ->
         f"{about['opset']}).",
         "## Data\n\n" + _table(_data(card)),
         "## Training and protocol\n\n" + _table(_protocol(card, about, result)),
-        "## Accuracy\n\n" + _accuracy(result, card.snapshot),
+        "## Accuracy\n\n" + _accuracy(result, card.snapshot, about["members"]),
         "## Intended use\n\n"
         f"Classifies graphs of the same kind as {card.dataset_name}: the same meaning of node "
         "labels and attributes, similar sizes, and the classes above. It has not been tested on "
@@ -118,7 +118,12 @@ def _protocol(card: ModelCard, about: Plain, result: Plain | None) -> Iterable[t
         yield "Epoch chosen by", str(result["chosen_by"])
 
 
-def _accuracy(result: Plain | None, snapshot: Snapshot | None) -> str:
+def _accuracy(result: Plain | None, snapshot: Snapshot | None, members: int) -> str:
+    if snapshot is not None and members < snapshot.members:
+        return (
+            f"Not known: the run tested all {snapshot.members} members together, and this file has "
+            f"{members}. `ihgnn evaluate` measures it."
+        )
     if result is None:
         return "Not known: the export had no result of the run. `ihgnn evaluate` measures it."
     if result.get("split") == ALL:

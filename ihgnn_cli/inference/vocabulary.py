@@ -195,7 +195,7 @@ def _refuse_edges(card: ModelCard, name: str, unknown: Sequence[Value]) -> None:
     if new:
         raise InputError(
             f"{name} has edge labels that the model does not know: {some_values(new)}. It knows "
-            f"{some_values(known)}."
+            f"{some_values(known)}. Leave out these edges, or train with graphs that have them."
         )
     pairs = " in bin ".join(str(unknown[0]).rsplit(",", 1))
     more = f" and {counted(len(unknown) - 1, 'other pair')}" if len(unknown) > 1 else ""
@@ -239,9 +239,9 @@ def check_fits(card: ModelCard, graph: JsonGraph) -> None:
     if card.given_features != Features.LABELS:
         columns = len(graph.node_attributes[0]) if graph.node_attributes else 0
         if columns != card.given_attributes:
+            there = f"there are {columns}" if columns else "there are none"
             raise GraphError(
-                f"the model reads {counted(card.given_attributes, 'node attribute')}, and there "
-                f"are {columns}.",
+                f"the model reads {counted(card.given_attributes, 'node attribute')}, and {there}.",
                 f"Give each node a list of {counted(card.given_attributes, 'number')}.",
             )
     if card.reads_edge_labels:
@@ -252,8 +252,9 @@ def _check_edges(card: ModelCard, graph: JsonGraph) -> None:
     if graph.edges and card.edge_bins is not None:
         rows = graph.edge_attributes
         if rows is None or len(rows[0]) != 1:
+            there = f"there are {len(rows[0])}" if rows else "there is none"
             raise GraphError(
-                f"the model reads one edge attribute, and there are {len(rows[0]) if rows else 0}.",
+                f"the model reads one edge attribute, and {there}.",
                 "Give each edge a list of one number.",
             )
     if graph.edge_labels is None and graph.edges and card.needs_edge_labels:

@@ -48,7 +48,9 @@ class Snapshot:
         part = "" if members == self.members else f"{members} of {self.members} members; "
         chosen = "chosen on validation" if self.chosen else "the last one"
         epoch = f"epoch {self.epoch}, {chosen}"
-        if self.snapshots:
+        if self.snapshots == 1:
+            epoch = f"epoch {self.epoch}, the last one"
+        elif self.snapshots:
             mean = "" if part else "mean of "
             epoch = f"{mean}{self.snapshots} snapshots up to epoch {self.epoch}, none chosen"
         runs = "one run" if len(self.seeds) == 1 else f"{len(self.seeds)} runs"

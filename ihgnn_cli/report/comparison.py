@@ -43,7 +43,7 @@ _MARKS = {Place.BEST: Mark.BEST, Place.TIED: Mark.TIED, Place.OTHER: Mark.PLAIN}
 _LEGEND = (
     "Test accuracy in %, mean ± standard deviation over folds (dividing by n). Below it, the "
     "paper's number and, in brackets, ours minus the paper's in points. "
-    f"{MARKS_EXPLAINED} * differs from IHGNN (p < {LEVEL:g} after Holm's correction, see below)."
+    f"{MARKS_EXPLAINED} * differs significantly from IHGNN (see below)."
 )
 _BESIDE = {
     "OOM": " OOM: out of memory in the paper.",
@@ -134,7 +134,8 @@ def significance_table(comparison: Comparison, name: str, *, budget: str, statem
             "Accuracy minus that of IHGNN in points, paired over graphs, ± standard error. Below "
             "it, the p-value after Holm's correction over the methods of a data set, and in "
             "brackets the uncorrected one. "
-            f"* the corrected p-value is below {LEVEL:g}. {TEST_EXPLAINED}"
+            f"* the corrected p-value is below {LEVEL:g}, and the difference is larger than two "
+            f"standard errors. {TEST_EXPLAINED}"
         ),
         notes=untested(comparison),
     )

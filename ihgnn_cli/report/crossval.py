@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 _HONEST, _ON_TEST, _VALIDATION, _PLAIN = "#4c72b0", "#c44e52", "#dd8452", "#6b6b6b"
+_REFERENCE = "#55a868"
 _LONGEST_NAME = 37  # of a data set, in the title
 _FOLD_WIDTH, _MOST_WIDTH = 0.5, 14.0  # inches
 _RULES_WIDTH = 4.6
@@ -100,21 +101,24 @@ def _draw_by_fold(panel: "Axes", result: Mapping[str, Any]) -> "dict[str, Artist
         color=_HONEST,
         alpha=0.75,
     )
-    legend["mean per fold"] = panel.hlines(
+    of_fold = "mean prediction per fold" if result.get("snapshots") else "mean per fold"
+    legend[of_fold] = panel.hlines(
         [100 * fold["test_mean"] for fold in folds],
         places - _MEAN_HALF,
         places + _MEAN_HALF,
         color=_HONEST,
         linewidth=1.6,
     )
-    (legend["validation accuracy of the chosen configuration"],) = panel.plot(
-        numbers + _VALIDATION_AT,
-        [100 * fold["validation_accuracy"] for fold in folds],
-        "D",
-        markersize=4.5,
-        markerfacecolor="none",
-        markeredgecolor=_VALIDATION,
-    )
+    chosen = [fold["validation_accuracy"] for fold in folds]
+    if None not in chosen:  # without snapshots
+        (legend["validation accuracy of the chosen configuration"],) = panel.plot(
+            numbers + _VALIDATION_AT,
+            [100 * each for each in chosen],
+            "D",
+            markersize=4.5,
+            markerfacecolor="none",
+            markeredgecolor=_VALIDATION,
+        )
     mean, std = 100 * result["test_mean"], 100 * result["test_std"]
     line = panel.axhline(mean, color=_HONEST, linewidth=1.2, zorder=1)
     band = panel.axhspan(mean - std, mean + std, color=_HONEST, alpha=0.13, linewidth=0, zorder=0)
@@ -134,7 +138,7 @@ def _draw_by_fold(panel: "Axes", result: Mapping[str, Any]) -> "dict[str, Artist
         methods = {each["key"]: each for each in result["references"]["methods"]}
         best = methods[result["references"]["best"]]
         legend[f"{best['title']}: {100 * best['accuracy']:.1f} %"] = panel.axhline(
-            100 * best["accuracy"], color=_VALIDATION, linestyle="-.", linewidth=1.2, zorder=1
+            100 * best["accuracy"], color=_REFERENCE, linestyle="-.", linewidth=1.2, zorder=1
         )
     panel.set_xlim(numbers[0] - 0.6, numbers[-1] + 0.6)
     repeats = result.get("repeats", ())  # missing in older results

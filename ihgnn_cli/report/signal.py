@@ -5,6 +5,9 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import numpy as np
+
+from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
 from ihgnn_cli.report.layout import auc_text, percent
 from ihgnn_cli.studies.permutation import PermutationTest, Permuted
@@ -19,16 +22,51 @@ _BLUE, _RED, _GRAY = "#4c72b0", "#c44e52", "#6b6b6b"
 _LONGEST_NAME = 40
 
 
+def edges_read(dataset: GraphDataset) -> str:
+    """How the edges are told apart, and which are left out, as the rest of a title."""
+    bins, kinds = dataset.edge_bins, []
+    if dataset.uses_edge_labels and (bins is None or bins.labels):
+        kinds.append("edge labels")
+    if bins is not None:
+        kinds.append(f"{bins.count} edge bins")
+    text = f", with {' and '.join(kinds)}" if kinds else ""
+    background = dataset.background_edge_label
+    return text + (f", without edges labelled {background}" if background else "")
+
+
+def edge_lines(dataset: GraphDataset) -> list[str]:
+    """What the data says about its edges that was not used, and the options that use it."""
+    lines, labels = [], dataset.edge_label
+    if dataset.edge_bins is None and labels is not None and not dataset.uses_edge_labels:
+        counts = np.bincount(labels, minlength=len(dataset.edge_label_values))
+        share = percent(counts.max() / counts.sum())
+        common = dataset.edge_label_values[counts.argmax()]
+        lines.append(
+            f"{counted(len(counts), 'edge label')}, not used: --edge-labels tells edges apart"
+        )
+        nodes = np.diff(dataset.node_ptr)
+        if (np.diff(dataset.edge_ptr) == nodes * (nodes - 1)).all():
+            lines.append(
+                f"all graphs are complete; if the most frequent edge label, {common} ({share} %), "
+                f'means "no edge": --background-edge-label {common}'
+            )
+    if dataset.edge_attributes is not None and dataset.edge_bins is None:
+        lines.append("edge attributes, not used: --edge-bins 8 tells edges apart by 8 bins")
+    return lines
+
+
 def ceiling_lines(ceiling: Ceiling) -> list[str]:
     """The bound by round, and by homophily where it is below 100 %."""
-    rounds = ", ".join(percent(each) for each in ceiling.rounds)
-    lines = [f"{rounds} % after 0, 1, ... {len(ceiling.rounds) - 1} rounds, with classes known"]
+    rounds, last = ", ".join(percent(each) for each in ceiling.rounds), len(ceiling.rounds) - 1
+    lines = [f"{rounds} % after 0, 1, ... {last} rounds, with classes known"]
     lines += [
-        f"{percent(each.accuracy)} % of {counted(each.graphs, 'graph')} with homophily "
-        f"{each.low:.1f} to {each.high:.1f}"
+        f"homophily {each.low:.1f} to {each.high:.1f}: {percent(each.accuracy)} % after {last} "
+        f"rounds ({counted(each.graphs, 'graph')})"
         for each in ceiling.bins
         if each.graphs and each.accuracy < 1
     ]
+    if len(lines) > 1 and any(each.graphs and each.accuracy == 1 for each in ceiling.bins):
+        lines.append("other homophily: 100 %")
     return lines
 
 
@@ -52,7 +90,7 @@ def permutation_lines(test: PermutationTest | None) -> list[str]:
     if test is None:
         return []
     return [
-        f"accuracy {percent(test.accuracy.value)} %, {_shuffled(test.accuracy, percent)} %, "
+        f"accuracy {percent(test.accuracy.value)} %, {_shuffled(test.accuracy, _percent)}, "
         f"{_p(test.accuracy)}",
         f"ROC-AUC {auc_text(test.roc_auc.value)}, {_shuffled(test.roc_auc, auc_text)}, "
         f"{_p(test.roc_auc)}",
@@ -62,18 +100,22 @@ def permutation_lines(test: PermutationTest | None) -> list[str]:
     ]
 
 
-def draw_signal(name: str, found: Signal, path: Path) -> None:
+def draw_signal(dataset: GraphDataset, found: Signal, path: Path) -> None:
     """Draw the references with the ceiling, the ceiling by round, and the permutation test.
 
     Raises:
         InputError: the suffix is not one of a figure.
     """
-    figure = new_figure((11.5, 4.2))
-    left, middle, right = figure.subplots(1, 3, width_ratios=(2.2, 1, 1.2))
+    test = found.permutation_test
+    figure = new_figure((8.0, 4.2) if test is None else (11.5, 4.2))
+    widths = (2.2, 1) if test is None else (2.2, 1, 1.2)
+    left, middle, *right = figure.subplots(1, len(widths), width_ratios=widths)
     _draw_references(left, found)
     _draw_ceiling(middle, found.ceiling)
-    _draw_test(right, found.permutation_test)
-    figure.suptitle(literal(f"{shortened(name, _LONGEST_NAME)}: attainable without a network"))
+    if test is not None:
+        _draw_test(right[0], test)
+    name = shortened(dataset.name, _LONGEST_NAME)
+    figure.suptitle(literal(f"{name}: attainable without a network{edges_read(dataset)}"))
     save_figure(figure, path)
 
 
@@ -111,10 +153,7 @@ def _draw_ceiling(panel: "Axes", ceiling: Ceiling) -> None:
     panel.grid(axis="y", alpha=0.25)
 
 
-def _draw_test(panel: "Axes", test: PermutationTest | None) -> None:
-    if test is None:
-        panel.set_axis_off()
-        return
+def _draw_test(panel: "Axes", test: PermutationTest) -> None:
     for place, (name, each) in enumerate((("accuracy", test.accuracy), ("ROC-AUC", test.roc_auc))):
         panel.plot([each.null_mean, each.null_high], [place, place], color=_GRAY, linewidth=6)
         panel.plot(each.value, place, "D", color=_BLUE)
@@ -123,10 +162,15 @@ def _draw_test(panel: "Axes", test: PermutationTest | None) -> None:
         )
     panel.set_ylim(1.5, -0.5)
     panel.set_yticks([])
+    panel.locator_params(axis="x", nbins=5)
     panel.set_xlabel(
         f"true classes (blue) and {test.permutations:,} shuffles\n(gray: mean to 95 % quantile)"
     )
     panel.grid(axis="x", alpha=0.25)
+
+
+def _percent(share: float) -> str:
+    return f"{percent(share)} %"
 
 
 def _shuffled(found: Permuted, shown: Callable[[float], str]) -> str:

@@ -12,7 +12,7 @@ from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.studies.fold_scores import Scores, fold_scores
 from ihgnn_cli.studies.paired import Method, Paired, family, paired
 from ihgnn_cli.studies.references import Reference, best_reference, left_out_note
-from ihgnn_cli.studies.significance import p_text
+from ihgnn_cli.studies.significance import LEVEL, p_text
 from ihgnn_cli.studies.units import Record
 from ihgnn_cli.words import counted
 
@@ -140,6 +140,8 @@ def _sentence(best: Reference, gap: Paired) -> str:
             f"corrected resampled t-test, {p_text(gap.p_holm)} after Holm's correction over "
             f"{counted(gap.comparisons, 'comparison')}"
         )
+        if gap.noise and gap.p_holm < LEVEL:
+            test += ", but within two standard errors"
     return (
         f"{where} the best reference, {best.title}: {points:+.1f} ± {error:.1f} points "
         f"(paired over graphs, ± standard error; {test})."

@@ -79,6 +79,8 @@ def _explained(hashed: str, was: dict[str, Any], has: dict[str, Any]) -> bool:
 def _described(name: str, before: Any, now: Any) -> str:
     if name in _HASHED:
         return _HASHED[name][0]
+    if name == "calibration":
+        return f"--conformal was {'not ' if before is _ABSENT else ''}given"
     shown = f"--{name.replace('_', '-')}" if name in _OPTIONS else name
     was, has = ("not set" if each is _ABSENT else str(each) for each in (before, now))
     if max(len(was), len(has)) > _LONGEST:

@@ -3,9 +3,11 @@
 The size of a difference is paired over graphs: each graph's accuracy (1 or 0, its mean over runs
 and repeats) under one method minus that under the other, with the standard error of the mean over
 graphs. Averaging over repeats comes first, because the same graph tested again is not another
-graph. That error covers the choice of graphs, not of training sets. Whether the difference is
-called significant is therefore decided by the corrected resampled t-test over folds, after Holm's
-correction over all methods that are compared with the same one.
+graph. That error covers the choice of graphs, not of training sets. A difference is therefore
+called significant only if the corrected resampled t-test over folds says so, after Holm's
+correction over all methods that are compared with the same one. It must also be larger than two
+standard errors: in small folds the differences are counts of one or two graphs, which can be almost
+equal by chance, and then the t-test finds more than there is.
 """
 
 import math
@@ -13,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from ihgnn_cli.studies.significance import LEVEL, corrected_t_test, holm
+from ihgnn_cli.studies.significance import LEVEL, NOISE, corrected_t_test, holm
 
 
 @dataclass(frozen=True)
@@ -44,8 +46,13 @@ class Paired:
 
     @property
     def significant(self) -> bool:
-        """Whether the corrected p-value is below the level."""
-        return self.p_holm is not None and self.p_holm < LEVEL
+        """Whether the corrected p-value is below the level, and the difference is not noise."""
+        return self.p_holm is not None and self.p_holm < LEVEL and not self.noise
+
+    @property
+    def noise(self) -> bool:
+        """Whether the difference is within two standard errors."""
+        return self.error is not None and abs(self.difference) <= NOISE * self.error
 
     @property
     def above(self) -> bool:

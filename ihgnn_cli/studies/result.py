@@ -130,6 +130,7 @@ def make_result(
         "model": protocol.config.model_name,
         "graphs": len(job.dataset),
         "partial": job.partial,
+        "group_twins": job.group_twins,
         "majority_share": float(classes.max() / classes.sum()),
         **{name: value for name, value in asdict(summary).items() if name != "folds"},
         "test_error": corrected_error(

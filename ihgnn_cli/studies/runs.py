@@ -78,7 +78,7 @@ class RunFolder:
     """Over the folds of a cross-validation."""
     procedure: str = ""
     """How the result was made, if not by choosing an epoch and among complete trainings: "race", or
-    "snapshots" (nothing chosen)."""
+    "snapshots" (nothing chosen), or "distilled"."""
     epoch: int | None = None
     """The best epoch of a finished training, the last epoch of another."""
     problem: str = ""
@@ -232,6 +232,8 @@ def _scores(result: Mapping[str, Any], accuracy: str) -> dict[str, Any]:
 
 def _procedure(sections: Mapping[str, Any]) -> str:
     """The procedure of a configuration or protocol (`RunFolder.procedure`)."""
+    if sections["training"].get("teacher"):
+        return "distilled"
     if sections["training"].get("snapshots"):
         return "snapshots"
     return "race" if "race" in sections else ""

@@ -14,7 +14,7 @@ from ihgnn_cli.errors import SettingError
 from ihgnn_cli.studies.graph_features import GraphFeatures
 from ihgnn_cli.studies.permutation import PermutationTest, permutation_test
 from ihgnn_cli.studies.references import Reference, best_reference, references
-from ihgnn_cli.studies.significance import LEVEL
+from ihgnn_cli.studies.significance import LEVEL, NOISE
 from ihgnn_cli.studies.wl_ceiling import (
     Ceiling,
     TwinAccuracy,
@@ -25,7 +25,6 @@ from ihgnn_cli.studies.wl_ceiling import (
 )
 
 _LARGE = 2000  # graphs
-_NOISE = 2.0  # standard errors; a smaller gain over the majority class is called noise
 
 Tell = Callable[[str, int, int, str], None]
 """Takes the step, the units done, their total, and a text."""
@@ -77,7 +76,7 @@ class Signal:
         value, level = test.accuracy.value, LEVEL / 2  # two tests
         gain = value - majority
         error = math.sqrt(value * (1 - value) / test.graphs)
-        if test.accuracy.p < level and gain > _NOISE * error:
+        if test.accuracy.p < level and gain > NOISE * error:
             return (
                 "There is signal: accuracy is better than with shuffled classes. A network has to "
                 f"beat {100 * best.scores.accuracy:.1f} % ({best.title})."
@@ -98,7 +97,7 @@ class Signal:
             )
         return (
             "No signal was found: neither accuracy nor ROC-AUC is better than with shuffled "
-            f"classes (p below {level:g}). Expect no more than the majority class from a network."
+            f"classes (p is not below {level:g}). A network would have to show that it finds more."
         )
 
 

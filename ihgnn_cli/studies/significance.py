@@ -9,6 +9,8 @@ from scipy.special import stdtr
 
 LEVEL = 0.05
 """A p-value below this level is called significant."""
+NOISE = 2.0
+"""Standard errors within which a difference is called noise."""
 _ROUNDING = 1e-12  # accuracy differences closer than this count as equal
 
 

@@ -53,6 +53,8 @@ class Job:
     """Number of partitions, whose folds follow each other in `folds`."""
     conformal: float | None = None
     """Calibrate prediction sets at this share on validation graphs, and measure their coverage."""
+    group_twins: bool = False
+    """Whether the folds keep graphs with the same 1-WL colouring together."""
 
     @property
     def final_count(self) -> int:

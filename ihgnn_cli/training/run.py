@@ -412,9 +412,10 @@ def _continued(config: RunConfig) -> RunConfig:
 
 
 def _chosen_by(config: RunConfig) -> str:
-    if config.training.snapshots:
+    snapshots = config.training.snapshots
+    if snapshots > 1:
         return "nothing: snapshots are averaged"
-    return "nothing: the last epoch" if config.data.final else CHOSEN_BY
+    return "nothing: the last epoch" if config.data.final or snapshots else CHOSEN_BY
 
 
 def _result(prepared: Prepared, outcome: Outcome, command: str) -> dict[str, Any]:

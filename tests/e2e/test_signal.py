@@ -76,7 +76,13 @@ def test_edge_labels_change_what_is_attainable(ihgnn, tmp_path) -> None:
     assert used["references"][-1]["scores"]["accuracy"] == 1.0
     shown = ihgnn(*args[:-2], *dropped, "--edge-labels")
     assert "with edge labels" in shown.stdout
-    again = "crossval bonds.jsonl --edge-labels --background-edge-label none"
+    assert "Edges" not in shown.stdout
+    plainly = ihgnn(*args[:-2])
+    assert "3 edge labels, not used: --edge-labels" in plainly.stdout
+    assert "all graphs are complete; if the most frequent edge label" in plainly.stdout
+    again = (
+        "crossval bonds.jsonl --recipe robust --folds 2 --background-edge-label none --edge-labels"
+    )
     assert again in " ".join(shown.stdout.split())
     told = json.loads(ihgnn("homophily", "bonds.jsonl", "--json", *dropped).stdout)
     assert told["datasets"][0]["mean_edges"] == 2

@@ -92,6 +92,15 @@ def test_a_fold_shows_its_runs_their_mean_and_its_validation(
     assert panel.lines[1].get_markerfacecolor() == "none"
 
 
+def test_without_a_selection_there_is_no_validation_but_a_mean_prediction(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    folds = [{**each, "validation_accuracy": None} for each in result()["folds"]]
+    figure = drawn(monkeypatch, folds=folds, snapshots=10)
+    assert heights(figure.axes[0]) == [[50, 70, 80, 80], [70, 70], [66.5, 66.5]]
+    assert "mean prediction per fold" in names(figure)
+
+
 def test_the_mean_over_folds_has_a_band_of_a_standard_deviation(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

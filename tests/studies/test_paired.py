@@ -38,8 +38,17 @@ def test_older_results_have_the_difference_of_the_folds_and_no_error() -> None:
 
 def test_a_family_counts_the_comparisons_that_have_a_p_value() -> None:
     """0.01 · 2 = 0.02, and 0.04 · 1."""
-    found = family([Paired(0.1, 0.1, 0.04), Paired(0.2, 0.1, None), Paired(-0.1, 0.1, 0.01)])
+    found = family([Paired(0.1, 0.04, 0.04), Paired(0.2, 0.1, None), Paired(-0.1, 0.04, 0.01)])
     assert [each.p_holm for each in found] == [0.04, None, 0.02]
     assert [each.comparisons for each in found] == [2, 2, 2]
     assert [each.significant for each in found] == [True, False, True]
     assert [each.above for each in found] == [True, False, False]
+
+
+def test_a_difference_within_two_standard_errors_is_noise_whatever_the_folds_say() -> None:
+    """Counts of one graph in every fold: the t-test sees hardly any spread."""
+    small, unknown, large = family(
+        [Paired(0.07, 0.08, 0.01), Paired(0.07, None, 0.01), Paired(0.17, 0.08, 0.01)]
+    )
+    assert (small.noise, unknown.noise, large.noise) == (True, False, False)
+    assert (small.significant, unknown.significant, large.significant) == (False, True, True)

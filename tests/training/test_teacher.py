@@ -62,7 +62,7 @@ def test_a_student_has_the_graphs_of_the_ensemble_and_learns_its_probabilities(
     right = teacher.probabilities(data, test).argmax(1) == data.graph_class[test]
     assert (told["members"], told["teacher_accuracy"]) == (4, pytest.approx(right.mean()))
     assert 0 <= told["agreement"] <= 1
-    assert student.result["chosen_by"] == "nothing: snapshots are averaged"
+    assert student.result["chosen_by"] == "nothing: the last epoch"
 
 
 def test_an_interrupted_student_ends_with_the_same_weights_without_its_teacher(

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.words import counted
 
 
 def random_bits(seed: int) -> np.random.PCG64:
@@ -48,7 +49,8 @@ def grouped(
     group, size = np.unique(groups, return_inverse=True, return_counts=True)[1:]
     if len(size) < parts:
         raise InputError(
-            f"{len(size)} groups of twins cannot be divided into {parts} parts. Use fewer folds."
+            f"{counted(len(size), 'group')} of twins cannot be divided into {parts} parts. "
+            + ("Leave out --group-twins." if len(size) == 1 else "Use fewer folds.")
         )
     position, members = np.unique(graph_class, return_inverse=True, return_counts=True)[1:]
     table = np.zeros((len(size), len(members)), dtype=np.int64)
