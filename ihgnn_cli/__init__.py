@@ -9,6 +9,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from ihgnn_cli.api.compare import compare
     from ihgnn_cli.api.crossval import CrossValidation, crossval
     from ihgnn_cli.api.distill import distill
     from ihgnn_cli.api.evaluate import evaluate
@@ -32,6 +33,7 @@ __all__ = [
     "Run",
     "Tuning",
     "UnknownLabelsWarning",
+    "compare",
     "crossval",
     "distill",
     "evaluate",
@@ -51,6 +53,7 @@ _MODULES = {
     "Run": "api.train",
     "Tuning": "api.tune",
     "UnknownLabelsWarning": "inference.vocabulary",
+    "compare": "api.compare",
     "crossval": "api.crossval",
     "distill": "api.distill",
     "evaluate": "api.evaluate",

@@ -22,8 +22,8 @@ from ihgnn_cli.report.training import draw_curves
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training import run
 from ihgnn_cli.training.config import RunConfig
+from ihgnn_cli.training.epoch import Epoch
 from ihgnn_cli.training.final import asks_for_final, final_config
-from ihgnn_cli.training.stack import Epoch
 
 if TYPE_CHECKING:
     from ihgnn_cli.deploy.export import Export

@@ -13,6 +13,7 @@ from ihgnn_cli import __version__, signals
 from ihgnn_cli.cli import (
     bench_export,
     check_export,
+    compare,
     crossval,
     datasets,
     demo,
@@ -73,6 +74,7 @@ _add("Models", "train", train.train, train.EXAMPLES)
 _add("Models", "evaluate", evaluate.evaluate, evaluate.EXAMPLES)
 _add("Models", "tune", tune.tune, tune.EXAMPLES)
 _add("Models", "crossval", crossval.crossval, crossval.EXAMPLES)
+_add("Models", "compare", compare.compare, compare.EXAMPLES)
 _add("Models", "reproduce", reproduce.reproduce, reproduce.EXAMPLES)
 _add("Models", "distill", distill.distill, distill.EXAMPLES)
 _add("Models", "runs", runs.runs, runs.EXAMPLES)

@@ -50,8 +50,8 @@ from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, WeightInit
 if TYPE_CHECKING:
     from ihgnn_cli.api.train import Begun
     from ihgnn_cli.training.config import RunConfig
+    from ihgnn_cli.training.epoch import Epoch
     from ihgnn_cli.training.run import Watch
-    from ihgnn_cli.training.stack import Epoch
 
 
 EXAMPLES = examples(

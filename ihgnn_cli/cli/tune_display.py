@@ -21,7 +21,7 @@ from ihgnn_cli.words import counted
 if TYPE_CHECKING:
     from ihgnn_cli.studies.tuning.trials import RequestedTrial
     from ihgnn_cli.studies.tuning.tune_job import TuneJob, TuneProgress
-    from ihgnn_cli.training.stack import Epoch
+    from ihgnn_cli.training.epoch import Epoch
 
 _SHOWN = 5
 """Trials in a table: the best ones, and the running ones that are furthest."""

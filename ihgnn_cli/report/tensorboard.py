@@ -5,8 +5,8 @@ from dataclasses import asdict
 from pathlib import Path
 
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.training.epoch import Epoch
 from ihgnn_cli.training.run import Watch
-from ihgnn_cli.training.stack import Epoch
 
 FOLDER = "tensorboard"
 

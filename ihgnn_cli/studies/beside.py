@@ -12,9 +12,7 @@ from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.studies.fold_scores import Scores, fold_scores
 from ihgnn_cli.studies.paired import Method, Paired, family, paired
 from ihgnn_cli.studies.references import Reference, best_reference, left_out_note
-from ihgnn_cli.studies.significance import LEVEL, p_text
 from ihgnn_cli.studies.units import Record
-from ihgnn_cli.words import counted
 
 
 def graph_accuracies(
@@ -130,19 +128,4 @@ def _scores(found: Reference) -> Mapping[str, Any]:
 
 
 def _sentence(best: Reference, gap: Paired) -> str:
-    points, error = 100 * gap.difference, 100 * (gap.error or 0.0)
-    where = "Not distinguishable from" if gap.p_holm is not None else "Not tested against"
-    if gap.significant:
-        where = "Better than" if gap.difference > 0 else "Worse than"
-    test = "the difference is the same in all folds, so its spread is unknown"
-    if gap.p_holm is not None:
-        test = (
-            f"corrected resampled t-test, {p_text(gap.p_holm)} after Holm's correction over "
-            f"{counted(gap.comparisons, 'comparison')}"
-        )
-        if gap.noise and gap.p_holm < LEVEL:
-            test += ", but within two standard errors"
-    return (
-        f"{where} the best reference, {best.title}: {points:+.1f} ± {error:.1f} points "
-        f"(paired over graphs, ± standard error; {test})."
-    )
+    return f"{gap.verdict} the best reference, {best.title}: {gap.told}."

@@ -60,7 +60,7 @@ def begin(path: Path, job: Mapping[str, Any], folds: Sequence[Fold], repeats: in
     if changed is not None:
         raise InputError(
             f"{path} holds another job ({changed}). Choose another --out, or repeat its own "
-            f"command: {_command_of(path)}"
+            f"command: {command_of(path)}"
         )
     for repeat in range(repeats):
         file, part = path / of_repeat(SPLITS, repeat), folds[repeat * each : (repeat + 1) * each]
@@ -220,5 +220,6 @@ def _holds(path: Path, folds: Sequence[Fold]) -> bool:
         return False
 
 
-def _command_of(path: Path) -> str:
+def command_of(path: Path) -> str:
+    """The command that started the job."""
     return str(read_job(path).get("command", "(unknown)"))

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
-from ihgnn_cli.studies.significance import LEVEL, NOISE, corrected_t_test, holm
+from ihgnn_cli.studies.significance import LEVEL, NOISE, corrected_t_test, holm, p_text
 
 
 @dataclass(frozen=True)
@@ -53,6 +53,28 @@ class Paired:
     def noise(self) -> bool:
         """Whether the difference is within two standard errors."""
         return self.error is not None and abs(self.difference) <= NOISE * self.error
+
+    @property
+    def verdict(self) -> str:
+        """Whether the first method is better than the second, to be followed by its name."""
+        if self.p_holm is None:
+            return "Not tested against"
+        if not self.significant:
+            return "Not distinguishable from"
+        return "Better than" if self.difference > 0 else "Worse than"
+
+    @property
+    def told(self) -> str:
+        """The difference and how it was tested."""
+        points = f"{100 * self.difference:+.1f} ± {100 * (self.error or 0.0):.1f} points"
+        test = "the difference is the same in all folds, so its spread is unknown"
+        if self.p_holm is not None:
+            test = f"corrected resampled t-test, {p_text(self.p_holm)}"
+            if self.comparisons > 1:
+                test += f" after Holm's correction over {self.comparisons} comparisons"
+            if self.noise and self.p_holm < LEVEL:
+                test += ", but within two standard errors"
+        return f"{points} (paired over graphs, ± standard error; {test})"
 
     @property
     def above(self) -> bool:

@@ -16,7 +16,7 @@ from typing import Any
 
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies.grid import Configuration, Setting, configuration, shown, with_plain
-from ihgnn_cli.training.stack import Epoch
+from ihgnn_cli.training.epoch import Epoch
 
 Score = tuple[Fraction, float]
 """Validation accuracy, exact so that ties are recognised, and minus the loss: larger is better."""

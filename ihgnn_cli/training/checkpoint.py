@@ -25,8 +25,8 @@ from ihgnn_cli.models.checkpoint import (
 from ihgnn_cli.models.factory import StackedModel, build_stack
 from ihgnn_cli.models.settings import Inputs
 from ihgnn_cli.training.config import RunConfig, from_plain
+from ihgnn_cli.training.epoch import Epoch
 from ihgnn_cli.training.seeds import generator
-from ihgnn_cli.training.stack import Epoch
 from ihgnn_cli.words import counted
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import Tensor
 
-from ihgnn_cli.training.stack import Epoch
+from ihgnn_cli.training.epoch import Epoch
 
 
 class Course:

@@ -26,7 +26,7 @@ from ihgnn_cli.training.config import RunConfig, read_config, write_config
 
 if TYPE_CHECKING:  # an exported model is evaluated without torch, a wrong folder refused at once
     from ihgnn_cli.data.splits import Split
-    from ihgnn_cli.training.stack import Epoch
+    from ihgnn_cli.training.epoch import Epoch
 
 RUNS = Path("runs")
 """The parent of run folders that the user has not named."""
@@ -253,7 +253,7 @@ def read_metrics(folder: Path) -> "list[Epoch]":
     Raises:
         InputError: the file is missing or damaged.
     """
-    from ihgnn_cli.training.stack import Epoch
+    from ihgnn_cli.training.epoch import Epoch
 
     path = folder / METRICS
     try:

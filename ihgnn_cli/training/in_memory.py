@@ -17,10 +17,11 @@ from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.cohort import new_cohort
 from ihgnn_cli.training.config import RunConfig, refuse_teacher
 from ihgnn_cli.training.devices import computing, resolve_device
+from ihgnn_cli.training.epoch import Epoch, mean_epoch
 from ihgnn_cli.training.loading import load_data, store_for
 from ihgnn_cli.training.needs import require_room, step_elements
 from ihgnn_cli.training.snapshots import Weights, joined, snapshot_epochs
-from ihgnn_cli.training.stack import Epoch, Member, mean_epoch
+from ihgnn_cli.training.stack import Member
 
 _NONE = np.empty(0, dtype=np.int64)
 

@@ -29,6 +29,7 @@ from ihgnn_cli.training.checkpoint import Checkpoint, load_checkpoint, save_chec
 from ihgnn_cli.training.cohort import new_cohort
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.devices import computing, is_full_memory, resolve_device
+from ihgnn_cli.training.epoch import Epoch, mean_epoch
 from ihgnn_cli.training.loading import load_data, store_for
 from ihgnn_cli.training.needs import require_room, step_elements
 from ihgnn_cli.training.provenance import provenance
@@ -41,7 +42,7 @@ from ihgnn_cli.training.snapshots import (
     snapshot_epochs,
     write_snapshot,
 )
-from ihgnn_cli.training.stack import Epoch, Member, mean_epoch, predict
+from ihgnn_cli.training.stack import Member, predict
 from ihgnn_cli.training.teacher import Taught, Teacher, ask_teacher, read_teacher, write_teacher
 
 # On small data an epoch takes milliseconds, and saving takes as long as the epoch. So finished

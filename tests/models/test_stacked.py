@@ -39,9 +39,10 @@ from ihgnn_cli.models.settings import (
 from ihgnn_cli.models.stacked.model import StackedIHGNN
 from ihgnn_cli.models.stacked.names import readable_weights
 from ihgnn_cli.training import stack as stack_module
+from ihgnn_cli.training.epoch import Epoch
 from ihgnn_cli.training.loss import CrossEntropy
 from ihgnn_cli.training.seeds import generator
-from ihgnn_cli.training.stack import Epoch, Member, Stack, predict
+from ihgnn_cli.training.stack import Member, Stack, predict
 
 CPU = torch.device("cpu")
 Edges = Sequence[tuple[int, int]]

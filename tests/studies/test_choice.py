@@ -8,7 +8,7 @@ from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.studies.choice import choose, common, most_chosen, scores
 from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.units import Score, Stage, Unit, Validated
-from ihgnn_cli.training.stack import Epoch
+from ihgnn_cli.training.epoch import Epoch
 
 A, B, C = (Configuration(lr, 32, 3) for lr in (0.01, 0.001, 0.0001))
 DIVERGED = None

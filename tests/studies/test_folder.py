@@ -23,7 +23,7 @@ from ihgnn_cli.studies.folder import Units, begin, read_job, read_result, write_
 from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.units import Record, Stage, Unit, Validated
 from ihgnn_cli.studies.units import Tested as OnTest  # pytest takes Test... for tests
-from ihgnn_cli.training.stack import Epoch
+from ihgnn_cli.training.epoch import Epoch
 
 FOLDS = draw_folds(np.arange(12) % 2, 0, 2)
 UNIT = Unit(Stage.SELECT, 0, 0, Configuration(0.01, 32, 3), 0)

@@ -7,7 +7,7 @@ from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.rules import Rule, rules
 from ihgnn_cli.studies.units import Record, Stage, Unit, Validated
 from ihgnn_cli.studies.units import Tested as OnTest  # pytest takes Test... for tests
-from ihgnn_cli.training.stack import Epoch
+from ihgnn_cli.training.epoch import Epoch
 
 A, B = Configuration(0.01, 32, 3), Configuration(0.001, 64, 4)
 GRAPHS = 10  # to validate and to test on, so that 7 right are 0.7

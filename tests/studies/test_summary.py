@@ -10,7 +10,7 @@ from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.summary import FinalRun, Summary, summarize
 from ihgnn_cli.studies.units import Record, Stage, Unit, Validated
 from ihgnn_cli.studies.units import Tested as OnTest  # pytest takes Test... for tests
-from ihgnn_cli.training.stack import Epoch
+from ihgnn_cli.training.epoch import Epoch
 
 A, B = Configuration(0.01, 32, 3), Configuration(0.001, 64, 4)
 CHOSEN = {0: A, 1: B}

@@ -14,7 +14,7 @@ from ihgnn_cli.studies.grid import Configuration, grid
 from ihgnn_cli.studies.units import Record, Stage, Unit, Validated, parsed
 from ihgnn_cli.studies.units import Tested as OnTest  # pytest takes Test... for tests
 from ihgnn_cli.training.config import MAX_SEED, RunConfig
-from ihgnn_cli.training.stack import Epoch
+from ihgnn_cli.training.epoch import Epoch
 
 A = Configuration(0.01, 32, 3)
 FIRST = Unit(Stage.SELECT, 0, 0, A, 0)

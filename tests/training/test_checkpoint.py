@@ -25,7 +25,7 @@ from ihgnn_cli.models.settings import IHGNNSettings, ThetaInit, Variant
 from ihgnn_cli.training.checkpoint import Checkpoint, build, load_checkpoint, save_checkpoint
 from ihgnn_cli.training.classifier import TorchClassifier
 from ihgnn_cli.training.config import RunConfig, configure
-from ihgnn_cli.training.stack import Epoch
+from ihgnn_cli.training.epoch import Epoch
 
 EPOCH = Epoch(7, train_loss=0.5, train_accuracy=0.75, validation_loss=0.6, validation_accuracy=0.7)
 SMALL = IHGNNSettings(layers=1, width=3, hidden=2, theta_init=ThetaInit.GLOROT)

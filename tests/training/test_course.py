@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ihgnn_cli.training.course import Course
-from ihgnn_cli.training.stack import Epoch
+from ihgnn_cli.training.epoch import Epoch
 
 
 def epoch(number: int, accuracy: float, loss: float = 0.5, train_loss: float = 0.5) -> Epoch:

@@ -13,9 +13,10 @@ from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
 from ihgnn_cli.models.stacked.model import StackedIHGNN
 from ihgnn_cli.training.checkpoint import build
 from ihgnn_cli.training.config import configure
+from ihgnn_cli.training.epoch import Epoch
 from ihgnn_cli.training.loss import CrossEntropy
 from ihgnn_cli.training.seeds import generator
-from ihgnn_cli.training.stack import Epoch, Member, Stack
+from ihgnn_cli.training.stack import Member, Stack
 
 MUTAG = load_dataset("MUTAG")
 INPUTS = Inputs(len(MUTAG.label_values), 0, 2, MUTAG.max_nodes)

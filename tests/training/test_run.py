@@ -12,7 +12,8 @@ from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training import run
 from ihgnn_cli.training.checkpoint import load_checkpoint
 from ihgnn_cli.training.config import configure
-from ihgnn_cli.training.stack import Epoch, Stack
+from ihgnn_cli.training.epoch import Epoch
+from ihgnn_cli.training.stack import Stack
 
 SMALL = {"epochs": 4, "width": 4, "hidden": 8, "layers": 2, "batch_size": 64, "device": "cpu"}
 

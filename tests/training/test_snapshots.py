@@ -15,12 +15,13 @@ from ihgnn_cli.training.checkpoint import load_checkpoint
 from ihgnn_cli.training.classifier import load_torch
 from ihgnn_cli.training.cohort import Cohort, new_cohort
 from ihgnn_cli.training.config import RunConfig, TrainingSettings, configure
+from ihgnn_cli.training.epoch import Epoch
 from ihgnn_cli.training.final import final_config
 from ihgnn_cli.training.in_memory import fit_in_memory
 from ihgnn_cli.training.kinds import Recipe
 from ihgnn_cli.training.loading import store_for
 from ihgnn_cli.training.snapshots import fewer_snapshots, snapshot_epochs
-from ihgnn_cli.training.stack import Epoch, Member, Stack
+from ihgnn_cli.training.stack import Member, Stack
 
 CPU = torch.device("cpu")
 SMALL = {"epochs": 4, "width": 4, "hidden": 8, "layers": 1, "batch_size": 64, "device": "cpu"}

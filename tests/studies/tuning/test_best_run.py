@@ -14,7 +14,7 @@ from ihgnn_cli.studies.tuning.best_run import earlier_runs, run_folder, train_be
 from ihgnn_cli.training import folder as runs
 from ihgnn_cli.training import run
 from ihgnn_cli.training.config import RunConfig, configure
-from ihgnn_cli.training.stack import Epoch
+from ihgnn_cli.training.epoch import Epoch
 
 SMALL = {"epochs": 4, "width": 4, "hidden": 8, "layers": 2, "batch_size": 64, "device": "cpu"}
 not_windows = pytest.mark.skipif(os.name == "nt", reason="the system has no such locks")
