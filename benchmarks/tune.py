@@ -112,6 +112,7 @@ def processor_seconds() -> float:
 
 def search(name: str, trials: str, folder: str) -> dict[str, Any]:
     """Run the trials of a search, as the command does."""
+    from ihgnn_cli.data import load_dataset
     from ihgnn_cli.studies.tuning.kinds import PrunerName
     from ihgnn_cli.studies.tuning.planning import plan_search
     from ihgnn_cli.training.config import configure
@@ -122,10 +123,10 @@ def search(name: str, trials: str, folder: str) -> dict[str, Any]:
     job = plan_search(
         config,
         {},
+        load_dataset(name, offline=True),
         trials=int(trials),
         pruner=PrunerName.NONE,
         out=Path(folder) / "search",
-        offline=True,
     )
     job.open()
     done = job.run_trials(lambda _now: None)

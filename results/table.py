@@ -16,7 +16,10 @@ from numpy.typing import NDArray
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.splits import read_fold_file
 from ihgnn_cli.models.settings import Variant
+from ihgnn_cli.studies.beside import tested_share
+from ihgnn_cli.studies.paired import Method, paired
 from ihgnn_cli.studies.paper import paper_accuracy
+from ihgnn_cli.studies.significance import p_text
 from ihgnn_cli.studies.summary import ensembles
 from ihgnn_cli.studies.units import Stage, parsed
 
@@ -91,8 +94,12 @@ class Result:
             row[test] = each.tested.predictions == truth[test]
         return np.nanmean(found, axis=0)
 
-    def reference_hits(self) -> NDArray[np.float64]:
-        """[G] the same for the best reference."""
+    def folds(self) -> list[float]:
+        """The accuracy of each fold."""
+        return [each["test_mean"] for each in self.content["folds"]]
+
+    def reference(self) -> tuple[list[float], NDArray[np.float64]]:
+        """The accuracies of the best reference by fold and [G] by graph."""
         truth = self.truth()
         folds = read_fold_file(self.folder / "splits.json", len(truth))
         stored = json.loads((self.folder / "references.json").read_text("utf-8"))["references"]
@@ -100,7 +107,12 @@ class Result:
         found = np.full(len(truth), np.nan)
         for fold, predictions in zip(folds, best["predictions"], strict=True):
             found[fold.test] = predictions == truth[fold.test]
-        return found
+        return best["scores"]["folds"], found
+
+    def test_share(self) -> float:
+        """n_test/n_train of a fold."""
+        graphs = self.content["graphs"]
+        return tested_share(read_fold_file(self.folder / "splits.json", graphs), graphs)
 
 
 def percent(mean: float, std: float) -> str:
@@ -125,13 +137,25 @@ def setup(name: str) -> tuple[list[Result], str]:
     return raced, "race" if epochs == 350 else f"race, {epochs} epochs"
 
 
-def gap(pairs: Sequence[tuple[NDArray[np.float64], NDArray[np.float64]]]) -> str:
-    """The difference of two methods ± standard error over graphs, averaged over partitions."""
+def method(found: Sequence[tuple[list[float], NDArray[np.float64]]]) -> Method:
+    """A method on all partitions: its accuracies by fold, and by graph the mean over partitions."""
+    folds = [each for of_folds, _ in found for each in of_folds]
+    return Method(tuple(folds), tuple(np.mean([hits for _, hits in found], axis=0).tolist()))
+
+
+def gap(one: Sequence[Result], other: Sequence[Result] | None) -> str:
+    """The difference of two methods ± standard error, and p; `None`: from the best reference."""
+    pairs = list(zip(one, one if other is None else other, strict=False))
     if not pairs:
         return NONE
-    one, other = (np.mean(each, axis=0) for each in zip(*pairs, strict=True))
-    gaps = 100 * (one - other)
-    return f"{gaps.mean():+.1f} ± {gaps.std(ddof=1) / len(gaps) ** 0.5:.1f}"
+    first = [(each.folds(), each.hits()) for each, _ in pairs]
+    second = [
+        each.reference() if other is None else (each.folds(), each.hits()) for _, each in pairs
+    ]
+    found = paired(method(first), method(second), one[0].test_share())
+    if found.error is None or found.p is None:
+        return NONE
+    return f"{100 * found.difference:+.1f} ± {100 * found.error:.1f} ({p_text(found.p)})"
 
 
 def accuracy_row(name: str) -> str:
@@ -140,15 +164,14 @@ def accuracy_row(name: str) -> str:
     dataset = robust[0].content["dataset"]
     best = [each.best_reference for each in robust]
     paper = paper_accuracy(dataset, Variant.FULL)
-    both = zip(robust, ours, strict=False)
     boxes = [
         BONDS.get(name, name),
         f"{100 * robust[0].content['majority_share']:.1f}",
         "; ".join(percent(each["accuracy"], each["accuracy_std"]) for each in best),
         "; ".join(each.accuracy for each in ours) + f" ({which})" if ours else NONE,
         "; ".join(each.accuracy for each in robust),
-        gap([(one.hits(), other.hits()) for one, other in both]),
-        gap([(each.hits(), each.reference_hits()) for each in robust]),
+        gap(robust, ours),
+        gap(robust, None),
         NONE if paper is None else percent(paper.mean, paper.std),
     ]
     return f"| {' | '.join(boxes)} |"

@@ -152,7 +152,7 @@ def test_the_page_shows_the_difference_from_the_best_reference(tmp_path: Path) -
     found = stored_references(copied, data, folds, 0)
     assert copied.read_bytes() == before  # they belong to these folds and were not computed again
     final = [each for each in records("MUTAG") if each.validated.unit.stage is Stage.FINAL]
-    told = beside(found, final, folds, data.graph_class)
+    told = beside(found, final, folds, data)
     gap = f"{100 * told['difference']:.1f} ± {100 * told['error']:.1f}"
     row = page_row("MUTAG", "Comparison with classifiers without a network")
     assert row.endswith(f"| {gap} |")
