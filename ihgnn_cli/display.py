@@ -1,7 +1,7 @@
 """Progress bars in terminals and notebooks, on standard error."""
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from importlib.util import find_spec
 
 from rich.console import Console, Group
@@ -103,6 +103,27 @@ def work(console: Console, units: str, *, quiet: bool = False) -> Iterator[Updat
                 console.print(f"{done:,} of {total:,} {units}: {text}", style="dim", soft_wrap=True)
 
         yield report
+
+
+@contextmanager
+def in_steps(
+    bar: Callable[[str], AbstractContextManager[Update]],
+) -> Iterator[Callable[[str, int, int, str], None]]:
+    """Progress of work in several steps: one bar at a time, in the units of the step.
+
+    Args:
+        bar: opens the bar of a step.
+    """
+    shown: dict[str, Update] = {}
+    with ExitStack() as stack:
+
+        def tell(step: str, done: int, total: int, text: str) -> None:
+            if step not in shown:
+                stack.close()  # the bar of the step before
+                shown[step] = stack.enter_context(bar(step))
+            shown[step](done, total, text)
+
+        yield tell
 
 
 def is_live(console: Console) -> bool:

@@ -340,7 +340,7 @@ def test_attributes_of_pyg_are_read_where_the_model_reads_them(tmp_path: Path) -
     np.testing.assert_allclose(found, wanted, atol=1e-6)
 
 
-def test_signal_is_that_of_the_command_and_needs_two_classes(monkeypatch) -> None:
+def test_signal_measures_graphs_in_memory_and_needs_two_classes(monkeypatch) -> None:
     monkeypatch.setattr(reference_models, "TREES", 10)
     path = [{"node_labels": [0, 0], "edges": [[0, 1]], "class": 0}]
     cycle = [{"node_labels": [0, 0, 1], "edges": [[0, 1], [1, 2], [2, 0]], "class": 1}]

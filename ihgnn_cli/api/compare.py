@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ihgnn_cli.api.messages import in_python
-from ihgnn_cli.studies.side_by_side import Compared, compare_folders
+from ihgnn_cli.studies.compare_folders import Compared, compare_folders
 
 
 @in_python
@@ -11,7 +11,8 @@ def compare(*folders: Path | str) -> tuple[Compared, ...]:
     """Compare cross-validations of the same graphs and folds with the first one.
 
     Differences are paired over graphs, and tested by the corrected resampled t-test over folds with
-    Holm's correction (docs/crossval.md).
+    Holm's correction (docs/crossval.md): `gap` of each result but the first one has `difference`,
+    `error`, `p_holm`, `significant` and a `verdict` in words.
 
     Args:
         folders: those of two or more finished cross-validations.

@@ -4,7 +4,7 @@ from pathlib import Path
 
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, configured, dataset_of
-from ihgnn_cli.display import Display
+from ihgnn_cli.display import Display, in_steps
 from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.signal import Signal, measure_signal
 from ihgnn_cli.training.loading import load_data
@@ -57,9 +57,5 @@ def signal(
     _, data = load_data(config, dataset=data)
     file = None if split_file is None else Path(split_file)
     made = make_folds(data, seed, file=file, folds=folds, group_twins=group_twins)
-    with display.work("fits") as update:
-
-        def tell(_step: str, done: int, total: int, text: str) -> None:
-            update(done, total, text)
-
+    with in_steps(display.work) as tell:
         return measure_signal(data, made, seed=seed, permutations=permutations, tell=tell)

@@ -1,12 +1,21 @@
 """`ihgnn compare`: cross-validations of the same folds, with paired differences."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ihgnn_cli.cli.help import examples
 from ihgnn_cli.cli.options import AsJson
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from rich.table import Table
+
+    from ihgnn_cli.studies.compare_folders import Compared
+
+_SETTINGS_WIDTH = 16
 
 EXAMPLES = examples(
     ("ihgnn compare runs/paper runs/robust", "Is the second better than the first?"),
@@ -32,8 +41,7 @@ def compare(
     from dataclasses import asdict
 
     from ihgnn_cli.cli import console
-    from ihgnn_cli.report.layout import p_value
-    from ihgnn_cli.studies.side_by_side import compare_folders
+    from ihgnn_cli.studies.compare_folders import compare_folders
 
     found = compare_folders(folders)
     if as_json:
@@ -41,30 +49,46 @@ def compare(
             {**asdict(each), "significant": None if each.gap is None else each.gap.significant}
             for each in found
         ]
-        console.show_json({"base": folders[0], "results": told})
+        console.show_json({"base": found[0].folder, "results": told})
         return
-    heads = ("Folder", "Model", "Accuracy", "Balanced", "ROC-AUC", "Difference", "p")
-    table = console.table(None, *heads)
-    table.columns[0].justify = "left"
+    console.show(_table(found))
+    base = found[0].folder
     for each in found:
-        gap = each.gap
-        error = "" if gap is None or gap.error is None else f" ± {100 * gap.error:.1f}"
-        table.add_row(
-            console.plain(str(each.folder)),
-            each.title,
-            f"{100 * each.accuracy:.1f} ± {100 * each.accuracy_std:.1f}",
-            "-" if each.balanced_accuracy is None else f"{100 * each.balanced_accuracy:.1f}",
-            "-" if each.roc_auc is None else f"{each.roc_auc:.3f}",
-            "" if gap is None else f"{100 * gap.difference:+.1f}{error}",
-            "" if gap is None else "-" if gap.p_holm is None else p_value(gap.p_holm),
-        )
-    console.show(table)
-    for each in found[1:]:
         if each.gap is not None:
-            console.show(
-                f"{each.folder}: {each.gap.verdict.lower()} {found[0].folder}: {each.gap.told}.",
-                style="bold",
-            )
+            text = f"{each.folder}: {each.gap.verdict.lower()} {base}: {each.gap.told}."
+            console.show(text, style="bold")
+    for each in found:
+        if each.partial:
+            console.show(f"{each.folder}: {each.partial}")
     others = ", ".join(str(each.folder) for each in found if each.other_data)
     if others:
-        console.show(f"Read other edges, labels or attributes of these graphs: {others}.")
+        console.show(
+            f"Other data than in {base} (edges, labels or attributes): {others}. The comparison "
+            "holds if the graphs are the same."
+        )
+
+
+def _table(found: "Sequence[Compared]") -> "Table":
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.report.layout import p_value, percent, signed, spread
+    from ihgnn_cli.studies.grid import shown
+
+    heads = ("Folder", "Model", "Accuracy", "Balanced", "ROC-AUC", "Difference", "p", "Settings")
+    table = console.table(None, *heads)
+    table.columns[0].justify = table.columns[-1].justify = "left"
+    table.columns[-1].no_wrap, table.columns[-1].min_width = False, _SETTINGS_WIDTH
+    for each in found:
+        gap = each.gap
+        error = "" if gap is None or gap.error is None else f" ± {percent(gap.error)}"
+        settings = (f"{name} {shown(value)}" for name, value in each.settings.items())
+        table.add_row(
+            console.plain(str(each.folder)),
+            f"{each.title}, {each.procedure}" if each.procedure else each.title,
+            spread(each.accuracy, each.accuracy_std),
+            "-" if each.balanced_accuracy is None else percent(each.balanced_accuracy),
+            "-" if each.roc_auc is None else f"{each.roc_auc:.3f}",
+            "" if gap is None else f"{signed(gap.difference)}{error}",
+            "" if gap is None else "-" if gap.p_holm is None else p_value(gap.p_holm),
+            console.plain(", ".join(settings)),
+        )
+    return table

@@ -111,15 +111,24 @@ def signal(
             "seed": seed,
         }
     )
+    from ihgnn_cli.display import in_steps
     from ihgnn_cli.studies.folds import make_folds
+    from ihgnn_cli.studies.signal import measure_signal
     from ihgnn_cli.training.loading import load_data
+    from ihgnn_cli.words import counted
 
     progress = console.ProgressDisplay()
     _, graphs = load_data(config, data_root=data_root, offline=offline, progress=progress)
     if graphs.edge_bins is not None and not quiet:
         console.note(graphs.edge_bins.sentence(edge_bins))
     made = make_folds(graphs, seed, file=split_file, folds=folds, group_twins=group_twins)
-    found = _measured(graphs, made, seed, permutations, quiet=quiet)
+    if not quiet:
+        console.note(
+            f"Read {graphs.name}: {counted(len(graphs), 'graph')}, "
+            f"{counted(graphs.num_edges, 'edge')}, {len(made)} folds. Fitting the references ..."
+        )
+    with in_steps(lambda step: console.work(step, quiet=quiet)) as tell:
+        found = measure_signal(graphs, made, seed=seed, permutations=permutations, tell=tell)
     if as_json:
         console.show_json(
             {
@@ -154,39 +163,6 @@ def signal(
         given += ["--group-twins"] if group_twins else []
         given += ["--edge-labels"] if edge_labels else []
         console.next_steps(("crossval", name, "--recipe", "robust", *given))
-
-
-def _measured(
-    graphs: "GraphDataset",
-    folds: "tuple[Fold, ...]",
-    seed: int,
-    permutations: int | None,
-    *,
-    quiet: bool,
-) -> "Signal":
-    from contextlib import ExitStack
-
-    from ihgnn_cli.cli import console
-    from ihgnn_cli.display import Update
-    from ihgnn_cli.studies.signal import measure_signal
-    from ihgnn_cli.words import counted
-
-    if not quiet:
-        console.note(
-            f"Read {graphs.name}: {counted(len(graphs), 'graph')}, "
-            f"{counted(graphs.num_edges, 'edge')}, {len(folds)} folds. "
-            "Fitting the references ..."
-        )
-    shown: dict[str, Update] = {}
-    with ExitStack() as stack:
-
-        def tell(step: str, done: int, total: int, text: str) -> None:
-            if step not in shown:
-                stack.close()  # the bar of the step before
-                shown[step] = stack.enter_context(console.work(step, quiet=quiet))
-            shown[step](done, total, text)
-
-        return measure_signal(graphs, folds, seed=seed, permutations=permutations, tell=tell)
 
 
 def _show(

@@ -20,7 +20,8 @@ TEST_EXPLAINED = (
     "on the differences per fold. These are correlated because folds share training graphs, so "
     "the variance has the factor 1/n + n_test/n_train instead of 1/n (n folds, two-sided, n - 1 "
     "degrees of freedom). The p-values of one data set are corrected by Holm's method; there is no "
-    "correction across data sets. With few and small folds the test finds only large differences, "
+    "correction across data sets. A difference within two standard errors over graphs is never "
+    "called significant. With few and small folds the test finds only large differences, "
     "so a large p does not mean that two methods are equally good."
 )
 _EQUAL = 1e-9  # means closer than this count as equal
@@ -231,18 +232,16 @@ def _below_majority(comparison: Comparison) -> str:
 def _no_better_than_references(comparison: Comparison) -> str:
     sentences = []
     for dataset in comparison.datasets:
-        behind = [
-            f"{each.cell.title} ({signed(each.cell.gap.difference)} ± "
-            f"{percent(each.cell.gap.error or 0.0)})"
-            for each in comparison.on(dataset)
-            if each.cell.gap is not None and not each.cell.gap.above
-        ]
-        if behind:
-            titles = (each.cell.best_reference for each in comparison.on(dataset))
-            best = references(comparison, dataset)[next(filter(None, titles))]
-            sentences.append(
-                f"on {dataset} ({best.title}, {percent(best.mean)} %) " + ", ".join(behind)
-            )
+        behind: dict[str, list[str]] = {}
+        for each in (entry.cell for entry in comparison.on(dataset)):
+            if each.gap is None or each.gap.above:
+                continue
+            error = "" if each.gap.error is None else f" ± {percent(each.gap.error)}"
+            text = f"{each.title} ({signed(each.gap.difference)}{error})"
+            # Results of different versions may have different references.
+            best = next(of for of in each.references if of.title == each.best_reference)
+            behind.setdefault(f"{best.title}, {percent(best.mean)} %", []).append(text)
+        sentences += [f"on {dataset} ({best}) {', '.join(of)}" for best, of in behind.items()]
     return "; ".join(sentences)
 
 

@@ -37,7 +37,8 @@ def edges_read(dataset: GraphDataset) -> str:
 def edge_lines(dataset: GraphDataset) -> list[str]:
     """What the data says about its edges that was not used, and the options that use it."""
     lines, labels = [], dataset.edge_label
-    if dataset.edge_bins is None and labels is not None and not dataset.uses_edge_labels:
+    unread = dataset.edge_bins is None and not dataset.uses_edge_labels
+    if unread and labels is not None and len(dataset.edge_label_values) > 1:
         counts = np.bincount(labels, minlength=len(dataset.edge_label_values))
         share = percent(counts.max() / counts.sum())
         common = dataset.edge_label_values[counts.argmax()]

@@ -72,7 +72,7 @@ def beside(
     """
     truth = dataset.graph_class
     own, share = tested_method(final, folds, truth), tested_share(folds, len(truth))
-    gaps = family([paired(own, _as_method(each, folds, truth), share) for each in found])
+    gaps = family([paired(own, reference_method(each, folds, truth), share) for each in found])
     best = best_reference(found, dataset)
     gap = gaps[found.index(best)]
     return {
@@ -88,13 +88,22 @@ def beside(
     }
 
 
-def _as_method(reference: Reference, folds: Sequence[Fold], truth: NDArray[np.integer]) -> Method:
+def reference_method(
+    reference: Reference, folds: Sequence[Fold], truth: NDArray[np.integer]
+) -> Method:
+    """The accuracies of a reference, for comparisons."""
     predictions = list(enumerate(reference.predictions))
     return Method(reference.scores.folds, graph_accuracies(predictions, folds, truth))
 
 
-def _numbers(gap: Paired) -> dict[str, float | None]:
-    return {"difference": gap.difference, "error": gap.error, "p": gap.p, "p_holm": gap.p_holm}
+def _numbers(gap: Paired) -> dict[str, float | bool | None]:
+    return {
+        "difference": gap.difference,
+        "error": gap.error,
+        "p": gap.p,
+        "p_holm": gap.p_holm,
+        "significant": gap.significant,
+    }
 
 
 def final_scores(

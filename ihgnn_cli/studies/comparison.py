@@ -12,7 +12,7 @@ from enum import StrEnum
 from typing import Any
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.studies.paired import Method, Paired, family, paired
+from ihgnn_cli.studies.paired import UNTESTED, Method, Paired, family, paired
 from ihgnn_cli.studies.paper import (
     REFERENCE,
     PaperCell,
@@ -99,6 +99,11 @@ class Cell:
             return None
         return self.mean - self.paper.mean
 
+    @property
+    def method(self) -> Method:
+        """Its accuracies, for comparisons."""
+        return Method(self.accuracies, self.graph_accuracies)
+
 
 @dataclass(frozen=True)
 class Against:
@@ -128,7 +133,7 @@ class Against:
 
     @property
     def significant(self) -> bool:
-        """Whether the corrected p-value is below the level."""
+        """Whether the difference is significant (`paired`)."""
         return self.gap is not None and self.gap.significant
 
 
@@ -194,7 +199,7 @@ def cell_of(result: Mapping[str, Any], model: str) -> Cell:
             chosen_by=result.get("chosen_by"),
             data_sha256=job["data_sha256"],
             splits_sha256=job["splits_sha256"],
-            graph_accuracies=tuple(result.get("graph_accuracies", ())),
+            graph_accuracies=_graph_accuracies(result),
             **_references(result.get("references")),
         )
     except (KeyError, TypeError, ValueError) as error:
@@ -202,6 +207,13 @@ def cell_of(result: Mapping[str, Any], model: str) -> Cell:
             f"This is not a valid crossval result for {model}: {error!r}. Remove it, and the same "
             "command creates it again."
         ) from error
+
+
+def _graph_accuracies(result: Mapping[str, Any]) -> tuple[float | None, ...]:
+    found = tuple(result.get("graph_accuracies", ()))
+    if len(found) not in (0, result["graphs"]):
+        raise ValueError(f"{len(found)} accuracies of graphs")
+    return found
 
 
 def _references(found: Mapping[str, Any] | None) -> dict[str, Any]:
@@ -277,15 +289,10 @@ def against(cell: Cell, reference: Cell) -> Against:
     if untested is not None:
         return Against(difference, untested=untested)
     tested = sum(cell.test_graphs) / len(cell.test_graphs)
-    gap = paired(_method(cell), _method(reference), tested / (cell.graphs - tested))
+    gap = paired(cell.method, reference.method, tested / (cell.graphs - tested))
     if gap.p is None:
-        why = "the difference is the same in all folds, so its spread is unknown"
-        return Against(difference, gap, why)
+        return Against(difference, gap, UNTESTED)
     return Against(difference, gap)
-
-
-def _method(cell: Cell) -> Method:
-    return Method(cell.accuracies, cell.graph_accuracies)
 
 
 def _obstacle(cell: Cell, reference: Cell) -> str | None:

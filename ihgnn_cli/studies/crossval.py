@@ -11,11 +11,13 @@ import json
 import math
 import time
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.queue import NOTHING, Step
 from ihgnn_cli.jsonable import jsonable
@@ -23,7 +25,7 @@ from ihgnn_cli.studies import folder as folders
 from ihgnn_cli.studies.grid import configuration
 from ihgnn_cli.studies.memory import require_room_for, stack_size
 from ihgnn_cli.studies.plan import bundles, selection_units
-from ihgnn_cli.studies.references import Reference, best_reference
+from ihgnn_cli.studies.references import Reference
 from ihgnn_cli.studies.result import Work, identity, make_result
 from ihgnn_cli.studies.schedule import Schedule
 from ihgnn_cli.studies.work import Job
@@ -143,6 +145,9 @@ def finish(
 ) -> Finished:
     """Finish a job, write its result, beside the references if given, and return it.
 
+    The result of a finished job is made again, too: references, rules or conformal sets may be new,
+    and those of an older version may differ.
+
     Raises:
         IhgnnError: a training or a worker failed.
     """
@@ -151,21 +156,6 @@ def finish(
     before = folders.read_result(folder)
     same = before is not None and len(before["folds"]) == len(job.folds)
     complete = schedule.finished()
-    wanted = {"best", "test_error"}  # results of older versions have none
-    wanted |= {"rules"} if job.curves else set()
-    wanted |= {"references"} if references else set()
-    wanted |= {"conformal"} if job.conformal is not None else set()
-    there = same and before is not None and wanted <= before.keys()
-    if before and there and job.conformal is not None:
-        there = before["conformal"]["alpha"] == job.conformal
-    if there and before is not None and references:  # a later version may have more of them
-        told = [(each["key"], each["accuracy"]) for each in before["references"]["methods"]]
-        now = [(each.key, each.scores.accuracy) for each in references]
-        best = best_reference(references, job.dataset).key
-        there = (told, before["references"]["best"]) == (now, best)
-    if complete and before and there:
-        _write_best(job, folder, before)
-        return Finished(before, None)
     meter = _Meter(schedule, watch)
     if not complete:
         executor.run(schedule, meter.hear)
@@ -175,7 +165,10 @@ def finish(
     if not same:  # other repeats may have chosen otherwise
         (folder / folders.BEST).unlink(missing_ok=True)
     _write_best(job, folder, result)
-    folders.write_result(folder, result)
+    if result != before:
+        # What an older version left can be shown even where it cannot be replaced.
+        with suppress(IhgnnError) if complete and same else nullcontext():
+            folders.write_result(folder, result)
     return Finished(result, None if complete else meter.trained)
 
 

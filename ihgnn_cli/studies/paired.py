@@ -5,9 +5,9 @@ and repeats) under one method minus that under the other, with the standard erro
 graphs. Averaging over repeats comes first, because the same graph tested again is not another
 graph. That error covers the choice of graphs, not of training sets. A difference is therefore
 called significant only if the corrected resampled t-test over folds says so, after Holm's
-correction over all methods that are compared with the same one. It must also be larger than two
-standard errors: in small folds the differences are counts of one or two graphs, which can be almost
-equal by chance, and then the t-test finds more than there is.
+correction over all methods that are compared with the same one. As a precaution it must also be
+larger than two standard errors: in small folds the differences are counts of one or two graphs,
+which can be almost equal by chance.
 """
 
 import math
@@ -16,6 +16,9 @@ from dataclasses import dataclass, replace
 from statistics import fmean, stdev
 
 from ihgnn_cli.studies.significance import LEVEL, NOISE, corrected_t_test, holm, p_text
+
+UNTESTED = "the difference is the same in all folds, or there is only one fold"
+"""Why there is no p-value."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class Paired:
     error: float | None
     """Its standard error over graphs; `None` if they are not known."""
     p: float | None
-    """Of the corrected resampled t-test; `None` if all folds have the same nonzero difference."""
+    """Of the corrected resampled t-test; `None` where that is not defined (`UNTESTED`)."""
     p_holm: float | None = None
     """Corrected over all comparisons with the same method."""
     comparisons: int = 1
@@ -66,15 +69,18 @@ class Paired:
     @property
     def told(self) -> str:
         """The difference and how it was tested."""
-        points = f"{100 * self.difference:+.1f} ± {100 * (self.error or 0.0):.1f} points"
-        test = "the difference is the same in all folds, so its spread is unknown"
+        points, how = f"{100 * self.difference:+.1f}", "mean over folds"
+        if self.error is not None:
+            points += f" ± {100 * self.error:.1f}"
+            how = "paired over graphs, ± standard error"
+        test = UNTESTED
         if self.p_holm is not None:
             test = f"corrected resampled t-test, {p_text(self.p_holm)}"
             if self.comparisons > 1:
                 test += f" after Holm's correction over {self.comparisons} comparisons"
             if self.noise and self.p_holm < LEVEL:
                 test += ", but within two standard errors"
-        return f"{points} (paired over graphs, ± standard error; {test})"
+        return f"{points} points ({how}; {test})"
 
     @property
     def above(self) -> bool:
@@ -92,11 +98,16 @@ def paired(first: Method, second: Method, test_share: float) -> Paired:
     """
     tested = corrected_t_test(first.folds, second.folds, test_share)
     difference, error = fmean(first.folds) - fmean(second.folds), None
-    gaps = [
-        one - other
-        for one, other in zip(first.graphs, second.graphs, strict=False)
-        if one is not None and other is not None
-    ]
+    known = bool(first.graphs and second.graphs)
+    gaps = (
+        [
+            one - other
+            for one, other in zip(first.graphs, second.graphs, strict=True)
+            if one is not None and other is not None
+        ]
+        if known
+        else []
+    )
     if len(gaps) > 1:
         difference, error = fmean(gaps), stdev(gaps) / math.sqrt(len(gaps))
     if tested is None:

@@ -28,7 +28,11 @@ from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.provenance import machine_facts
 from ihgnn_cli.training.snapshots import snapshot_epochs
 
-_TIMING = ("seconds", "trained_now", "workers", "model_epochs_per_second")
+_OF_TRAINING = (
+    *("seconds", "trained_now", "workers", "model_epochs_per_second"),
+    *("finished", "provenance"),
+)
+"""Of the last command that trained."""
 
 
 @dataclass(frozen=True)
@@ -97,7 +101,8 @@ def make_result(
         job: the job.
         schedule: its units.
         work: what the current command did.
-        before: an earlier result of the same job, to which rules or references are added.
+        before: an earlier result of the same job; what it has of references, conformal sets and
+            rules is kept if this command does not ask for them.
         references: classifiers without a network on the same folds.
 
     Raises:
@@ -169,7 +174,7 @@ def make_result(
         },
     }
     if before is not None and not work.model_epochs:
-        result |= {name: before[name] for name in _TIMING if name in before}
+        result |= {name: before[name] for name in _OF_TRAINING if name in before}
     if references:
         result["references"] = beside(references, judged, job.folds, job.dataset)
     elif before is not None and "references" in before:
@@ -181,5 +186,7 @@ def make_result(
     if job.curves:
         found = rules(selected, protocol.grid, len(job.folds))
         result["rules"] = [with_plain(asdict(rule)) for rule in found]
+    elif before is not None and "rules" in before:
+        result["rules"] = before["rules"]
     plain: dict[str, Any] = jsonable(result)  # type: ignore[assignment]
     return plain

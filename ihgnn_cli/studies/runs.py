@@ -100,6 +100,11 @@ def find_runs(parent: Path, order: Order = Order.DATE) -> list[RunFolder]:
     return found
 
 
+def crossval_folder(folder: Path) -> RunFolder:
+    """What the folder of a cross-validation says about itself."""
+    return _read(folder, Kind.CROSSVAL, _crossval)
+
+
 def _found(parent: Path) -> Iterator[RunFolder]:
     for place, folders, files in os.walk(parent):
         folder = Path(place)

@@ -92,8 +92,8 @@ class Signal:
             )
         if 1 / (1 + test.permutations) >= level:
             return (
-                f"Too few shuffles to tell: p cannot be below {level:g}. Use --permutations "
-                f"{math.floor(1 / level)} or more."
+                f"Too few shuffles to tell: p cannot be below {level:g}. Use "
+                f"{math.floor(1 / level)} permutations or more."
             )
         return (
             "No signal was found: neither accuracy nor ROC-AUC is better than with shuffled "

@@ -20,7 +20,7 @@ def test_references_ceiling_twins_and_test_end_in_a_sentence(ihgnn, tmp_path) ->
     shown = ihgnn(*args, "--plot", "signal.png")
     assert shown.returncode == 0, shown.stderr
     for text in (
-        "mean over 3 folds",
+        "std over 3 folds",
         "random forest, histograms",
         "1-WL ceiling",
         "have a twin in training",

@@ -52,3 +52,28 @@ def test_a_difference_within_two_standard_errors_is_noise_whatever_the_folds_say
     )
     assert (small.noise, unknown.noise, large.noise) == (True, False, False)
     assert (small.significant, unknown.significant, large.significant) == (False, True, True)
+
+
+def test_a_difference_is_told_with_its_test() -> None:
+    found = family([Paired(0.07, 0.08, 0.01), Paired(0.17, 0.08, 0.04), Paired(-0.02, None, 0.5)])
+    assert [each.verdict for each in found] == [
+        "Not distinguishable from",
+        "Not distinguishable from",
+        "Not distinguishable from",
+    ]
+    of_three = "after Holm's correction over 3 comparisons"
+    assert found[0].told == (
+        "+7.0 ± 8.0 points (paired over graphs, ± standard error; corrected resampled t-test, "
+        f"p = 0.030 {of_three}, but within two standard errors)"
+    )
+    assert found[2].told == (
+        f"-2.0 points (mean over folds; corrected resampled t-test, p = 0.500 {of_three})"
+    )
+    (alone,) = family([Paired(-0.2, 0.05, 0.01)])
+    assert alone.verdict == "Worse than"
+    assert alone.told.endswith("t-test, p = 0.010)")
+
+
+def test_accuracies_of_other_numbers_of_graphs_are_not_paired() -> None:
+    with pytest.raises(ValueError, match="zip"):
+        paired(Method((1.0, 0.0), (1.0, 0.0)), Method((0.5, 0.5), (1.0,)), 1.0)

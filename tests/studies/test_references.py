@@ -216,7 +216,7 @@ def test_a_network_that_is_always_wrong_is_worse() -> None:
     assert (found["difference"], found["error"], found["p"]) == (-1, 0, None)
     assert found["sentence"] == (
         "Not tested against the best reference, SVM: -100.0 ± 0.0 points (paired over graphs, ± "
-        "standard error; the difference is the same in all folds, so its spread is unknown)."
+        "standard error; the difference is the same in all folds, or there is only one fold)."
     )
 
 

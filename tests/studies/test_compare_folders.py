@@ -1,0 +1,65 @@
+"""Comparisons of finished cross-validations, with differences computed by hand."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from finished_crossvals import FOLDS, RIGHT, SOME, finished
+
+import ihgnn_cli
+
+
+def test_differences_are_paired_over_graphs_and_tested_over_folds(tmp_path: Path) -> None:
+    base, other = finished(tmp_path / "base", RIGHT), finished(tmp_path / "other", SOME)
+    first, second = ihgnn_cli.compare(base, str(other))
+    assert (first.gap, first.other_data, second.other_data) == (None, False, False)
+    assert (second.title, second.accuracy, second.roc_auc) == ("GIN", 0.625, 0.75)
+    assert second.gap is not None
+    # Graphs: 0, -1/2, 0, -1. Folds: -1/4 and -1/2: t = -3/8 / sqrt((1/2 + 1) / 32) = -sqrt(3).
+    assert second.gap.difference == pytest.approx(-3 / 8)
+    assert second.gap.error == pytest.approx(np.std([0, 0.5, 0, 1], ddof=1) / 2)
+    assert second.gap.p == second.gap.p_holm == pytest.approx(1 / 3)
+
+
+def test_repeats_are_more_folds_of_the_test(tmp_path: Path) -> None:
+    seeds = [{"seed": 0}, {"seed": 1}]
+    right = {"graphs": RIGHT["graphs"], "folds": [1, 1, 1, 1]}
+    some = {"graphs": SOME["graphs"], "folds": [0.75, 0.5, 0.75, 0.5]}
+    base = finished(tmp_path / "base", right, folds=FOLDS * 2, repeats=seeds)
+    other = finished(tmp_path / "other", some, folds=FOLDS * 2, repeats=seeds)
+    _, found = ihgnn_cli.compare(base, other)
+    assert found.gap is not None
+    # -1/4, -1/2, -1/4, -1/2: variance 1/48, t = -3/8 / sqrt((1/4 + 1) / 48).
+    assert found.gap.t == pytest.approx(-3 / 8 / np.sqrt(5 / 192))
+    assert found.gap.error == pytest.approx(np.std([0, 0.5, 0, 1], ddof=1) / 2)
+
+
+def test_some_folds_of_a_file_are_compared_on_the_graphs_that_they_test(tmp_path: Path) -> None:
+    def partial(name: str, hits: dict[str, list]) -> Path:
+        return finished(tmp_path / name, hits, folds=FOLDS[:1], partial="1 of 2 folds")
+
+    base = partial("base", {"graphs": [1, 1, None, None], "folds": [1]})
+    other = partial("other", {"graphs": [1, 0.5, None, None], "folds": [0.75]})
+    _, found = ihgnn_cli.compare(base, other)
+    assert found.partial == "1 of 2 folds"
+    assert found.gap is not None
+    assert (found.gap.difference, found.gap.p) == (-0.25, None)
+    assert found.gap.verdict == "Not tested against"
+    assert "there is only one fold" in found.gap.told
+
+
+def test_older_results_are_compared_by_folds_without_a_standard_error(tmp_path: Path) -> None:
+    base = finished(tmp_path / "base", RIGHT)
+    old = finished(tmp_path / "old", SOME, graph_accuracies=None)
+    _, found = ihgnn_cli.compare(base, old)
+    assert found.gap is not None
+    assert (found.gap.difference, found.gap.error) == (-0.375, None)
+    assert found.gap.told.startswith("-37.5 points (mean over folds; ")
+
+
+def test_settings_that_differ_are_named(tmp_path: Path) -> None:
+    base = finished(tmp_path / "base", RIGHT, protocol={"training": {"epochs": 3, "lr": 0.01}})
+    other = finished(tmp_path / "other", SOME, protocol={"training": {"epochs": 3, "snapshots": 2}})
+    first, second = ihgnn_cli.compare(base, other)
+    assert (first.settings, first.procedure) == ({"lr": 0.01}, "")
+    assert (second.settings, second.procedure) == ({"snapshots": 2}, "snapshots")
