@@ -14,11 +14,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits import read_fold_file
+from ihgnn_cli.data.splits import Fold, read_fold_file
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.studies.beside import tested_share
-from ihgnn_cli.studies.paired import Method, paired
+from ihgnn_cli.studies.beside import graph_accuracies, tested_method, tested_share
+from ihgnn_cli.studies.paired import Method, Paired, family, paired
 from ihgnn_cli.studies.paper import paper_accuracy
+from ihgnn_cli.studies.references import ON_ATTRIBUTES
 from ihgnn_cli.studies.significance import p_text
 from ihgnn_cli.studies.summary import ensembles
 from ihgnn_cli.studies.units import Stage, parsed
@@ -70,49 +71,43 @@ class Result:
         found = self.content.get("roc_auc")
         return NONE if found is None else f"{found:.3f}"
 
-    @property
-    def best_reference(self) -> dict[str, Any]:
-        """The reference with the highest accuracy."""
-        told = self.content["references"]
-        return next(each for each in told["methods"] if each["key"] == told["best"])
-
+    @cached_property
     def truth(self) -> NDArray[np.int64]:
         """The class of each graph."""
         return load_dataset(self.content["dataset"], offline=True).graph_class
 
-    def hits(self) -> NDArray[np.float64]:
-        """[G] how often each graph was classified correctly when it was in the test part."""
-        truth = self.truth()
-        folds = read_fold_file(self.folder / "splits.json", len(truth))
+    @cached_property
+    def cut(self) -> list[Fold]:
+        """The folds."""
+        return read_fold_file(self.folder / "splits.json", self.content["graphs"])
+
+    @cached_property
+    def method(self) -> Method:
+        """The accuracies of the final runs."""
         lines = (self.folder / "units.jsonl").read_text("utf-8").splitlines()
         final = [each for each in map(parsed, lines) if each.validated.unit.stage is Stage.FINAL]
         if self.content.get("snapshots"):  # the probabilities of all runs are averaged
-            final = ensembles(final, {at: truth[fold.test] for at, fold in enumerate(folds)})
-        found = np.full((len(final), len(truth)), np.nan)
-        for row, each in zip(found, final, strict=True):
-            test = folds[each.validated.unit.fold].test
-            row[test] = each.tested.predictions == truth[test]
-        return np.nanmean(found, axis=0)
+            final = ensembles(
+                final, {at: self.truth[fold.test] for at, fold in enumerate(self.cut)}
+            )
+        return tested_method(final, self.cut, self.truth)
 
-    def folds(self) -> list[float]:
-        """The accuracy of each fold."""
-        return [each["test_mean"] for each in self.content["folds"]]
-
-    def reference(self) -> tuple[list[float], NDArray[np.float64]]:
-        """The accuracies of the best reference by fold and [G] by graph."""
-        truth = self.truth()
-        folds = read_fold_file(self.folder / "splits.json", len(truth))
+    @cached_property
+    def references(self) -> dict[str, Method]:
+        """The accuracies of each reference."""
         stored = json.loads((self.folder / "references.json").read_text("utf-8"))["references"]
-        best = next(each for each in stored if each["key"] == self.best_reference["key"])
-        found = np.full(len(truth), np.nan)
-        for fold, predictions in zip(folds, best["predictions"], strict=True):
-            found[fold.test] = predictions == truth[fold.test]
-        return best["scores"]["folds"], found
+        return {
+            each["key"]: Method(
+                tuple(each["scores"]["folds"]),
+                graph_accuracies(list(enumerate(each["predictions"])), self.cut, self.truth),
+            )
+            for each in stored
+        }
 
-    def test_share(self) -> float:
-        """n_test/n_train of a fold."""
-        graphs = self.content["graphs"]
-        return tested_share(read_fold_file(self.folder / "splits.json", graphs), graphs)
+    def scores(self, key: str) -> dict[str, Any]:
+        """The scores of a reference."""
+        methods = self.content["references"]["methods"]
+        return next(each for each in methods if each["key"] == key)
 
 
 def percent(mean: float, std: float) -> str:
@@ -137,32 +132,51 @@ def setup(name: str) -> tuple[list[Result], str]:
     return raced, "race" if epochs == 350 else f"race, {epochs} epochs"
 
 
-def method(found: Sequence[tuple[list[float], NDArray[np.float64]]]) -> Method:
-    """A method on all partitions: its accuracies by fold, and by graph the mean over partitions."""
-    folds = [each for of_folds, _ in found for each in of_folds]
-    return Method(tuple(folds), tuple(np.mean([hits for _, hits in found], axis=0).tolist()))
+def joined(found: Sequence[Method]) -> Method:
+    """A method on several partitions: its accuracies by fold, and by graph the mean over them."""
+    graphs = np.array([each.graphs for each in found], dtype=float).mean(axis=0)
+    return Method(tuple(of for each in found for of in each.folds), tuple(graphs.tolist()))
 
 
-def gap(one: Sequence[Result], other: Sequence[Result] | None) -> str:
-    """The difference of two methods ± standard error, and p; `None`: from the best reference."""
-    pairs = list(zip(one, one if other is None else other, strict=False))
+def best_reference(found: Sequence[Result]) -> str:
+    """The key of the reference with the highest mean over partitions that reads what they read."""
+    bins = found[0].content["job"]["protocol"]["data"].get("edge_bins")
+    fair = [key for key in found[0].references if key != ON_ATTRIBUTES or bins]
+    return max(fair, key=lambda key: sum(each.scores(key)["accuracy"] for each in found))
+
+
+def shown(gap: Paired, p: float | None) -> str:
+    """A difference ± its standard error, and p."""
+    error = "" if gap.error is None else f" ± {100 * gap.error:.1f}"
+    return f"{100 * gap.difference:+.1f}{error} ({'no test' if p is None else p_text(p)})"
+
+
+def from_setup(robust: Sequence[Result], ours: Sequence[Result]) -> str:
+    """The difference from the paper's setup, on the partitions that both have."""
+    pairs = list(zip(robust, ours, strict=False))
     if not pairs:
         return NONE
-    first = [(each.folds(), each.hits()) for each, _ in pairs]
-    second = [
-        each.reference() if other is None else (each.folds(), each.hits()) for _, each in pairs
-    ]
-    found = paired(method(first), method(second), one[0].test_share())
-    if found.error is None or found.p is None:
-        return NONE
-    return f"{100 * found.difference:+.1f} ± {100 * found.error:.1f} ({p_text(found.p)})"
+    first, second = (joined([each.method for each in part]) for part in zip(*pairs, strict=True))
+    gap = paired(first, second, tested_share(robust[0].cut, len(robust[0].truth)))
+    return shown(gap, gap.p)
+
+
+def from_references(robust: Sequence[Result]) -> str:
+    """The difference from the best reference, with Holm's correction over all references."""
+    own, keys = joined([each.method for each in robust]), list(robust[0].references)
+    share = tested_share(robust[0].cut, len(robust[0].truth))
+    gaps = family(
+        [paired(own, joined([each.references[key] for each in robust]), share) for key in keys]
+    )
+    gap = gaps[keys.index(best_reference(robust))]
+    return shown(gap, gap.p_holm)
 
 
 def accuracy_row(name: str) -> str:
     """The row of a data set in the table of accuracies."""
     robust, (ours, which) = partitions(f"robust/{name}"), setup(name)
     dataset = robust[0].content["dataset"]
-    best = [each.best_reference for each in robust]
+    best = [each.scores(best_reference(robust)) for each in robust]
     paper = paper_accuracy(dataset, Variant.FULL)
     boxes = [
         BONDS.get(name, name),
@@ -170,8 +184,8 @@ def accuracy_row(name: str) -> str:
         "; ".join(percent(each["accuracy"], each["accuracy_std"]) for each in best),
         "; ".join(each.accuracy for each in ours) + f" ({which})" if ours else NONE,
         "; ".join(each.accuracy for each in robust),
-        gap(robust, ours),
-        gap(robust, None),
+        from_setup(robust, ours),
+        from_references(robust),
         NONE if paper is None else percent(paper.mean, paper.std),
     ]
     return f"| {' | '.join(boxes)} |"
@@ -191,7 +205,7 @@ def auc_row(name: str) -> str:
         "; ".join(f"{each:.3f}" for each in best),
         "; ".join(each.roc_auc for each in raced) or NONE,
         "; ".join(each.roc_auc for each in robust),
-        balanced([each.best_reference for each in robust]),
+        balanced([each.scores(best_reference(robust)) for each in robust]),
         balanced([each.content for each in raced]),
         balanced([each.content for each in robust]),
     ]
