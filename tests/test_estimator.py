@@ -166,7 +166,7 @@ def test_it_learns_distances_in_bins_and_keeps_the_boundaries(tmp_path: Path) ->
     model.export(tmp_path / "model.onnx")
     found = ihgnn.load(tmp_path / "model.onnx").predict(new)
     assert [each.class_value for each in found] == ["near", "far"]
-    with pytest.raises(InputError, match="reads one edge attribute, and there are 0"):
+    with pytest.raises(InputError, match="reads one edge attribute, and there is none"):
         model.predict([{"node_labels": [0, 0], "edges": [[0, 1]]}])
 
 

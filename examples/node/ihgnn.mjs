@@ -78,7 +78,8 @@ export class Model {
     const columns = graph.nodeAttributes?.[0].length ?? 0;
     if (this.attributes && columns !== this.attributes) {
       throw new GraphError(
-        `the model reads ${counted(this.attributes, 'node attribute')}, and there are ${columns}.`,
+        `the model reads ${counted(this.attributes, 'node attribute')}, ` +
+          `and there are ${columns || 'none'}.`,
         `Give each node a list of ${counted(this.attributes, 'number')}.`,
       );
     }
@@ -106,7 +107,7 @@ export class Model {
     const columns = graph.edgeAttributes?.[0].length ?? 0;
     if (this.edgeBins !== null && columns !== 1) {
       throw new GraphError(
-        `the model reads one edge attribute, and there are ${columns}.`,
+        `the model reads one edge attribute, and there ${columns ? `are ${columns}` : 'is none'}.`,
         'Give each edge a list of one number.',
       );
     }

@@ -239,9 +239,9 @@ def check_fits(card: ModelCard, graph: JsonGraph) -> None:
     if card.given_features != Features.LABELS:
         columns = len(graph.node_attributes[0]) if graph.node_attributes else 0
         if columns != card.given_attributes:
-            there = f"there are {columns}" if columns else "there are none"
             raise GraphError(
-                f"the model reads {counted(card.given_attributes, 'node attribute')}, and {there}.",
+                f"the model reads {counted(card.given_attributes, 'node attribute')}, "
+                f"and there are {columns or 'none'}.",
                 f"Give each node a list of {counted(card.given_attributes, 'number')}.",
             )
     if card.reads_edge_labels:

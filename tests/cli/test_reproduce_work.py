@@ -86,7 +86,11 @@ def test_machines_are_told_cells_tables_and_files(capsys) -> None:
         assert each["result"]["models"] == 2 + 2
         variant = each["result"]["job"]["protocol"]["model"]["variant"]
         assert variant == ("full" if each["model"] == "ihgnn" else "no-concat")
-    assert len(told["tables"]) == 2
+    assert [each["name"] for each in told["tables"]] == [
+        "table2",
+        "table2-significance",
+        "table2-auc",
+    ]
 
 
 def test_cells_of_a_table_are_used_by_the_next(capsys) -> None:

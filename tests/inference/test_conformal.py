@@ -30,7 +30,13 @@ def test_the_rank_is_the_finite_sample_quantile() -> None:
 def test_the_threshold_is_the_probability_of_the_true_class_at_that_rank() -> None:
     likely = rows(0.9, 0.75, 0.5, 0.25)
     found = calibrate_sets(likely, zeros(4), np.zeros(4), 0.4)  # rank ceil(5 * 0.6) = 3
-    assert (found.threshold, found.graphs, found.enough) == (0.5, 4, True)
+    assert (found.threshold, found.graphs, found.enough) == (pytest.approx(0.5, abs=2e-6), 4, True)
+
+
+def test_the_graph_at_the_threshold_is_covered_whatever_the_rounding() -> None:
+    found = calibrate_sets(rows(0.9, 0.75, 0.41, 0.25), zeros(4), np.zeros(4), 0.4)
+    assert found.sets(rows(0.41 - 1e-7)).tolist() == [[True, True]]
+    assert found.sets(rows(0.41 - 1e-5)).tolist() == [[False, True]]
 
 
 def test_a_set_has_the_classes_at_the_threshold_and_is_never_empty() -> None:
@@ -51,12 +57,12 @@ def test_too_few_graphs_list_every_class_and_say_so() -> None:
 def test_a_bin_with_few_graphs_uses_the_overall_threshold() -> None:
     likely, beta = rows(0.9, 0.8, 0.7, 0.2), np.array([0.95, 0.95, 0.95, 0.15])
     found = calibrate_sets(likely, zeros(4), beta, 0.25)  # rank 4 of 4, 3 of 3
-    assert found.threshold == pytest.approx(0.2)
+    assert found.threshold == pytest.approx(0.2, abs=2e-6)
     assert [(each.low, each.graphs, each.own) for each in found.bins] == [
         (0.1, 1, False),
         (0.9, 3, True),
     ]
-    assert [each.threshold for each in found.bins] == pytest.approx([0.2, 0.7])
+    assert [each.threshold for each in found.bins] == pytest.approx([0.2, 0.7], abs=2e-6)
     assert conformal_from_plain(found.as_plain()) == found
 
 
