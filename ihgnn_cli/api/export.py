@@ -13,7 +13,7 @@ from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError, retold
 from ihgnn_cli.models.archive import check_archive
 from ihgnn_cli.models.conformal import check_alpha
-from ihgnn_cli.training.folder import best_of
+from ihgnn_cli.training.folder import checkpoint_of
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
@@ -84,7 +84,7 @@ def export(
             f"{path} does not end in {SUFFIX}, but {checkpoint} does: the checkpoint comes first, "
             f"then the {SUFFIX} file to write. Swap the two."
         )
-    source = best_of(Path(checkpoint), trained=True)
+    source = checkpoint_of(Path(checkpoint))
     target = source.with_name(DEFAULT_NAME) if path is None else Path(path)
     outputs = check_target(target, force=force)
     if dataset is not None and not verify:

@@ -20,7 +20,15 @@ def show_coverage(found: "Coverage", also: str) -> None:
     thresholds = found.thresholds
     shown = console.table(
         f"Coverage of prediction sets at {thresholds.alpha:g} by graph homophily β",
-        *("", "Graphs", "Coverage", "95 % interval", "Classes", "Own threshold", "With it"),
+        *(
+            "",
+            "Graphs",
+            "Coverage",
+            "95 % interval",
+            "Classes",
+            "Threshold of bin",
+            "Coverage with it",
+        ),
     )
     own = {each.low: each for each in thresholds.bins}
     for each in found.bins:
@@ -32,7 +40,7 @@ def show_coverage(found: "Coverage", also: str) -> None:
     shown.add_section()
     shown.add_row("all", *_cells(found.overall), "", f"{found.by_bin.coverage:.1%}")
     console.show(shown)
-    few = _few_bins(thresholds) if thresholds.enough else ""
+    few = _few_bins(found) if thresholds.enough else ""
     console.show(described(thresholds, also) + few)
 
 
@@ -58,7 +66,7 @@ def show_study(found: Mapping[str, Any]) -> None:
     """The coverage over the folds of a cross-validation, from its `result.json`."""
     shown = console.table(
         f"\nCoverage of prediction sets at {found['alpha']:g} by graph homophily β",
-        *("", "Graphs", "Coverage", "Classes", "By bin", "Own threshold"),
+        *("", "Graphs", "Coverage", "Classes", "By bin", "Bin has threshold"),
     )
     for each in found["bins"]:
         shown.add_row(
@@ -78,7 +86,9 @@ def show_study(found: Mapping[str, Any]) -> None:
         f"{found['mean_size']:.2f} classes per set",
         style="bold",
     )
-    same = " that also chose the configuration and the epoch" * found["chosen_on_same"]
+    same = ", which were held out of training"
+    if found["chosen_on_same"]:
+        same = " that also chose the configuration and the epoch"
     console.show(
         f"mean ± standard deviation over folds; asked for at least {1 - found['alpha']:.1%}. Each "
         f"run was calibrated on {graphs}{same}. With thresholds by homophily bin: "
@@ -86,8 +96,9 @@ def show_study(found: Mapping[str, Any]) -> None:
     )
 
 
-def _few_bins(found: "Conformal") -> str:
-    few = sum(not each.own for each in found.bins)
+def _few_bins(found: "Coverage") -> str:
+    own = {each.low for each in found.thresholds.bins if each.own}
+    few = sum(each.low not in own for each in found.bins)
     if not few:
         return ""
     return (

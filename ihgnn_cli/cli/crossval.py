@@ -205,7 +205,7 @@ def crossval(
             "--conformal",
             metavar="ALPHA",
             help="Also measure how often prediction sets contain the true class; this share, such "
-            "as 0.1, may miss it.",
+            "as 0.1, may miss it. With snapshots, validation graphs are held out of training.",
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = None,

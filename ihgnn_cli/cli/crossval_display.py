@@ -55,8 +55,9 @@ def _statement(result: dict[str, Any]) -> str:
         each = ", ".join(f"{100 * mean:.1f}" for mean in result["runs"])
         text += (
             f", each of the mean prediction of {counted(runs, 'seed')} at "
-            f"{counted(snapshots, 'epoch')}; single seeds {each}"
+            f"{counted(snapshots, 'epoch')}"
         )
+        text += f"; single seeds {each}" * (runs > 1)
     elif runs > 1:
         text += f", each the mean of {runs} runs at their best validation epoch"
         each = ", ".join(f"{100 * mean:.1f}" for mean in result["runs"])

@@ -432,8 +432,8 @@ ConformalShare = Annotated[
     typer.Option(
         "--conformal",
         metavar="ALPHA",
-        help="Prediction sets that miss the true class of at most this share of graphs, such as "
-        "0.1.",
+        help="Prediction sets that miss the true class of about this share of graphs or fewer, on "
+        "average, such as 0.1.",
         show_default="none",
         rich_help_panel=OUTPUT_PANEL,
     ),

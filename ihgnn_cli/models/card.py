@@ -53,9 +53,9 @@ class Snapshot:
         elif self.snapshots:
             mean = "" if part else "mean of "
             epoch = f"{mean}{self.snapshots} snapshots up to epoch {self.epoch}, none chosen"
-        runs = "one run" if len(self.seeds) == 1 else f"{len(self.seeds)} runs"
+        runs = "one run, seed" if len(self.seeds) == 1 else f"{len(self.seeds)} runs, seeds"
         seeds = ", ".join(map(str, self.seeds))
-        return f"{part}{epoch}; split {self.split}; {runs}, seed {seeds}"
+        return f"{part}{epoch}; split {self.split}; {runs} {seeds}"
 
     def __str__(self) -> str:
         return self.described(self.members)

@@ -65,7 +65,8 @@ def summary(comparison: Comparison) -> tuple[str, ...]:
     if behind:
         names = ", ".join(each.cell.dataset for each in behind)
         sentences.append(
-            f"IHGNN is not significantly better than the best of the last rows on {names}."
+            "IHGNN is not significantly better than the best classifier without a network (last "
+            f"rows) on {names}."
         )
     return tuple(sentences)
 

@@ -83,7 +83,8 @@ def twin_lines(found: Signal) -> list[str]:
     )
     shares = [(tested.accuracy_with, "with"), (tested.accuracy_without, "without")]
     parts = [f"{percent(share)} % {word}" for share, word in shares if share is not None]
-    return [*lines, f"{where}; {found.best_reference.title}: {' and '.join(parts)} one"]
+    how = f"{found.best_reference.title} (mean over graphs): {' and '.join(parts)} one"
+    return [*lines, f"{where}; {how}"]
 
 
 def permutation_lines(test: PermutationTest | None) -> list[str]:

@@ -100,14 +100,14 @@ def _finished(path: Path) -> _Finished:
         )
     command = folders.command_of(path)
     if not (path / folders.RESULT).is_file():
-        raise InputError(f"{path} is not finished. Repeat its command: {command}")
+        raise InputError(f"{path} is not finished. Repeat its command with --out {path}: {command}")
     result = folders.read_result(path) or {}
     try:
         cell = cell_of(result, result.get("model", DEFAULT_MODEL))
     except InputError as error:
         raise InputError(
-            f"{path / folders.RESULT} is damaged or of an older version. Its command writes it "
-            f"again: {command}"
+            f"{path / folders.RESULT} is damaged or of an older version. Its command with --out "
+            f"{path} writes it again: {command}"
         ) from error
     run = crossval_folder(path)
     if run.problem:

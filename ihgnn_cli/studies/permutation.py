@@ -52,6 +52,13 @@ class PermutationTest:
     roc_auc: Permuted
     kernels: dict[str, tuple[float, float]]
     """Accuracy and ROC-AUC of each kernel, with the true classes."""
+    fixed: int = 0
+    """Graphs in test parts with a single class, where shuffling changes nothing."""
+
+    @property
+    def p(self) -> float:
+        """The smaller of the two p-values."""
+        return float(np.nanmin([self.accuracy.p, self.roc_auc.p]))
 
 
 def p_value(value: float, null: NDArray[np.float64]) -> float:
@@ -97,7 +104,8 @@ def permutation_test(
         true[title] = float(values[0, 0]), float(values[1, 0])
         best = np.maximum(best, values)
     accuracy, auc = map(_permuted, best)
-    return PermutationTest(permutations, len(graphs), accuracy, auc, true)
+    fixed = sum(len(part) for part in parts if len(set(classes[part, 0].tolist())) == 1)
+    return PermutationTest(permutations, len(graphs), accuracy, auc, true, fixed)
 
 
 def _drawn(folds: Sequence[Fold], seed: int) -> tuple[NDArray[np.int64], list[NDArray[np.int64]]]:

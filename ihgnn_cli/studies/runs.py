@@ -195,6 +195,8 @@ def _crossval(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
         "inner_folds": identity["inner_folds"],
         "runs": protocol["runs"],
     }
+    if "calibration" in protocol:  # validation graphs were held out
+        more["calibration"] = True
     known = {
         "dataset": protocol["data"]["dataset"],
         "model": protocol["model"].get("name", DEFAULT_MODEL),

@@ -23,8 +23,10 @@ from ihgnn_cli.studies.wl_ceiling import (
     ceiling,
     twins,
 )
+from ihgnn_cli.words import counted
 
 _LARGE = 2000  # graphs
+_CLEARLY_LARGE = 0.5  # a p-value that more shuffles would not make small
 
 Tell = Callable[[str, int, int, str], None]
 """Takes the step, the units done, their total, and a text."""
@@ -81,19 +83,31 @@ class Signal:
                 "There is signal: accuracy is better than with shuffled classes. A network has to "
                 f"beat {100 * best.scores.accuracy:.1f} % ({best.title})."
             )
-        p = min(test.accuracy.p, test.roc_auc.p)
-        if p < level:
+        if test.p < level:
             above = f"{100 * gain:.1f} points above" if gain > 0 else "not above"
             at_most = " at most" if gain > 0 else ""
             return (
                 "There is signal, but accuracy hides it: the classes are predicted better than "
-                f"shuffled ones (p = {p:.3f}), but accuracy is {above} the majority class"
+                f"shuffled ones (p = {test.p:.3f}), but accuracy is {above} the majority class"
                 f"{at_most}. Judge models by ROC-AUC or balanced accuracy."
             )
-        if 1 / (1 + test.permutations) >= level:
+        return self._without_signal(test, level)
+
+    def _without_signal(self, test: PermutationTest, level: float) -> str:
+        """What a test says whose p-values are not below the level."""
+        if 1 / (1 + test.permutations) >= level and test.p < _CLEARLY_LARGE:
             return (
                 f"Too few shuffles to tell: p cannot be below {level:g}. Use "
                 f"{math.floor(1 / level)} permutations or more."
+            )
+        if test.fixed:
+            best = self.best_reference
+            return (
+                f"The permutation test cannot tell: {test.fixed:,} of "
+                f"{counted(test.graphs, 'graph')} are in test parts with a single class, where "
+                f"shuffling changes nothing. The best reference, {best.title}, reaches "
+                f"{100 * best.scores.accuracy:.1f} %, the majority class "
+                f"{100 * self.majority:.1f} %."
             )
         return (
             "No signal was found: neither accuracy nor ROC-AUC is better than with shuffled "

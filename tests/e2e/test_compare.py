@@ -33,13 +33,16 @@ def test_the_first_is_the_base_of_all_comparisons(ihgnn, tmp_path: Path) -> None
     [
         (("base",), "Give two or more folders"),
         (("base", "nowhere"), "nowhere is not the folder of a cross-validation"),
-        (("base", "running"), "running is not finished. Repeat its command: ihgnn crossval FOUR"),
+        (
+            ("base", "running"),
+            "running is not finished. Repeat its command with --out running: ihgnn crossval FOUR",
+        ),
         (("base", "others"), "others has other folds than base."),
         (("base", "five"), "five is of FIVE (4 graphs), and base of FOUR (4)."),
         (("base", "namesake"), "namesake and base are of different data sets named FOUR"),
         (("base", "twice"), "twice has 2 partitions of 2 folds, and base has 2 folds."),
         (("base", "others/../base"), "others/../base is given twice."),
-        (("base", "old"), "result.json is damaged or of an older version. Its command writes it"),
+        (("base", "old"), "result.json is damaged or of an older version. Its command with"),
         (("base", "short"), "result.json is damaged or of an older version."),
     ],
 )

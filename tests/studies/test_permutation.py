@@ -10,6 +10,7 @@ from sklearn.metrics import roc_auc_score
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.splits import Fold, Split
 from ihgnn_cli.studies import permutation
 from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.graph_features import GraphFeatures
@@ -33,6 +34,18 @@ def test_the_p_value_counts_the_true_classes_as_one_shuffle() -> None:
     assert p_value(0.9, null) == 1 / 5
     assert p_value(0.7, null) == 3 / 5  # reached by 0.7 and 0.8
     assert p_value(0.1, null) == 1
+
+
+def test_graphs_of_parts_with_one_class_are_counted() -> None:
+    data = labelled_paths(12)
+    order = np.argsort(data.graph_class, kind="stable")  # six graphs of each class
+    parts = [order[:4], np.append(order[4:6], order[6:8]), order[8:]]
+    folds = [
+        Fold((Split(np.setdiff1d(order, each)[1:], np.setdiff1d(order, each)[:1], each),))
+        for each in parts
+    ]
+    found = permutation_test(GraphFeatures(data), folds, 5, 0)
+    assert (found.graphs, found.fixed) == (12, 8)
 
 
 def test_shuffles_keep_the_class_counts_of_each_part() -> None:

@@ -180,10 +180,11 @@ def _check_counts(graphs: int, folds: int, inner: int) -> None:
     least = max(folds, -(-rest * folds // (folds - 1)))  # rounded up, like the largest test part
     if graphs < least:
         within = f" with {inner} inner splits each" if inner > 1 else ""
-        fewer = "folds or inner splits" if inner > 1 else "folds"
+        fewer = ["--folds"] * (folds > 2) + ["--inner-folds"] * (inner > 1)
+        other = f", or a smaller {' or '.join(fewer)}" if fewer else ""
         raise InputError(
             f"{counted(graphs, 'graph')} cannot be split into {folds} folds{within}. "
-            f"Give at least {least} graphs, or make fewer {fewer}."
+            f"Give at least {least} graphs{other}."
         )
 
 

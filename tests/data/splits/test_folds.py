@@ -156,7 +156,7 @@ def test_too_few_graphs_for_the_folds_are_refused(graphs: int, folds: int, least
         draw_folds(np.zeros(graphs, dtype=np.int32), 0, folds)
     assert str(caught.value) == (
         f"{graphs} graphs cannot be split into {folds} folds. "
-        f"Give at least {least} graphs, or make fewer folds."
+        f"Give at least {least} graphs{', or a smaller --folds' if folds > 2 else ''}."
     )
 
 
@@ -226,7 +226,8 @@ def test_the_least_graphs_are_enough_and_one_less_is_told(
         draw_folds(np.zeros(graphs - 1, dtype=np.int32), 0, folds, inner)
     assert str(caught.value) == (
         f"{graphs - 1} graphs cannot be split into {folds} folds with {inner} inner splits each. "
-        f"Give at least {graphs} graphs, or make fewer folds or inner splits."
+        f"Give at least {graphs} graphs, or a smaller "
+        f"{'--folds or --inner-folds' if folds > 2 else '--inner-folds'}."
     )
 
 
