@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.report.comparison_notes import majority
+from ihgnn_cli.report.comparison_notes import best_reference, majority
 from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
 from ihgnn_cli.report.layout import spread
 from ihgnn_cli.studies.comparison import Comparison, Entry
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 # Blue and red also differ in lightness, and the marks in shape, for colour-blind readers.
 _OURS, _REFERENCE, _PAPER, _PLAIN = "#4c72b0", "#1f3a6e", "#c44e52", "#6b6b6b"
+_WITHOUT_NETWORK = "#55a868"
 _LONGEST = 60  # characters of the reason why a method was not run
 _ROW, _FRAME = 0.36, 1.9  # inches
 
@@ -25,6 +26,7 @@ def draw_comparison(comparison: Comparison, dataset: str, path: Path, *, budget:
     """Draw the methods on a data set, the most accurate on top and IHGNN darker.
 
     A dot with error bars is our mean ± standard deviation over folds, a diamond the paper's mean.
+    Lines are the majority class and the best classifier without a network.
     Methods that were not run are listed last, with the reason.
 
     Raises:
@@ -40,6 +42,11 @@ def draw_comparison(comparison: Comparison, dataset: str, path: Path, *, budget:
     if share is not None:
         legend[f"majority class: {100 * share:.1f} %"] = panel.axvline(
             100 * share, color=_PLAIN, linestyle=":", linewidth=1.4, zorder=1
+        )
+    best = best_reference(comparison, dataset)
+    if best is not None and best.mean != share:
+        legend[f"{best.title}: {100 * best.mean:.1f} %"] = panel.axvline(
+            100 * best.mean, color=_WITHOUT_NETWORK, linestyle="-.", linewidth=1.2, zorder=1
         )
     panel.set_yticks(range(len(entries)), [literal(each.cell.title) for each in entries])
     for label, entry in zip(panel.get_yticklabels(), entries, strict=True):

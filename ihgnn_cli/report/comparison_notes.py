@@ -246,6 +246,13 @@ def _no_better_than_references(comparison: Comparison) -> str:
     return "; ".join(sentences)
 
 
+def best_reference(comparison: Comparison, dataset: str) -> ReferenceCell | None:
+    """The best classifier without a network on a data set, if a result has it."""
+    listed = references(comparison, dataset)
+    titles = (entry.cell.best_reference for entry in comparison.on(dataset))
+    return next((listed[each] for each in titles if each in listed), None)
+
+
 def references(comparison: Comparison, dataset: str) -> dict[str, ReferenceCell]:
     """The classifiers without a network of a data set by title, if a result has them."""
     found = (entry.cell.references for entry in comparison.on(dataset))

@@ -1,5 +1,6 @@
 """The figure of a data set shows its numbers, the best on top, and no text hides another."""
 
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 
@@ -10,7 +11,7 @@ from matplotlib.figure import Figure
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.report import comparison_figure
 from ihgnn_cli.report.comparison_figure import draw_comparison
-from ihgnn_cli.studies.comparison import Cell, compare, refused_cell
+from ihgnn_cli.studies.comparison import Cell, ReferenceCell, compare, refused_cell
 from ihgnn_cli.studies.paper import table1_models
 
 REFUSED = refused_cell("MUTAG", "ppgn", "does not fit: about 96 GB")
@@ -55,6 +56,15 @@ def test_ours_is_a_dot_with_a_bar_and_the_papers_mean_a_diamond(
     assert [point[0] for point in first] == pytest.approx(
         [84 - 100 * OURS.std, 84 + 100 * OURS.std]
     )  # type: ignore[operator]
+
+
+def test_the_best_classifier_without_a_network_is_a_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    listed = (ReferenceCell("majority class", 0.6, 0.0), ReferenceCell("forest", 0.88, 0.05))
+    cells = [replace(each, references=listed, best_reference="forest") for each in (GIN, OURS)]
+    figure = drawn(monkeypatch, cells)
+    lines = [each for each in figure.axes[0].lines if each.get_linestyle() == "-."]
+    assert [each.get_xdata()[0] for each in lines] == [88]
+    assert "forest: 88.0 %" in [each.get_text() for each in figure.legends[0].get_texts()]
 
 
 def test_numbers_and_reasons_stand_beside_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:

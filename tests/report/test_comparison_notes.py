@@ -84,3 +84,14 @@ def test_methods_that_do_not_beat_the_best_reference_are_named() -> None:
         "IHGNN is not significantly better than the best classifier without a network (last "
         "rows) on MUTAG."
     )
+
+
+def test_each_method_is_compared_with_the_best_reference_of_its_own_result() -> None:
+    """Results of different versions have different references; older ones have no error."""
+    new = (ReferenceCell("forest", 0.9, 0.05), ReferenceCell("SVM", 0.85, 0.05))
+    gap = Paired(-0.05, None, 0.2, 0.4)
+    ours = replace(OURS, references=new, best_reference="forest", gap=gap)
+    old = replace(GIN, references=new[1:], best_reference="SVM", gap=replace(gap, error=0.02))
+    told = " ".join(notes(compare([ours, old])))
+    assert "on MUTAG (forest, 90.0 %) IHGNN (−5.0)" in told
+    assert "on MUTAG (SVM, 85.0 %) GIN (−5.0 ± 2.0)" in told
