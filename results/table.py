@@ -1,4 +1,4 @@
-"""Prints the tables of docs/results.md from the folders beside this file.
+"""Prints the tables of docs/results.md and of the README from the folders beside this file.
 
 `IHGNN_DATA` names a folder with the data sets: paired differences need the class of each graph.
 """
@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.splits import Fold, read_fold_file
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.studies.beside import graph_accuracies, tested_method, tested_share
+from ihgnn_cli.studies import references
+from ihgnn_cli.studies.beside import reference_method, tested_method, tested_share
 from ihgnn_cli.studies.paired import Method, Paired, family, paired
 from ihgnn_cli.studies.paper import paper_accuracy
-from ihgnn_cli.studies.references import ON_ATTRIBUTES
 from ihgnn_cli.studies.significance import p_text
 from ihgnn_cli.studies.summary import ensembles
 from ihgnn_cli.studies.units import Stage, parsed
@@ -44,6 +44,13 @@ BONDS = {
     "BZR_MD-bond-bins": "BZR_MD, all three",
 }
 """Folders of runs that read edges, and their names in the tables."""
+IN_README = {
+    **dict.fromkeys(("MUTAG", "IMDB-BINARY", "IMDB-MULTI", "PROTEINS", "COLLAB", "DD", "BZR_MD")),
+    "BZR_MD-bonds": 'BZR_MD without "no bond" edges',
+    "BZR_MD-bond-bins": "the same, with kinds and lengths of bonds",
+    **dict.fromkeys(("DHFR_MD", "KKI")),
+}
+"""Folders in the table of the README, and other names for them."""
 SECOND = "-seed1"  # the same cross-validation with --seed 1
 NONE = "–"
 
@@ -96,13 +103,8 @@ class Result:
     def references(self) -> dict[str, Method]:
         """The accuracies of each reference."""
         stored = json.loads((self.folder / "references.json").read_text("utf-8"))["references"]
-        return {
-            each["key"]: Method(
-                tuple(each["scores"]["folds"]),
-                graph_accuracies(list(enumerate(each["predictions"])), self.cut, self.truth),
-            )
-            for each in stored
-        }
+        found = map(references.parsed, stored)
+        return {each.key: reference_method(each, self.cut, self.truth) for each in found}
 
     def scores(self, key: str) -> dict[str, Any]:
         """The scores of a reference."""
@@ -141,7 +143,7 @@ def joined(found: Sequence[Method]) -> Method:
 def best_reference(found: Sequence[Result]) -> str:
     """The key of the reference with the highest mean over partitions that reads what they read."""
     bins = found[0].content["job"]["protocol"]["data"].get("edge_bins")
-    fair = [key for key in found[0].references if key != ON_ATTRIBUTES or bins]
+    fair = [key for key in found[0].references if key != references.ON_ATTRIBUTES or bins]
     return max(fair, key=lambda key: sum(each.scores(key)["accuracy"] for each in found))
 
 
@@ -212,12 +214,30 @@ def auc_row(name: str) -> str:
     return f"| {' | '.join(boxes)} |"
 
 
+def readme_rows() -> Iterator[str]:
+    """The rows of the table in the README."""
+    for name, title in IN_README.items():
+        robust, (ours, which) = partitions(f"robust/{name}"), setup(name)
+        told = "" if which == "full" else f" ({which})"
+        best = [each.scores(best_reference(robust)) for each in robust]
+        paper = paper_accuracy(name, Variant.FULL)  # none for rows with other edges
+        boxes = [
+            title or name,
+            f"{100 * robust[0].content['majority_share']:.1f}",
+            "; ".join(percent(each["accuracy"], each["accuracy_std"]) for each in best),
+            "; ".join(each.accuracy for each in ours) + told if ours else "not run",
+            "; ".join(each.accuracy for each in robust),
+            "" if paper is None else percent(paper.mean, paper.std),
+        ]
+        yield f"| {' | '.join(boxes)} |".replace("|  |", "| |")
+
+
 def rows() -> Iterator[str]:
-    """The rows of both tables."""
+    """The rows of both tables of the page."""
     finished = [name for name in (*NAMES, *BONDS) if partitions(f"robust/{name}")]
     yield from map(accuracy_row, finished)
     yield from map(auc_row, finished)
 
 
 if __name__ == "__main__":
-    print("\n".join(rows()))
+    print("\n".join((*rows(), *readme_rows())))

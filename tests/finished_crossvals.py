@@ -22,7 +22,7 @@ PROTOCOL = {
     "model": {"name": "gin"},
     "training": {"epochs": 3},
     "runs": 1,
-    "grid": [{"lr": 0.01}],
+    "grid": [{"lr": 0.01, "batch_size": 32, "layers": 3}],
 }
 
 

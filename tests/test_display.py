@@ -4,7 +4,7 @@ import io
 
 from rich.console import Console
 
-from ihgnn_cli.display import ProgressDisplay, work
+from ihgnn_cli.display import ProgressDisplay, in_steps, work
 
 
 def plain() -> tuple[io.StringIO, Console]:
@@ -33,3 +33,15 @@ def test_work_is_reported_once_per_tenth_and_not_if_quiet() -> None:
     with work(console, "epochs", quiet=True) as update:
         update(1, 1, "not shown")
     assert len(out.getvalue().splitlines()) == 11
+
+
+def test_each_step_has_a_bar_of_its_own() -> None:
+    out, console = plain()
+    with in_steps(lambda units: work(console, units)) as tell:
+        for step, total in (("fits", 2), ("shuffles", 3)):
+            for done in range(total + 1):
+                tell(step, done, total, "fine")
+    lines = out.getvalue().splitlines()
+    assert lines[0] == "0 of 2 fits: fine"
+    assert lines[2:4] == ["2 of 2 fits: fine", "0 of 3 shuffles: fine"]
+    assert lines[-1] == "3 of 3 shuffles: fine"

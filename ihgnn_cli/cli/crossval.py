@@ -204,8 +204,8 @@ def crossval(
         typer.Option(
             "--conformal",
             metavar="ALPHA",
-            help="Also measure how often prediction sets contain the true class; this share, such "
-            "as 0.1, may miss it. With snapshots, validation graphs are held out of training.",
+            help="Also measure prediction sets that miss this share of true classes, such as "
+            "0.1; with snapshots, validation graphs do not train.",
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = None,

@@ -49,6 +49,8 @@ class _Finished:
 
     path: Path
     cell: Cell
+    accuracy: float
+    accuracy_std: float
     run: RunFolder
     folds: tuple[Fold, ...]
     """Of all partitions."""
@@ -82,8 +84,8 @@ def compare_folders(given: Sequence[Path]) -> tuple[Compared, ...]:
             procedure=each.run.procedure,
             settings=settings,
             partial=each.partial,
-            accuracy=each.run.accuracy or 0.0,
-            accuracy_std=each.run.accuracy_std or 0.0,
+            accuracy=each.accuracy,
+            accuracy_std=each.accuracy_std,
             balanced_accuracy=each.run.balanced_accuracy,
             roc_auc=each.run.roc_auc,
             other_data=each.cell.data_sha256 != first.cell.data_sha256,
@@ -98,24 +100,30 @@ def _finished(path: Path) -> _Finished:
         raise InputError(
             f"{path} is not the folder of a cross-validation ('ihgnn runs' lists them)."
         )
-    command = folders.command_of(path)
     if not (path / folders.RESULT).is_file():
-        raise InputError(f"{path} is not finished. Repeat its command with --out {path}: {command}")
+        raise InputError(f"{path} is not finished. {folders.continued(path)}")
     result = folders.read_result(path) or {}
     try:
         cell = cell_of(result, result.get("model", DEFAULT_MODEL))
     except InputError as error:
         raise InputError(
-            f"{path / folders.RESULT} is damaged or of an older version. Its command with --out "
-            f"{path} writes it again: {command}"
+            f"{path / folders.RESULT} is damaged or of an older version. {folders.continued(path)}"
         ) from error
     run = crossval_folder(path)
     if run.problem:
-        raise InputError(f"{path} is damaged: {run.problem}. Repeat its command: {command}")
+        raise InputError(f"{path} is damaged: {run.problem}. {folders.continued(path)}")
     partial = result.get("partial") or ""  # missing in older results
     files = [path / of_repeat(folders.SPLITS, repeat) for repeat in range(cell.repeats)]
     folds = [read_fold_file(file, cell.graphs, whole=not partial) for file in files]
-    return _Finished(path, cell, run, tuple(fold for part in folds for fold in part), partial)
+    return _Finished(
+        path,
+        cell,
+        float(result["test_mean"]),
+        float(result["test_std"]),
+        run,
+        tuple(fold for part in folds for fold in part),
+        partial,
+    )
 
 
 def _require_the_same_folds(other: _Finished, first: _Finished) -> None:

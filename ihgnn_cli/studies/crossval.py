@@ -17,6 +17,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from ihgnn_cli import __version__
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.queue import NOTHING, Step
@@ -166,10 +167,24 @@ def finish(
         (folder / folders.BEST).unlink(missing_ok=True)
     _write_best(job, folder, result)
     if result != before:
+        if complete and before is not None:  # by another version, or with more in it
+            now = datetime.now(UTC).isoformat(timespec="seconds")
+            result["made_again"] = {"ihgnn": __version__, "command": command, "date": now}
         # What an older version left can be shown even where it cannot be replaced.
+        same = same and before is not None and not _asks_for_more(job, references, before)
         with suppress(IhgnnError) if complete and same else nullcontext():
             folders.write_result(folder, result)
     return Finished(result, None if complete else meter.trained)
+
+
+def _asks_for_more(job: Job, references: Sequence[Reference], before: Mapping[str, Any]) -> bool:
+    """Whether a result lacks what this command asks for."""
+    alpha = before["conformal"]["alpha"] if "conformal" in before else None
+    return (
+        (bool(references) and "references" not in before)
+        or (job.curves and "rules" not in before)
+        or (job.conformal is not None and job.conformal != alpha)
+    )
 
 
 def best_config(job: Job, result: Mapping[str, Any]) -> RunConfig:

@@ -78,8 +78,10 @@ def with_plain(record: dict[str, Any]) -> dict[str, Any]:
     return {**record, "configuration": {**common, **dict(found["others"])}}
 
 
-def shown(value: Setting) -> str:
-    """A value as text for display."""
+def shown(value: Setting | list[Setting]) -> str:
+    """A value as text for display; of a list, those that compete."""
+    if isinstance(value, list):
+        return " or ".join(map(shown, value))
     if isinstance(value, bool):
         return str(value).lower()
     return f"{value:g}" if isinstance(value, float) else str(value)

@@ -8,7 +8,7 @@ test part, and nothing is chosen on test graphs.
 import hashlib
 import json
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -176,21 +176,23 @@ def left_out_note(dataset: GraphDataset) -> str | None:
     )
 
 
+def parsed(stored: Mapping[str, Any]) -> Reference:
+    """A reference from its plain values in `references.json`."""
+    return Reference(
+        stored["key"],
+        stored["title"],
+        Scores.parsed(stored["scores"]),
+        tuple(map(tuple, stored["predictions"])),
+    )
+
+
 def _read(path: Path, identity: dict[str, Any]) -> tuple[Reference, ...] | None:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
         listed = content.pop("references")
         if content != identity:
             return None
-        return tuple(
-            Reference(
-                each["key"],
-                each["title"],
-                Scores.parsed(each["scores"]),
-                tuple(map(tuple, each["predictions"])),
-            )
-            for each in listed
-        )
+        return tuple(map(parsed, listed))
     except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None  # missing, damaged or of another version
 

@@ -30,9 +30,9 @@ from ihgnn_cli.training.snapshots import snapshot_epochs
 
 _OF_TRAINING = (
     *("seconds", "trained_now", "workers", "model_epochs_per_second"),
-    *("finished", "provenance"),
+    *("finished", "provenance", "made_again"),
 )
-"""Of the last command that trained."""
+"""Of the last command that trained; the result of a finished job may be made again later."""
 
 
 @dataclass(frozen=True)

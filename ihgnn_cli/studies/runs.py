@@ -6,7 +6,7 @@ Only the small files in them are read, and nothing here needs torch.
 import json
 import os
 import tomllib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -16,6 +16,7 @@ from typing import Any
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import DEFAULT_MODEL
+from ihgnn_cli.studies.grid import own_grid
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.folder import BEST, CONFIG, METRICS, RESULT, SPLITS, TUNE
 
@@ -190,13 +191,14 @@ def _crossval(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
     identity = _json(folder / CROSSVAL)["identity"]
     protocol = identity["protocol"]
     more = {
+        **_values(protocol["grid"]),
         "configurations": len(protocol["grid"]),
         "folds": identity["folds"],
         "inner_folds": identity["inner_folds"],
         "runs": protocol["runs"],
     }
-    if "calibration" in protocol:  # validation graphs were held out
-        more["calibration"] = True
+    if "calibration" in protocol:
+        more["validation"] = "held out"
     known = {
         "dataset": protocol["data"]["dataset"],
         "model": protocol["model"].get("name", DEFAULT_MODEL),
@@ -210,6 +212,13 @@ def _crossval(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
         **_scores(result, "test_mean"),
         "accuracy_std": float(result["test_std"]),
     }
+
+
+def _values(grid: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The values of each setting in a grid: one, or a list of those that compete."""
+    names = grid[0] if grid else ()
+    found = {name: list(dict.fromkeys(each[name] for each in grid)) for name in names}
+    return {name: of if len(of) > 1 else of[0] for name, of in found.items()}
 
 
 def _tune(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
@@ -267,8 +276,15 @@ def _json(path: Path) -> dict[str, Any]:
 def _differing(model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     """The settings that are not the defaults of their model; all of an unknown model."""
     try:
-        defaults = _settings(RunConfig().of_model(model).as_plain()) | _CROSSVAL_DEFAULTS
+        config = RunConfig().of_model(model)
     except InputError:  # its package is not installed
         return dict(settings)
+    grid = [each.as_plain() for each in own_grid(config)]
+    single = _settings(config.as_plain()) | _CROSSVAL_DEFAULTS
+    competing = _values(grid) | {"configurations": len(grid)}
     nothing = object()
-    return {key: value for key, value in settings.items() if value != defaults.get(key, nothing)}
+    return {
+        key: value
+        for key, value in settings.items()
+        if value not in (single.get(key, nothing), competing.get(key, nothing))
+    }

@@ -26,7 +26,8 @@ from ihgnn_cli.studies.wl_ceiling import (
 from ihgnn_cli.words import counted
 
 _LARGE = 2000  # graphs
-_CLEARLY_LARGE = 0.5  # a p-value that more shuffles would not make small
+# A p-value that more shuffles would hardly make small, if there were not very few of them.
+_CLEARLY_LARGE, _FEW = 0.5, 19
 
 Tell = Callable[[str, int, int, str], None]
 """Takes the step, the units done, their total, and a text."""
@@ -95,12 +96,13 @@ class Signal:
 
     def _without_signal(self, test: PermutationTest, level: float) -> str:
         """What a test says whose p-values are not below the level."""
-        if 1 / (1 + test.permutations) >= level and test.p < _CLEARLY_LARGE:
+        open_ = test.p < _CLEARLY_LARGE or test.permutations < _FEW
+        if 1 / (1 + test.permutations) >= level and open_:
             return (
                 f"Too few shuffles to tell: p cannot be below {level:g}. Use "
                 f"{math.floor(1 / level)} permutations or more."
             )
-        if test.fixed:
+        if test.fixed > test.graphs / 2:
             best = self.best_reference
             return (
                 f"The permutation test cannot tell: {test.fixed:,} of "

@@ -43,7 +43,7 @@ def test_evaluate_predict_and_export_an_ensemble(ihgnn, run: Path, tmp_path: Pat
     done = ihgnn("export", run, "two.onnx", "--members", "2", "--layout", "sparse")
     assert done.returncode == 0, done.stderr
     assert "opset 18, 2 members" in done.stdout
-    part = "2 of 4 members; 2 snapshots up to epoch 4, none chosen; split holdout; 2 runs, seed"
+    part = "2 of 4 members; 2 snapshots up to epoch 4, none chosen; split holdout; 2 runs, seeds"
     assert f"Model: {part} 0, 1" in ihgnn("evaluate", "two.onnx").stdout
     assert f"| Saved | {part} 0, 1 |" in (tmp_path / "two.md").read_text(encoding="utf-8")
     done = ihgnn("predict", "two.onnx", "MUTAG", "--json")

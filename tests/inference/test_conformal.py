@@ -39,6 +39,11 @@ def test_the_graph_at_the_threshold_is_covered_whatever_the_rounding() -> None:
     assert found.sets(rows(0.41 - 1e-5)).tolist() == [[False, True]]
 
 
+def test_a_threshold_of_enough_graphs_is_above_0() -> None:
+    found = calibrate_sets(rows(0.9, 0.8, 0.7, 1e-7), zeros(4), np.zeros(4), 0.2)  # rank 4
+    assert 0 < found.threshold < 1e-7
+
+
 def test_a_set_has_the_classes_at_the_threshold_and_is_never_empty() -> None:
     found = Conformal(0.1, 9, 0.4)
     assert found.sets(rows(0.6, 0.61)).tolist() == [[True, True], [True, False]]

@@ -1,5 +1,6 @@
 """Comparisons of finished cross-validations, with differences computed by hand."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,8 @@ import pytest
 from finished_crossvals import FOLDS, RIGHT, SOME, finished
 
 import ihgnn_cli
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.studies.compare_folders import compare_folders
 
 
 def test_differences_are_paired_over_graphs_and_tested_over_folds(tmp_path: Path) -> None:
@@ -58,8 +61,38 @@ def test_older_results_are_compared_by_folds_without_a_standard_error(tmp_path: 
 
 
 def test_settings_that_differ_are_named(tmp_path: Path) -> None:
-    base = finished(tmp_path / "base", RIGHT, protocol={"training": {"epochs": 3, "lr": 0.01}})
-    other = finished(tmp_path / "other", SOME, protocol={"training": {"epochs": 3, "snapshots": 2}})
+    base = finished(tmp_path / "base", RIGHT)
+    more = {"training": {"epochs": 3, "snapshots": 2}, "calibration": True}
+    other = finished(tmp_path / "other", SOME, protocol=more)
     first, second = ihgnn_cli.compare(base, other)
-    assert (first.settings, first.procedure) == ({"lr": 0.01}, "")
-    assert (second.settings, second.procedure) == ({"snapshots": 2}, "snapshots")
+    assert (first.settings, first.procedure) == ({}, "")
+    assert (second.settings, second.procedure) == (
+        {"snapshots": 2, "validation": "held out"},
+        "snapshots",
+    )
+
+
+def test_settings_that_compete_are_among_them(tmp_path: Path) -> None:
+    grid = [{"lr": lr, "batch_size": 32, "layers": 3} for lr in (0.01, 0.001)]
+    base = finished(tmp_path / "base", RIGHT)
+    other = finished(tmp_path / "other", SOME, protocol={"grid": grid})
+    slow = finished(tmp_path / "slow", SOME, protocol={"grid": grid[1:]})
+    first, second, third = ihgnn_cli.compare(base, other, slow)
+    assert first.settings == {"lr": 0.01, "configurations": 1}
+    assert second.settings == {"lr": [0.01, 0.001], "configurations": 2}
+    assert third.settings == {"lr": 0.001, "configurations": 1}
+
+
+def test_a_damaged_result_names_the_command_that_makes_it_again(tmp_path: Path) -> None:
+    base, other = finished(tmp_path / "base", RIGHT), finished(tmp_path / "other", SOME)
+    (other / "result.json").write_text("{")
+    for command, said in (
+        ("ihgnn crossval FOUR --out elsewhere -q", f"ihgnn crossval FOUR -q --out {other}"),
+        ("python mine.py", "Repeat the call that made it."),
+        ("", "Repeat the call that made it."),
+    ):
+        job = json.loads((other / "crossval.json").read_text())
+        (other / "crossval.json").write_text(json.dumps(job | {"command": command}))
+        with pytest.raises(InputError) as raised:
+            compare_folders([base, other])
+        assert str(raised.value).endswith(said)

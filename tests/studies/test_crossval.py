@@ -151,13 +151,56 @@ def test_a_finished_job_is_not_done_again(job: Job, tmp_path: Path) -> None:
     def refuse(*_: object) -> None:
         raise AssertionError("there is nothing left to do")
 
+    path = tmp_path / "job" / "result.json"
+    result |= {"finished": "2026-01-01T00:00:00+00:00", "provenance": {"command": "of old"}}
+    path.write_text(json.dumps(result))
     again = crossval.finish(job, tmp_path / "job", replace(HERE, run=refuse), 4)
     assert again == crossval.Finished(result, None)
-    (tmp_path / "job" / "result.json").unlink()
+    assert json.loads(path.read_text()) == result
+    path.unlink()
     anew = crossval.finish(job, tmp_path / "job", replace(HERE, run=refuse), 4)
     assert anew.result["folds"] == result["folds"]
     assert anew.result["trained_now"] == 0
     assert anew.trained is None
+
+
+def test_what_an_older_version_wrote_is_made_again_and_says_so(job: Job, tmp_path: Path) -> None:
+    result = finished(job, tmp_path / "job")
+    path = tmp_path / "job" / "result.json"
+    path.write_text(json.dumps({**result, "test_error": 0.5, "provenance": {"command": "of old"}}))
+    again = crossval.finish(job, tmp_path / "job", HERE, 4, command="ihgnn crossval again").result
+    assert again["test_error"] == result["test_error"]
+    assert again["provenance"] == {"command": "of old"}
+    assert again["made_again"]["command"] == "ihgnn crossval again"
+    assert json.loads(path.read_text()) == again
+
+
+def test_rules_and_coverage_are_kept_by_commands_that_do_not_ask_for_them(
+    job: Job, tmp_path: Path
+) -> None:
+    folder = tmp_path / "job"
+    more = replace(job, curves=True, conformal=0.5)
+    stack = crossval.begin(more, folder, HERE)
+    first = crossval.finish(more, folder, HERE, stack).result
+    assert crossval.finish(job, folder, HERE, stack).result == first
+    other = crossval.finish(replace(more, conformal=0.25), folder, HERE, stack).result
+    assert (other["conformal"]["alpha"], other["rules"]) == (0.25, first["rules"])
+
+
+def test_a_result_that_cannot_be_replaced_is_shown_unless_more_is_asked_for(
+    job: Job, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = tmp_path / "job"
+    result = finished(job, folder)
+    (folder / "result.json").write_text(json.dumps({**result, "test_error": 0.5}))
+
+    def full(*_: object) -> None:
+        raise IhgnnError("The disk is full.")
+
+    monkeypatch.setattr(crossval.folders, "write_result", full)
+    assert crossval.finish(job, folder, HERE, 4).result["test_error"] == result["test_error"]
+    with pytest.raises(IhgnnError, match="full"):
+        crossval.finish(replace(job, conformal=0.5), folder, HERE, 4)
 
 
 def test_what_is_trained_now_is_told_apart_from_what_was_there(job: Job, tmp_path: Path) -> None:

@@ -103,7 +103,7 @@ def test_settings_that_are_not_the_defaults_are_shown_whatever_other_runs_there_
         "plain": {},
         "other-2": {"split": "0.6/0.2/0.2", "lr": 0.5},
         "other-3": {"split": "0.6/0.2/0.2", "lr": 0.5},
-        "cv": {"epochs": 5, "configurations": 2},
+        "cv": {"epochs": 5, "lr": [0.1, 0.2], "configurations": 2},
     }
     assert by_name["plain"].settings["lr"] == 0.001
     write(tmp_path / "cv" / "crossval.json", json.loads(unknown_model(tmp_path)))
