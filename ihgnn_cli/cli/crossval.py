@@ -204,8 +204,8 @@ def crossval(
         typer.Option(
             "--conformal",
             metavar="ALPHA",
-            help="Also measure prediction sets that miss this share of true classes, such as "
-            "0.1; with snapshots, validation graphs do not train.",
+            help="Also measure prediction sets that miss this share of true classes; with "
+            "snapshots, validation graphs do not train.",
             rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = None,
