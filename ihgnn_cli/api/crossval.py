@@ -90,7 +90,7 @@ def crossval(
         race: choose the configuration by successive halving, with about a quarter of the epochs.
         rules: also compute the result under the other selection rules in the literature.
         conformal: calibrate prediction sets on validation graphs, and measure how often those of
-            test graphs contain the true class; this share, such as 0.1, may miss it.
+            test graphs contain the true class; about this share, such as 0.1, misses it on average.
         references: also test classifiers without a network on the same folds.
         group_twins: draw folds that keep graphs with the same 1-WL colouring together.
         out: the folder; by default `runs/NAME-crossval-...`, the same for the same call.

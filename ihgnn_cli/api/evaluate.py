@@ -45,7 +45,7 @@ def evaluate(
         allow_unknown: evaluate even if the model does not know the labels of more than 9 in 10
             nodes; above 1 in 10 an `UnknownLabelsWarning` is issued.
         conformal: calibrate prediction sets on the model's validation graphs, and measure how often
-            they contain the true class; this share of graphs, such as 0.1, may miss it.
+            they contain the true class; about this share, such as 0.1, misses it on average.
         device: auto, cpu, cuda or cuda:N.
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
         offline: never download.

@@ -60,7 +60,7 @@ def export(
         small: store the classifier's first matrix in half precision.
         members: export this many members of an ensemble, evenly chosen; by default all.
         conformal: calibrate prediction sets on the model's validation graphs, and add the output
-            `prediction_set`; this share of graphs, such as 0.1, may have a set without their class.
+            `prediction_set`; about this share of sets, such as 0.1, misses the class on average.
         verify: compare the file with the checkpoint, and write golden vectors.
         dataset: what to compare on, as in `load_dataset`; by default the model's own data.
         force: replace files that exist.

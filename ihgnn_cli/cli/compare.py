@@ -39,12 +39,11 @@ def compare(
     it is also larger than two standard errors.
     """
     from dataclasses import asdict
-    from inspect import unwrap
 
-    from ihgnn_cli.api import compare as comparing
     from ihgnn_cli.cli import console
+    from ihgnn_cli.studies.compare_folders import compare_folders
 
-    found = unwrap(comparing.compare)(*folders)  # whose messages would name arguments
+    found = compare_folders(folders)
     if as_json:
         told = [
             {**asdict(each), "significant": None if each.gap is None else each.gap.significant}
@@ -71,7 +70,7 @@ def compare(
 
 def _table(found: "Sequence[Compared]") -> "Table":
     from ihgnn_cli.cli import console
-    from ihgnn_cli.report.layout import p_value, percent, spread
+    from ihgnn_cli.report.layout import auc_text, p_value, percent, spread
     from ihgnn_cli.studies.grid import shown
 
     heads = ("Folder", "Model", "Accuracy", "Balanced", "ROC-AUC", "Difference", "p", "Settings")
@@ -87,7 +86,7 @@ def _table(found: "Sequence[Compared]") -> "Table":
             f"{each.title}, {each.procedure}" if each.procedure else each.title,
             spread(each.accuracy, each.accuracy_std),
             "-" if each.balanced_accuracy is None else percent(each.balanced_accuracy),
-            "-" if each.roc_auc is None else f"{each.roc_auc:.3f}",
+            auc_text(each.roc_auc),
             "" if gap is None else f"{100 * gap.difference:+.1f}{error}",
             "" if gap is None else "-" if gap.p_holm is None else p_value(gap.p_holm),
             console.plain(", ".join(settings)),

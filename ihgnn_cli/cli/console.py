@@ -22,6 +22,7 @@ from rich.table import Column, Table
 from ihgnn_cli import display
 from ihgnn_cli.cli.help import KEPT
 from ihgnn_cli.jsonable import jsonable
+from ihgnn_cli.report.layout import auc_text
 
 if TYPE_CHECKING:
     from ihgnn_cli.inference.vocabulary import UnknownLabels
@@ -101,8 +102,7 @@ def show_scores(found: Mapping[str, Any]) -> None:
     """Print ROC-AUC and balanced accuracy of a result; older results do not have them."""
     balanced, auc = found.get("balanced_accuracy"), found.get("roc_auc")
     if balanced is not None:
-        area = "-" if auc is None else f"{auc:.3f}"
-        show(f"ROC-AUC {area}, balanced accuracy {balanced:.1%}")
+        show(f"ROC-AUC {auc_text(auc)}, balanced accuracy {balanced:.1%}")
 
 
 def _show_table(thing: Table) -> None:

@@ -10,13 +10,13 @@ from ihgnn_cli.cli.conformal_display import show_study
 from ihgnn_cli.display import Update
 from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.report.layout import p_value
+from ihgnn_cli.report.layout import auc_text, p_value, percent, spread
 from ihgnn_cli.studies.grid import COMMON
 from ihgnn_cli.studies.grid import shown as value_shown
 from ihgnn_cli.studies.paper import model_title
 from ihgnn_cli.studies.references import below_majority_share
 from ihgnn_cli.training.folder import BEST_CONFIG as BEST
-from ihgnn_cli.words import counted
+from ihgnn_cli.words import counted, duration
 
 if TYPE_CHECKING:
     from ihgnn_cli.jobs.queue import Step
@@ -86,9 +86,7 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
         _show_repeats(result)
     else:
         _show_folds(result)
-    console.show(
-        f"Test accuracy {_percent(result['test_mean'], result['test_std'])} %", style="bold"
-    )
+    console.show(f"Test accuracy {spread(result['test_mean'], result['test_std'])} %", style="bold")
     console.show(_statement(result))
     if result.get("test_error") is not None:
         console.show(
@@ -108,7 +106,7 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
     if result["paper"] is not None:
         paper = result["paper"]
         console.show(
-            f"The paper{_ablation(paper)}: {_percent(paper['mean'], paper['std'])} %, where the "
+            f"The paper{_ablation(paper)}: {spread(paper['mean'], paper['std'])} %, where the "
             "authors' script chooses the configuration by test accuracy"
         )
     if rules:
@@ -152,7 +150,7 @@ def _show_repeats(result: dict[str, Any]) -> None:
         means = [fold["test_mean"] for fold in result["folds"][number * each : (number + 1) * each]]
         shown.add_row(
             str(repeat["seed"]),
-            _percent(repeat["test_mean"], repeat["test_std"]),
+            spread(repeat["test_mean"], repeat["test_std"]),
             f"{100 * min(means):.1f}",
             f"{100 * max(means):.1f}",
         )
@@ -197,9 +195,9 @@ def _show_references(result: dict[str, Any]) -> None:
         balanced, auc = each["balanced_accuracy"], each["roc_auc"]
         shown.add_row(
             each["title"],
-            _percent(each["accuracy"], each["accuracy_std"]),
-            "-" if balanced is None else f"{100 * balanced:.1f}",
-            "-" if auc is None else f"{auc:.3f}",
+            spread(each["accuracy"], each["accuracy_std"]),
+            "-" if balanced is None else percent(balanced),
+            auc_text(auc),
             *_difference(each),
         )
         if each is own:
@@ -244,9 +242,9 @@ def _show_rules(found: list[dict[str, Any]], paper: dict[str, Any] | None) -> No
         if rule.get("note"):
             looks += "*"
             notes.append(f"* {rule['note']}")
-        shown.add_row(title, looks, _percent(rule["mean"], rule["std"]))
+        shown.add_row(title, looks, spread(rule["mean"], rule["std"]))
     if paper is not None:
-        number = _percent(paper["mean"], paper["std"])
+        number = spread(paper["mean"], paper["std"])
         shown.add_row(f"The paper's table{_ablation(paper)}", "in their script", number)
     console.show(shown)
     for note in notes:
@@ -258,10 +256,6 @@ def _ablation(paper: dict[str, Any]) -> str:
     return "" if paper["variant"] == Variant.FULL else f" ({paper['variant']})"
 
 
-def _percent(mean: float, std: float) -> str:
-    return f"{100 * mean:.1f} ± {100 * std:.1f}"
-
-
 def _timing(result: dict[str, Any], trained: int | None) -> str:
     models = counted(result["models"], "model")
     text = f"Trained     {models}, {result['model_epochs']:,} model-epochs"
@@ -269,18 +263,11 @@ def _timing(result: dict[str, Any], trained: int | None) -> str:
         text += f", stacks of {result['stack']}"
     if not trained:
         whose = "all by earlier commands" if trained is None else "all by other commands"
-        return f"{text}: {whose} ({_duration(result['worker_seconds'])} of worker time)"
+        return f"{text}: {whose} ({duration(result['worker_seconds'])} of worker time)"
     if trained != result["model_epochs"]:
-        text += f" ({_duration(result['worker_seconds'])} of worker time); {trained:,} of them now"
+        text += f" ({duration(result['worker_seconds'])} of worker time); {trained:,} of them now"
     rate = result["model_epochs_per_second"] or 0.0
     return (
-        f"{text}, in {_duration(result['seconds'])}: {rate:,.0f} per second with "
+        f"{text}, in {duration(result['seconds'])}: {rate:,.0f} per second with "
         f"{counted(result['workers'], 'worker')}"
     )
-
-
-def _duration(seconds: float) -> str:
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    minutes = seconds / 60
-    return f"{minutes:.0f} min" if minutes < 120 else f"{minutes / 60:.1f} h"

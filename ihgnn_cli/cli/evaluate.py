@@ -1,6 +1,5 @@
 """`ihgnn evaluate`: accuracy of a trained model, overall and by graph homophily."""
 
-import math
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -287,6 +286,7 @@ def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard", folder
 
 def _show_metrics(found: "Evaluation", classifier: "Classifier") -> None:
     from ihgnn_cli.cli import console
+    from ihgnn_cli.report.layout import auc_text
 
     metrics = found.metrics
     overall = console.table(None, "", "", "")
@@ -297,7 +297,7 @@ def _show_metrics(found: "Evaluation", classifier: "Classifier") -> None:
         ("Majority class", f"{metrics.majority_share:.1%}", "accuracy of always predicting it"),
         ("Balanced accuracy", f"{metrics.balanced_accuracy:.1%}", "mean recall of the classes"),
         ("Macro F1", f"{metrics.macro_f1:.3f}", ""),
-        ("ROC-AUC", _number(metrics.roc_auc), ""),
+        ("ROC-AUC", auc_text(metrics.roc_auc), ""),
         ("Log-loss", f"{metrics.log_loss:.3f}", ""),
         ("Calibration error", f"{metrics.calibration_error:.3f}", "expected, 15 bins"),
         *_confidence_rows(found),
@@ -501,7 +501,3 @@ def _entry(
         "unknown_label_nodes": found.unknown_nodes,
         "truncated_graphs": found.truncated,
     }
-
-
-def _number(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.3f}"

@@ -169,7 +169,7 @@ def _show(
     graphs: "GraphDataset", folds: "tuple[Fold, ...]", found: "Signal", *, group_twins: bool
 ) -> None:
     from ihgnn_cli.cli import console
-    from ihgnn_cli.report.layout import auc_text
+    from ihgnn_cli.report.layout import auc_text, percent, spread
     from ihgnn_cli.report.signal import (
         ceiling_lines,
         edge_lines,
@@ -188,8 +188,8 @@ def _show(
         scores = each.scores
         shown.add_row(
             each.title,
-            f"{100 * scores.accuracy:.1f} ± {100 * scores.accuracy_std:.1f}",
-            f"{100 * scores.balanced_accuracy:.1f}",
+            spread(scores.accuracy, scores.accuracy_std),
+            percent(scores.balanced_accuracy),
             auc_text(scores.roc_auc),
         )
     console.show(shown)

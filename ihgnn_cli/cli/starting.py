@@ -5,8 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ihgnn_cli.cli import console
-from ihgnn_cli.data.dataset import LabelSource
-from ihgnn_cli.data.kinds import NodeInputs, node_inputs
+from ihgnn_cli.models.node_inputs import degree_adds_nothing
 from ihgnn_cli.training.devices import check_device_name
 from ihgnn_cli.training.loading import load_data
 from ihgnn_cli.words import counted
@@ -31,8 +30,7 @@ def read_data(
         if config.data.background_edge_label:
             label, edges = config.data.background_edge_label, counted(data.num_edges, "edge")
             console.note(f"Left out edges with the label {label}: {edges} remain.")
-        degree = NodeInputs.DEGREE in node_inputs(config.data.inputs)
-        if degree and data.label_source == LabelSource.DEGREE:
+        if degree_adds_nothing(config.data.inputs, data.label_source, config.data.features):
             console.note(
                 f"Degrees are the node labels of {data.name}, so the input 'degree' adds nothing."
             )

@@ -16,7 +16,7 @@ from ihgnn_cli.studies.tuning.trials import (
     progress_line,
     states_in_words,
 )
-from ihgnn_cli.words import counted
+from ihgnn_cli.words import counted, duration
 
 if TYPE_CHECKING:
     from ihgnn_cli.studies.tuning.trials import RequestedTrial
@@ -225,8 +225,4 @@ def _timing(result: Mapping[str, Any]) -> str:
         if result["trained_now"] == result["model_epochs"]
         else f", {result['trained_now']:,} of them by this command"
     )
-    return f"Trained     {epochs}{now}, in {_duration(result['seconds'])}: {rate:.0f} per second"
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds:.0f} s" if seconds < 120 else f"{seconds / 60:.0f} min"
+    return f"Trained     {epochs}{now}, in {duration(result['seconds'])}: {rate:.0f} per second"

@@ -166,7 +166,7 @@ def inputs_of(dataset: GraphDataset, features: Features, computed: str = "") -> 
     """
     labels = 0 if features == Features.ATTRIBUTES else len(dataset.label_values)
     attributes = _attributes(dataset, features)
-    attributes += len(column_names(computed, dataset.label_source))
+    attributes += len(column_names(computed, dataset.label_source, features))
     edge_labels = len(dataset.edge_label_values) if dataset.uses_edge_labels else 0
     sizes = len(dataset.class_values), dataset.max_nodes, edge_labels
     return Inputs(labels, attributes, *sizes)
@@ -187,7 +187,7 @@ def describe(
     `computed` lists the inputs that are computed from the graph.
     """
     attributes = _attributes(dataset, features)
-    columns = fit_columns(dataset, computed)
+    columns = fit_columns(dataset, computed, features)
     used = np.concatenate([split.train, split.validation])
     return ModelCard(
         dataset=given,

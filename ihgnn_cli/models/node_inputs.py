@@ -54,20 +54,22 @@ def column_from_plain(plain: Mapping[str, Any]) -> InputColumn:
     return found
 
 
-def column_names(text: str, labels: LabelSource) -> tuple[str, ...]:
-    """The columns of a list of inputs; degrees are left out where they are the labels."""
-    return tuple(
-        name
-        for each in node_inputs(text)
-        if not (each == NodeInputs.DEGREE and labels == LabelSource.DEGREE)
-        for name in COLUMNS[each]
-    )
+def degree_adds_nothing(text: str, labels: LabelSource, features: Features) -> bool:
+    """Whether degrees are among the inputs, but a model reads them as node labels anyway."""
+    read = labels == LabelSource.DEGREE and features != Features.ATTRIBUTES
+    return read and NodeInputs.DEGREE in node_inputs(text)
 
 
-def fit_columns(dataset: GraphDataset, text: str) -> tuple[InputColumn, ...]:
+def column_names(text: str, labels: LabelSource, features: Features) -> tuple[str, ...]:
+    """The columns of a list of inputs; degrees are left out where a model reads them as labels."""
+    left_out = NodeInputs.DEGREE if degree_adds_nothing(text, labels, features) else None
+    return tuple(name for each in node_inputs(text) if each != left_out for name in COLUMNS[each])
+
+
+def fit_columns(dataset: GraphDataset, text: str, features: Features) -> tuple[InputColumn, ...]:
     """The columns of a list of inputs, with the constants of a data set."""
     found = []
-    for name in column_names(text, dataset.label_source):
+    for name in column_names(text, dataset.label_source, features):
         raw = _RAW[name](dataset)
         mean, deviation = float(raw.mean()), float(raw.std())
         # A constant column carries no information; its scale only has to be a number.

@@ -1,6 +1,7 @@
 """Comparisons of methods with each other and with the paper, as tables and CSV rows."""
 
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from ihgnn_cli.report.comparison_notes import (
@@ -35,6 +36,7 @@ from ihgnn_cli.studies.comparison import (
 )
 from ihgnn_cli.studies.paper import REFERENCE, PaperCell, model_title, printed
 from ihgnn_cli.studies.ranks import Ranks
+from ihgnn_cli.studies.references import MAJORITY
 from ihgnn_cli.studies.significance import LEVEL
 
 _NONE, _NOT_RUN = "–", "not run"
@@ -64,17 +66,12 @@ def accuracy_table(
         statement: one sentence that describes the budget.
     """
     marked = {dataset: _separates(comparison.on(dataset)) for dataset in comparison.datasets}
-    rows = [
-        Row(
-            model_title(model),
-            tuple(
-                _box(comparison.of(dataset, model), dataset, model, marked=marked[dataset])
-                for dataset in comparison.datasets
-            ),
-            apart=model == REFERENCE,
-        )
-        for model in comparison.models
-    ]
+    rows = _method_rows(
+        comparison,
+        lambda dataset, model: _box(
+            comparison.of(dataset, model), dataset, model, marked=marked[dataset]
+        ),
+    )
     beside = " ".join(box.beside for row in rows for box in row.boxes)
     shares = [majority(comparison, dataset) for dataset in comparison.datasets]
     known = [references(comparison, dataset) for dataset in comparison.datasets]
@@ -82,12 +79,12 @@ def accuracy_table(
         rows += _reference_rows(known, _accuracy_box)
     elif any(share is not None for share in shares):  # older results
         boxes = tuple(Box(_NONE if share is None else percent(share)) for share in shares)
-        rows.append(Row("majority class", boxes, apart=True))
+        rows.append(Row(MAJORITY, boxes, apart=True))
     return Table(
         name=name,
         title=title,
         corner="method",
-        heads=tuple(_SHORT.get(dataset, dataset) for dataset in comparison.datasets),
+        heads=_heads(comparison),
         rows=tuple(rows),
         budget=budget,
         statement=statement,
@@ -95,6 +92,23 @@ def accuracy_table(
         notes=(*findings(comparison), *notes(comparison)),
         summary=summary(comparison),
     )
+
+
+def _heads(comparison: Comparison) -> tuple[str, ...]:
+    """The titles of the columns."""
+    return tuple(_SHORT.get(dataset, dataset) for dataset in comparison.datasets)
+
+
+def _method_rows(comparison: Comparison, box: Callable[[str, str], Box]) -> list[Row]:
+    """One row for each method, from the box of a data set and a model."""
+    return [
+        Row(
+            model_title(model),
+            tuple(box(dataset, model) for dataset in comparison.datasets),
+            apart=model == REFERENCE,
+        )
+        for model in comparison.models
+    ]
 
 
 def _reference_rows(
@@ -114,19 +128,15 @@ def _accuracy_box(found: ReferenceCell | None) -> Box:
 
 def significance_table(comparison: Comparison, name: str, *, budget: str, statement: str) -> Table:
     """Each method minus IHGNN, and below it the p-values: Holm-corrected and uncorrected."""
-    rows = [
-        Row(
-            model_title(model),
-            tuple(_p_box(comparison.of(dataset, model)) for dataset in comparison.datasets),
-        )
-        for model in comparison.models
-        if model != REFERENCE
-    ]
+    others = replace(
+        comparison, models=tuple(each for each in comparison.models if each != REFERENCE)
+    )
+    rows = _method_rows(others, lambda dataset, model: _p_box(comparison.of(dataset, model)))
     return Table(
         name=f"{name}-significance",
         title="Significance of the difference from IHGNN",
         corner="method",
-        heads=tuple(_SHORT.get(dataset, dataset) for dataset in comparison.datasets),
+        heads=_heads(comparison),
         rows=tuple(rows),
         budget=budget,
         statement=statement,
@@ -143,14 +153,9 @@ def significance_table(comparison: Comparison, name: str, *, budget: str, statem
 
 def auc_table(comparison: Comparison, name: str, *, budget: str, statement: str) -> Table | None:
     """ROC-AUC of methods and references, balanced accuracy below; `None` if no result has them."""
-    rows = [
-        Row(
-            model_title(model),
-            tuple(_auc_box(_cell(comparison, dataset, model)) for dataset in comparison.datasets),
-            apart=model == REFERENCE,
-        )
-        for model in comparison.models
-    ]
+    rows = _method_rows(
+        comparison, lambda dataset, model: _auc_box(_cell(comparison, dataset, model))
+    )
     known = [references(comparison, dataset) for dataset in comparison.datasets]
     rows += _reference_rows(known, _auc_box)
     if all(box.text == _NONE for row in rows for box in row.boxes):
@@ -159,7 +164,7 @@ def auc_table(comparison: Comparison, name: str, *, budget: str, statement: str)
         name=f"{name}-auc",
         title="ROC-AUC and balanced accuracy",
         corner="method",
-        heads=tuple(_SHORT.get(dataset, dataset) for dataset in comparison.datasets),
+        heads=_heads(comparison),
         rows=tuple(rows),
         budget=budget,
         statement=statement,
@@ -176,8 +181,9 @@ def _cell(comparison: Comparison, dataset: str, model: str) -> Cell | None:
 
 
 def _auc_box(found: Cell | ReferenceCell | None) -> Box:
-    if found is None or found.roc_auc is None or found.balanced_accuracy is None:
+    if found is None or found.balanced_accuracy is None:
         return Box(_NONE)
+    # Without a fold that tests two classes, ROC-AUC is not defined.
     return Box(auc_text(found.roc_auc), percent(found.balanced_accuracy))
 
 

@@ -10,6 +10,7 @@ from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
 from ihgnn_cli.report.layout import spread
 from ihgnn_cli.studies.comparison import Comparison, Entry
 from ihgnn_cli.studies.paper import REFERENCE
+from ihgnn_cli.studies.references import MAJORITY
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -44,7 +45,7 @@ def draw_comparison(comparison: Comparison, dataset: str, path: Path, *, budget:
             100 * share, color=_PLAIN, linestyle=":", linewidth=1.4, zorder=1
         )
     best = best_reference(comparison, dataset)
-    if best is not None and best.mean != share:
+    if best is not None and best.title != MAJORITY:
         legend[f"{best.title}: {100 * best.mean:.1f} %"] = panel.axvline(
             100 * best.mean, color=_WITHOUT_NETWORK, linestyle="-.", linewidth=1.2, zorder=1
         )

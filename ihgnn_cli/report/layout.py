@@ -82,6 +82,6 @@ def p_value(p: float) -> str:
     return "<0.001" if p < 0.001 else f"{p:.3f}"
 
 
-def auc_text(value: float) -> str:
+def auc_text(value: float | None) -> str:
     """An area with three digits; `-` if it is undefined."""
-    return "-" if math.isnan(value) else f"{value:.3f}"
+    return "-" if value is None or math.isnan(value) else f"{value:.3f}"

@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ihgnn_cli.masking import masked_text
-from ihgnn_cli.words import counted
+from ihgnn_cli.words import counted, duration
 
 _PACKAGES = ("torch", "torch-geometric", "numpy")
 
@@ -50,8 +50,7 @@ def _period(dates: Sequence[object]) -> str:
 
 def _work(results: Sequence[Mapping[str, Any]]) -> str:
     models = sum(int(result.get("models") or 0) for result in results)
-    minutes = sum(float(result.get("worker_seconds") or 0) for result in results) / 60
+    seconds = sum(float(result.get("worker_seconds") or 0) for result in results)
     if not models:
         return ""
-    time = f"{minutes:.0f} minutes" if minutes < 120 else f"{minutes / 60:.1f} hours"
-    return f"{counted(models, 'model')} in {time} of worker time"
+    return f"{counted(models, 'model')} in {duration(seconds)} of worker time"

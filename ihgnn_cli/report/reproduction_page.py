@@ -116,7 +116,7 @@ def _cells(entry: Entry) -> Iterator[str]:
         yield number_cell(p, p_value(p or 0))
     balanced, auc = cell.balanced_accuracy, cell.roc_auc
     yield number_cell(balanced, percent(balanced or 0))
-    yield number_cell(auc, auc_text(auc or 0))
+    yield number_cell(auc, auc_text(auc))
     run = cell.mean is not None
     for number in (len(cell.folds), cell.runs, cell.epochs):
         yield number_cell(number if run else None, f"{number:,}" if number is not None else "")

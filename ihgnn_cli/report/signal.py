@@ -36,22 +36,22 @@ def edges_read(dataset: GraphDataset) -> str:
 
 def edge_lines(dataset: GraphDataset) -> list[str]:
     """What the data says about its edges that was not used, and the options that use it."""
-    lines, labels = [], dataset.edge_label
-    unread = dataset.edge_bins is None and not dataset.uses_edge_labels
-    if unread and labels is not None and len(dataset.edge_label_values) > 1:
+    lines, labels, attributes = [], dataset.edge_label, dataset.edge_attributes
+    if dataset.edge_bins is None and labels is not None and len(dataset.edge_label_values) > 1:
         counts = np.bincount(labels, minlength=len(dataset.edge_label_values))
-        share = percent(counts.max() / counts.sum())
-        common = dataset.edge_label_values[counts.argmax()]
-        lines.append(
-            f"{counted(len(counts), 'edge label')}, not used: --edge-labels tells edges apart"
-        )
+        if not dataset.uses_edge_labels:
+            lines.append(
+                f"{counted(len(counts), 'edge label')}, not used: --edge-labels tells edges apart"
+            )
         nodes = np.diff(dataset.node_ptr)
         if (np.diff(dataset.edge_ptr) == nodes * (nodes - 1)).all():
+            share = percent(counts.max() / counts.sum())
+            common = dataset.edge_label_values[counts.argmax()]
             lines.append(
                 f"all graphs are complete; if the most frequent edge label, {common} ({share} %), "
                 f'means "no edge": --background-edge-label {common}'
             )
-    if dataset.edge_attributes is not None and dataset.edge_bins is None:
+    if attributes is not None and attributes.shape[1] == 1 and dataset.edge_bins is None:
         lines.append("edge attributes, not used: --edge-bins 8 tells edges apart by 8 bins")
     return lines
 

@@ -4,6 +4,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ihgnn_cli.report.layout import auc_text
 from ihgnn_cli.report.tuning import write_page
 from ihgnn_cli.report.tuning_figures import draw_trials
 from ihgnn_cli.studies.tuning.rows import TrialRow
@@ -52,8 +53,7 @@ def write_report(rows: Sequence[TrialRow], result: Mapping[str, Any], folder: Pa
 
 
 def _scores(test: Mapping[str, Any]) -> str:
-    auc = test["roc_auc"]
-    return f"{test['balanced_accuracy']:.1%}; {'-' if auc is None else f'{auc:.3f}'}"
+    return f"{test['balanced_accuracy']:.1%}; {auc_text(test['roc_auc'])}"
 
 
 def _shown(value: object) -> str:

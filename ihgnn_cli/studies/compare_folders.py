@@ -114,14 +114,20 @@ def _finished(path: Path) -> _Finished:
         raise InputError(f"{path} is damaged: {run.problem}. {folders.continued(path)}")
     partial = result.get("partial") or ""  # missing in older results
     files = [path / of_repeat(folders.SPLITS, repeat) for repeat in range(cell.repeats)]
-    folds = [read_fold_file(file, cell.graphs, whole=not partial) for file in files]
+    parts = [read_fold_file(file, cell.graphs, whole=not partial) for file in files]
+    folds = tuple(fold for part in parts for fold in part)
+    if len(folds) != len(cell.accuracies):
+        raise InputError(
+            f"{path / folders.RESULT} has {counted(len(cell.accuracies), 'fold')}, and its split "
+            f"file has {len(folds)}. {folders.continued(path)}"
+        )
     return _Finished(
         path,
         cell,
         float(result["test_mean"]),
         float(result["test_std"]),
         run,
-        tuple(fold for part in folds for fold in part),
+        folds,
         partial,
     )
 

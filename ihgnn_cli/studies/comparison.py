@@ -233,7 +233,7 @@ def _references(found: Mapping[str, Any] | None) -> dict[str, Any]:
     if "comparisons" in found:  # older results have no test
         names = ("difference", "error", "p", "p_holm")
         gap = Paired(**{name: found[name] for name in names}, comparisons=found["comparisons"])
-    best = next(each["title"] for each in found["methods"] if each["key"] == found["best"])
+    best = {each["key"]: each["title"] for each in found["methods"]}[found["best"]]
     return {"references": tuple(listed), "best_reference": best, "gap": gap}
 
 

@@ -163,7 +163,7 @@ def finish(
         meter.look()
     work = Work(executor, meter.trained, meter.seconds, command)
     result = make_result(job, schedule, work, before if same else None, references)
-    if not same:  # other repeats may have chosen otherwise
+    if before is None or before.get("best") != result["best"]:
         (folder / folders.BEST).unlink(missing_ok=True)
     _write_best(job, folder, result)
     if result != before:

@@ -228,9 +228,14 @@ def command_of(path: Path) -> str:
 
 def continued(path: Path) -> str:
     """How to finish the job of a folder, which may have been moved."""
-    words = shlex.split(command_of(path))
+    try:
+        words = shlex.split(command_of(path))
+    except InputError:  # the job's own file is damaged
+        return "Run its cross-validation again in another folder."
     if not words or words[0] != "ihgnn":  # of a Python program
         return "Repeat the call that made it."
+    if words[1:2] != ["crossval"]:  # a cell of another command, whose --out is another folder
+        return f"Repeat its command: {shlex.join(words)}"
     for option in ("--out", "-o"):
         if option in words:
             at = words.index(option)

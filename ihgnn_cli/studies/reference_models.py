@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 
 from ihgnn_cli.studies.fold_scores import Probabilities
 from ihgnn_cli.studies.graph_features import WL_ROUNDS, GraphFeatures
-from ihgnn_cli.studies.references import ON_ATTRIBUTES
+from ihgnn_cli.studies.references import MAJORITY, ON_ATTRIBUTES
 
 TREES = 300
 PENALTY = 0.1  # C of logistic regression
@@ -61,7 +61,7 @@ def fitters(features: GraphFeatures, seed: int) -> dict[str, tuple[str, Fit]]:
         return _svm(subtrees, truth, train, test, seed)
 
     found = {
-        "majority": ("majority class", majority),
+        "majority": (MAJORITY, majority),
         "forest": ("random forest, histograms", forest_on(features.histograms)),
         "logistic": ("logistic regression, histograms", logistic),
         "logistic-wl": ("logistic regression, 1-WL counts", logistic_wl),

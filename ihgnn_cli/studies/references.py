@@ -27,10 +27,12 @@ if TYPE_CHECKING:
     from ihgnn_cli.studies.reference_models import Fit
 
 FILE = "references.json"
+MAJORITY = "majority class"
+"""The title of the reference that predicts the majority class."""
 ON_ATTRIBUTES = "forest-edges"
 """The key of the reference that reads edge attributes."""
 _ROUNDING = 0.005  # folds of slightly different sizes
-_FORMAT = 1  # increased when the same folds would give other numbers
+_FORMAT = 2  # increased when the same folds would give other numbers
 
 
 @dataclass(frozen=True)

@@ -14,9 +14,10 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from ihgnn_cli.data.splits import PROTOCOL_FOLDS
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import DEFAULT_MODEL
-from ihgnn_cli.studies.grid import own_grid
+from ihgnn_cli.studies.grid import PAPER_RUNS, own_grid
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.folder import BEST, CONFIG, METRICS, RESULT, SPLITS, TUNE
 
@@ -24,7 +25,7 @@ CROSSVAL = "crossval.json"
 """The file that marks the folder of a cross-validation."""
 CELLS = "cells"
 """The folder that the cross-validations of a reproduction are in, by data set and model."""
-_CROSSVAL_DEFAULTS = {"folds": 10, "inner_folds": 1, "runs": 3}
+_CROSSVAL_DEFAULTS = {"folds": PROTOCOL_FOLDS, "inner_folds": 1, "runs": PAPER_RUNS}
 # Not settings that one compares.
 _OTHER = ("name", "dataset", "device", "split_from", "revision")
 

@@ -80,6 +80,6 @@ def store_for(
     from ihgnn_cli.data.batching import GraphStore
 
     rounds, features = config.spec.rounds(config.model), config.data.features
-    columns = fit_columns(dataset, config.data.inputs)
+    columns = fit_columns(dataset, config.data.inputs, features)
     extended = with_columns(dataset, features, columns)
     return GraphStore(extended, model_features(features, columns), max_nodes, rounds, device)

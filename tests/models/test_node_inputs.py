@@ -35,7 +35,7 @@ SPLIT = Split([0], [1], [2])
 
 def raw(name: str) -> list[float]:
     """The column before it is standardised, of the first two graphs."""
-    (column,) = [each for each in fit_columns(DATA, ALL) if each.name == name]
+    (column,) = [each for each in fit_columns(DATA, ALL, Features.LABELS) if each.name == name]
     found = with_columns(DATA, Features.LABELS, [column]).node_attributes
     assert found is not None
     return (found[:6, 0] * column.scale + column.shift).tolist()
@@ -63,17 +63,24 @@ def test_columns_by_hand(name: str, expected: list) -> None:
 
 
 def test_columns_are_standardised_over_the_data_set() -> None:
-    found = with_columns(DATA, Features.LABELS, fit_columns(DATA, "degree")).node_attributes
+    columns = fit_columns(DATA, "degree", Features.LABELS)
+    found = with_columns(DATA, Features.LABELS, columns).node_attributes
     assert found is not None
     assert found[:, 0].mean() == pytest.approx(0, abs=1e-6)
     assert found[:, 0].std() == pytest.approx(1, abs=1e-6)
     assert found[2, 1] == pytest.approx(3 / 1.8 - 1)  # the mean degree of ten nodes is 1.8
 
 
-def test_degrees_are_left_out_where_they_are_the_labels() -> None:
-    assert column_names("degree", LabelSource.DEGREE) == ()
-    assert column_names("degree,triangles", LabelSource.DEGREE) == ("triangles",)
-    assert fit_columns(DATA.with_degree_labels(), "degree") == ()
+@pytest.mark.parametrize("features", [Features.LABELS, Features.BOTH])
+def test_degrees_are_left_out_where_the_model_reads_them_as_labels(features: Features) -> None:
+    assert column_names("degree", LabelSource.DEGREE, features) == ()
+    assert column_names("degree,triangles", LabelSource.DEGREE, features) == ("triangles",)
+    assert fit_columns(DATA.with_degree_labels(), "degree", features) == ()
+
+
+def test_degrees_stay_where_the_model_reads_no_labels() -> None:
+    found = column_names("degree", LabelSource.DEGREE, Features.ATTRIBUTES)
+    assert found == ("log_degree", "degree")
 
 
 def test_names_may_come_in_any_order_and_unknown_ones_are_refused() -> None:

@@ -125,7 +125,7 @@ def test_roc_auc_stands_above_balanced_accuracy_for_methods_and_references() -> 
         ReferenceCell("forest", 0.9, 0.05, 0.885, 0.9312),
     )
     ours = replace(OURS, references=listed, balanced_accuracy=0.8125, roc_auc=0.875)
-    undefined = replace(GIN, balanced_accuracy=0.7, roc_auc=float("nan"))
+    undefined = replace(GIN, balanced_accuracy=0.7, roc_auc=None)
     comparison = compare([ours, undefined, ON_DD])
     found = auc_table(comparison, "table1", budget="quick", statement="one run")
     assert found is not None

@@ -13,6 +13,7 @@ from ihgnn_cli.report import comparison_figure
 from ihgnn_cli.report.comparison_figure import draw_comparison
 from ihgnn_cli.studies.comparison import Cell, ReferenceCell, compare, refused_cell
 from ihgnn_cli.studies.paper import table1_models
+from ihgnn_cli.studies.references import MAJORITY
 
 REFUSED = refused_cell("MUTAG", "ppgn", "does not fit: about 96 GB")
 
@@ -65,6 +66,16 @@ def test_the_best_classifier_without_a_network_is_a_line(monkeypatch: pytest.Mon
     lines = [each for each in figure.axes[0].lines if each.get_linestyle() == "-."]
     assert [each.get_xdata()[0] for each in lines] == [88]
     assert "forest: 88.0 %" in [each.get_text() for each in figure.legends[0].get_texts()]
+
+
+def test_the_majority_class_is_drawn_once_though_folds_differ_in_size(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    listed = (ReferenceCell(MAJORITY, 0.601, 0.01), ReferenceCell("forest", 0.5, 0.05))
+    cells = [replace(each, references=listed, best_reference=MAJORITY) for each in (GIN, OURS)]
+    figure = drawn(monkeypatch, cells)
+    assert not [each for each in figure.axes[0].lines if each.get_linestyle() == "-."]
+    assert "majority class: 60.0 %" in [each.get_text() for each in figure.legends[0].get_texts()]
 
 
 def test_numbers_and_reasons_stand_beside_the_rows(monkeypatch: pytest.MonkeyPatch) -> None:

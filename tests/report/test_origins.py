@@ -33,7 +33,7 @@ def test_equal_facts_are_told_once_and_different_ones_side_by_side() -> None:
         ("Processor or GPU", "a processor"),
         ("System", "Linux"),
         ("Finished", "2026-01-01 to 2026-01-02"),
-        ("Trained", "900 models in 90 minutes of worker time"),
+        ("Trained", "900 models in 90 min of worker time"),
     ]
 
 

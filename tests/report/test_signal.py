@@ -1,6 +1,7 @@
 """Sentences on the edges of a data set."""
 
 from ihgnn_cli import load_dataset
+from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.report.signal import edge_lines, edges_read
 
 
@@ -24,6 +25,16 @@ def test_a_single_edge_label_tells_nothing_apart() -> None:
 def test_attributes_of_edges_suggest_bins() -> None:
     lines = edge_lines(load_dataset(triangles("xxx", edge_attributes=[[0.5], [1.5], [2.5]])))
     assert lines == ["edge attributes, not used: --edge-bins 8 tells edges apart by 8 bins"]
+
+
+def test_several_attributes_of_edges_suggest_no_bins() -> None:
+    two = triangles("xxx", edge_attributes=[[0.5, 1], [1.5, 1], [2.5, 1]])
+    assert edge_lines(load_dataset(two)) == []
+
+
+def test_the_background_label_is_suggested_beside_labels_that_are_read() -> None:
+    (line,) = edge_lines(with_edge_labels(load_dataset(triangles("xxy")), use=True))
+    assert line.endswith("--background-edge-label x")
 
 
 def test_a_title_says_how_edges_are_read() -> None:

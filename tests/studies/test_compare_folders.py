@@ -90,9 +90,31 @@ def test_a_damaged_result_names_the_command_that_makes_it_again(tmp_path: Path) 
         ("ihgnn crossval FOUR --out elsewhere -q", f"ihgnn crossval FOUR -q --out {other}"),
         ("python mine.py", "Repeat the call that made it."),
         ("", "Repeat the call that made it."),
+        (
+            "ihgnn reproduce table1 --out all",
+            "Repeat its command: ihgnn reproduce table1 --out all",
+        ),
     ):
         job = json.loads((other / "crossval.json").read_text())
         (other / "crossval.json").write_text(json.dumps(job | {"command": command}))
         with pytest.raises(InputError) as raised:
             compare_folders([base, other])
         assert str(raised.value).endswith(said)
+
+
+def test_a_folder_whose_files_do_not_belong_together_is_refused(tmp_path: Path) -> None:
+    base, other = finished(tmp_path / "base", RIGHT), finished(tmp_path / "other", SOME)
+    result = json.loads((other / "result.json").read_text())
+    fewer = result | {"folds": result["folds"][:1]}
+    unknown = result | {"references": {"methods": [], "best": "forest"}}
+    for content, said in (
+        (fewer, "has 1 fold, and its split file has 2. Continue it: ihgnn crossval FOUR"),
+        (unknown, "is damaged or of an older version. Continue it: ihgnn crossval FOUR"),
+    ):
+        (other / "result.json").write_text(json.dumps(content))
+        with pytest.raises(InputError, match=said):
+            compare_folders([base, other])
+    (other / "result.json").write_text("{")
+    (other / "crossval.json").write_text("{")
+    with pytest.raises(InputError, match="Run its cross-validation again in another folder"):
+        compare_folders([base, other])

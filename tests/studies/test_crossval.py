@@ -131,6 +131,11 @@ def test_what_most_folds_chose_is_left_as_a_configuration(job: Job, tmp_path: Pa
     file.unlink()
     crossval.finish(job, tmp_path / "job", HERE, 4)
     assert file.read_text() == text
+    older = {**result, "best": {**best, "epochs": 77}}
+    crossval.folders.write_result(tmp_path / "job", older)
+    file.write_text(text.replace(f"epochs = {best['epochs']}", "epochs = 77"))
+    crossval.finish(job, tmp_path / "job", HERE, 4)  # made again with the result
+    assert file.read_text() == text
     file.unlink()
     crossval._write_best(job, tmp_path / "job", {**result, "best": {**best, "folds": 1}})
     assert file.read_text().startswith("# Each of 3 folds chose another configuration; this one ")
