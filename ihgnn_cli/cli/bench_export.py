@@ -4,14 +4,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from ihgnn_cli.cli.help import COMPUTE_PANEL, examples
+from ihgnn_cli.cli.help import examples, option
 from ihgnn_cli.cli.options import (
     EXPORTED,
     AsJson,
     DataRoot,
     Device,
+    ExportedModel,
     Offline,
     OtherData,
     Provider,
@@ -35,58 +34,39 @@ EXAMPLES = examples(
 
 
 def bench_export(
-    model: Annotated[
-        Path,
-        typer.Argument(metavar="MODEL", help="An exported .onnx file."),
-    ],
+    model: ExportedModel,
     dataset: OtherData = None,
     data_root: DataRoot = None,
     offline: Offline = False,
     batch_size: Annotated[
         list[int] | None,
-        typer.Option(
-            "--batch-size",
-            metavar="N",
-            min=1,
-            help="Graphs per batch; repeatable.",
-            show_default="1, 32 and 256",
-            rich_help_panel=COMPUTE_PANEL,
+        option(
+            "Compute", "Graphs per batch; repeatable.", metavar="N", default="1, 32 and 256", min=1
         ),
     ] = None,
     seconds: Annotated[
-        float,
-        typer.Option(
-            min=0.01,
-            help="Measuring time per batch size, after a warm-up.",
-            rich_help_panel=COMPUTE_PANEL,
-        ),
+        float, option("Compute", "Measuring time per batch size, after a warm-up.", min=0.01)
     ] = 3.0,
     threads: Annotated[
-        int | None,
-        typer.Option(
-            min=1,
-            help="CPU threads.",
-            show_default="chosen by onnxruntime",
-            rich_help_panel=COMPUTE_PANEL,
-        ),
+        int | None, option("Compute", "CPU threads.", default="chosen by onnxruntime", min=1)
     ] = None,
     device: Device = None,
     provider: Provider = None,
     io_binding: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Compute",
+            "Keep inputs and outputs on the device; copying inputs counts as building them.",
             "--io-binding",
-            help="Keep inputs and outputs on the device; copying inputs counts as building them.",
-            rich_help_panel=COMPUTE_PANEL,
         ),
     ] = False,
     cuda_graph: Annotated[
         bool,
-        typer.Option(
-            "--cuda-graph",
-            help="Replay a recorded CUDA graph, with --io-binding. Needs a GPU and a model with "
+        option(
+            "Compute",
+            "Replay a recorded CUDA graph, with --io-binding. Needs a GPU and a model with "
             "fixed shapes (export --max-nodes N --batch N).",
-            rich_help_panel=COMPUTE_PANEL,
+            "--cuda-graph",
         ),
     ] = False,
     as_json: AsJson = False,

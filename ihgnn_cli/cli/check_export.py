@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from ihgnn_cli.cli.help import COMPUTE_PANEL, examples
+from ihgnn_cli.cli.help import argument, examples, option
 from ihgnn_cli.cli.options import EXPORTED, AsJson, refuse_missing
 
 if TYPE_CHECKING:
@@ -18,18 +16,14 @@ EXAMPLES = examples(
 
 
 def check_export(
-    model: Annotated[
-        Path,
-        typer.Argument(metavar="MODEL", help="An exported .onnx file, with its .golden.json."),
-    ],
+    model: Annotated[Path, argument("MODEL", "An exported .onnx file, with its .golden.json.")],
     provider: Annotated[
         list[str] | None,
-        typer.Option(
-            "--provider",
+        option(
+            "Compute",
+            "An onnxruntime provider, or openvino:DEVICE; repeatable.",
             metavar="NAME",
-            help="An onnxruntime provider, or openvino:DEVICE; repeatable.",
-            show_default="every one that is installed",
-            rich_help_panel=COMPUTE_PANEL,
+            default="every one that is installed",
         ),
     ] = None,
     as_json: AsJson = False,

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from ihgnn_cli.cli.help import examples
+from ihgnn_cli.cli.help import argument, examples
 from ihgnn_cli.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -26,9 +24,7 @@ EXAMPLES = examples(
 def compare(
     folders: Annotated[
         list[Path],
-        typer.Argument(
-            metavar="DIR...", help="Folders of finished cross-validations; the first is the base."
-        ),
+        argument("DIR...", "Folders of finished cross-validations; the first is the base."),
     ],
     as_json: AsJson = False,
 ) -> None:

@@ -6,16 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
-import typer
-
-from ihgnn_cli.cli.help import (
-    COMPUTE_PANEL,
-    DATA_PANEL,
-    MODEL_PANEL,
-    PROTOCOL_PANEL,
-    TRAINING_PANEL,
-    examples,
-)
+from ihgnn_cli.cli.help import examples, option
 from ihgnn_cli.cli.options import (
     AsJson,
     BackgroundEdgeLabel,
@@ -84,11 +75,11 @@ def crossval(
     edge_bins: EdgeBins = None,
     split_file: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Data",
+            "JSON file with published folds.",
             metavar="FILE",
-            help="JSON file with published folds.",
-            show_default="stratified folds, drawn from the seed",
-            rich_help_panel=DATA_PANEL,
+            default="stratified folds, drawn from the seed",
         ),
     ] = None,
     data_root: DataRoot = None,
@@ -96,44 +87,33 @@ def crossval(
     model: ModelName = None,
     layers: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Model",
+            "Values of K, the number of layers after the input layer.",
             "--layers",
             "-k",
             metavar="LIST",
-            help="Values of K, the number of layers after the input layer.",
-            show_default="3,4,5",
-            rich_help_panel=MODEL_PANEL,
+            default="3,4,5",
         ),
     ] = None,
     variant: VariantName = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Model",
+            "Values of any other setting of the model; repeatable. 'ihgnn models NAME' lists them.",
             "--set",
             metavar="NAME=LIST",
-            help="Values of any other setting of the model; repeatable. 'ihgnn models NAME' lists "
-            "them.",
-            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     lr: Annotated[
         str | None,
-        typer.Option(
-            metavar="LIST",
-            help="Learning rates.",
-            show_default="0.01,0.001,0.0001",
-            rich_help_panel=TRAINING_PANEL,
-        ),
+        option("Training", "Learning rates.", metavar="LIST", default="0.01,0.001,0.0001"),
     ] = None,
     batch_size: Annotated[
         str | None,
-        typer.Option(
-            "--batch-size",
-            "-b",
-            metavar="LIST",
-            help="Batch sizes.",
-            show_default="32,64,128",
-            rich_help_panel=TRAINING_PANEL,
+        option(
+            "Training", "Batch sizes.", "--batch-size", "-b", metavar="LIST", default="32,64,128"
         ),
     ] = None,
     label_smoothing: LabelSmoothing = None,
@@ -147,75 +127,74 @@ def crossval(
     config: ConfigFile = None,
     folds: Annotated[
         int | None,
-        typer.Option(
-            help="Number of outer folds; with --split-file, the first N of the file.",
-            show_default="10, or all in the file",
-            rich_help_panel=PROTOCOL_PANEL,
+        option(
+            "Protocol",
+            "Number of outer folds; with --split-file, the first N of the file.",
+            default="10, or all in the file",
         ),
     ] = None,
     inner_folds: Annotated[
         int | None,
-        typer.Option(
-            help="Folds for choosing the configuration; 1: a single hold-out. More suit small data "
+        option(
+            "Protocol",
+            "Folds for choosing the configuration; 1: a single hold-out. More suit small data "
             "sets.",
-            show_default="1",
-            rich_help_panel=PROTOCOL_PANEL,
+            default="1",
         ),
     ] = None,
     runs: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Protocol",
+            "Final runs per fold, or with --snapshots seeds to average.",
+            default="3; with --snapshots 1; robust: 5",
             min=1,
-            help="Final runs per fold, or with --snapshots seeds to average.",
-            show_default="3; with --snapshots 1; robust: 5",
-            rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = None,
     repeats: Annotated[
         int,
-        typer.Option(
+        option(
+            "Protocol",
+            "Partitions into folds, drawn from the seed, seed + 1, ...; more continue a job.",
             metavar="R",
+            default="1",
             min=1,
-            help="Partitions into folds, drawn from the seed, seed + 1, ...; more continue a job.",
-            show_default="1",
-            rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = 1,
     race: Annotated[
         bool,
-        typer.Option(
-            "--race",
-            help="Choose by successive halving, with about a quarter of the epochs "
+        option(
+            "Protocol",
+            "Choose by successive halving, with about a quarter of the epochs "
             "('ihgnn docs crossval').",
-            rich_help_panel=PROTOCOL_PANEL,
+            "--race",
         ),
     ] = False,
     rules: Annotated[
         bool,
-        typer.Option(
-            "--rules",
-            help="Also show the accuracy under other selection rules from the literature, "
+        option(
+            "Protocol",
+            "Also show the accuracy under other selection rules from the literature, "
             "including those that choose on test.",
-            rich_help_panel=PROTOCOL_PANEL,
+            "--rules",
         ),
     ] = False,
     conformal: Annotated[
         float | None,
-        typer.Option(
-            "--conformal",
-            metavar="ALPHA",
-            help="Also measure prediction sets that miss this share of true classes; with "
+        option(
+            "Protocol",
+            "Also measure prediction sets that miss this share of true classes; with "
             "snapshots, validation graphs do not train.",
-            rich_help_panel=PROTOCOL_PANEL,
+            metavar="ALPHA",
         ),
     ] = None,
     group_twins: GroupTwins = False,
     no_references: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Protocol",
+            "Do not test classifiers without a network on the same folds.",
             "--no-references",
-            help="Do not test classifiers without a network on the same folds.",
-            rich_help_panel=PROTOCOL_PANEL,
         ),
     ] = False,
     device: Device = None,
@@ -223,11 +202,11 @@ def crossval(
     stack: Stack = "auto",
     cluster: Annotated[
         str | None,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Run on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT. Needs pip install "
+        option(
+            "Compute",
+            "Run on a Ray cluster: auto, HOST:PORT or ray://HOST:PORT. Needs pip install "
             "'ihgnn-cli\\[cluster]'.",
-            rich_help_panel=COMPUTE_PANEL,
+            metavar="ADDRESS",
         ),
     ] = None,
     out: Annotated[

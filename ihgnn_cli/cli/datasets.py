@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ihgnn_cli.cli.help import OUTPUT_PANEL, Command, Group, examples
+from ihgnn_cli.cli.help import Command, Group, argument, examples, option
 from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, complete_dataset
 
 if TYPE_CHECKING:
@@ -61,12 +61,7 @@ def list_datasets(
     context: typer.Context,
     data_root: DataRoot = None,
     downloadable: Annotated[
-        bool,
-        typer.Option(
-            "--all",
-            help="Also list the data sets that can be downloaded.",
-            rich_help_panel=OUTPUT_PANEL,
-        ),
+        bool, option("Output", "Also list the data sets that can be downloaded.", "--all")
     ] = False,
     as_json: AsJson = False,
 ) -> None:
@@ -137,9 +132,8 @@ def _table(entries: "list[Listed]") -> object:
 def check(
     path: Annotated[
         str,
-        typer.Argument(
-            metavar="PATH",
-            help="A TU folder or zip, .jsonl file, .csv of SMILES, local name, or synthetic:...",
+        argument(
+            "PATH", "A TU folder or zip, .jsonl file, .csv of SMILES, local name, or synthetic:..."
         ),
     ],
     data_root: DataRoot = None,
@@ -212,12 +206,7 @@ def check(
 def fetch(
     names: Annotated[
         list[str],
-        typer.Argument(
-            metavar="NAME",
-            help="Names of data sets on the TU server.",
-            autocompletion=complete_dataset,
-            show_default=False,
-        ),
+        argument("NAME", "Names of data sets on the TU server.", autocompletion=complete_dataset),
     ],
     data_root: DataRoot = None,
     offline: Offline = False,

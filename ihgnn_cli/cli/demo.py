@@ -11,7 +11,7 @@ from typing import Annotated, Any
 
 import typer
 
-from ihgnn_cli.cli.help import OUTPUT_PANEL, TRAINING_PANEL, examples
+from ihgnn_cli.cli.help import examples, option
 from ihgnn_cli.cli.options import AsJson, named_folder
 
 EXAMPLES = examples(
@@ -46,24 +46,17 @@ class _Step:
 def demo(
     epochs: Annotated[
         int | None,
-        typer.Option(
-            "--epochs",
-            "-e",
-            min=1,
-            help="Number of epochs.",
-            show_default=str(_EPOCHS),
-            rich_help_panel=TRAINING_PANEL,
-        ),
+        option("Training", "Number of epochs.", "--epochs", "-e", default=str(_EPOCHS), min=1),
     ] = None,
     out: Annotated[
         Path,
-        typer.Option(
+        option(
+            "Output",
+            "Folder for the files; an interrupted demo continues there.",
             "--out",
             "-o",
             metavar="DIR",
             parser=named_folder,
-            help="Folder for the files; an interrupted demo continues there.",
-            rich_help_panel=OUTPUT_PANEL,
         ),
     ] = _FOLDER,
     as_json: AsJson = False,

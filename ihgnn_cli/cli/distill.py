@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ihgnn_cli.cli.help import TRAINING_PANEL, examples
+from ihgnn_cli.cli.help import argument, examples, option
 from ihgnn_cli.cli.options import (
     TRAINED,
     AsJson,
@@ -30,9 +28,8 @@ EXAMPLES = examples(
 def distill(
     checkpoint: Annotated[
         Path,
-        typer.Argument(
-            metavar="CHECKPOINT",
-            help="Folder of a run with several members, or its checkpoint (ckpt.pt).",
+        argument(
+            "CHECKPOINT", "Folder of a run with several members, or its checkpoint (ckpt.pt)."
         ),
     ],
     dataset: OtherData = None,
@@ -40,30 +37,16 @@ def distill(
     offline: Offline = False,
     label_share: Annotated[
         float | None,
-        typer.Option(
-            "--label-share",
-            help="Share of the true class in the targets, from 0 to below 1.",
-            show_default="0",
-            rich_help_panel=TRAINING_PANEL,
+        option(
+            "Training", "Share of the true class in the targets, from 0 to below 1.", default="0"
         ),
     ] = None,
     epochs: Annotated[
         int | None,
-        typer.Option(
-            "--epochs",
-            "-e",
-            help="Number of epochs.",
-            show_default="that of the ensemble",
-            rich_help_panel=TRAINING_PANEL,
-        ),
+        option("Training", "Number of epochs.", "--epochs", "-e", default="that of the ensemble"),
     ] = None,
     seed: Annotated[
-        int | None,
-        typer.Option(
-            help="Random seed.",
-            show_default="the first of the ensemble",
-            rich_help_panel=TRAINING_PANEL,
-        ),
+        int | None, option("Training", "Random seed.", default="the first of the ensemble")
     ] = None,
     device: Device = None,
     out: Annotated[

@@ -5,9 +5,7 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ihgnn_cli.cli.help import examples
+from ihgnn_cli.cli.help import argument, examples
 from ihgnn_cli.cli.options import AsJson
 
 EXAMPLES = examples(
@@ -27,11 +25,10 @@ def complete_topic(incomplete: str) -> list[str]:
 def docs(
     topic: Annotated[
         str | None,
-        typer.Argument(
-            metavar="TOPIC",
-            help="The page to show; without it, the pages are listed.",
+        argument(
+            "TOPIC",
+            "The page to show; without it, the pages are listed.",
             autocompletion=complete_topic,
-            show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,

@@ -4,9 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
+from ihgnn_cli.cli.help import argument, examples, option
 from ihgnn_cli.cli.options import (
     AllowUnknown,
     AsJson,
@@ -54,21 +52,21 @@ def evaluate(
     model: TrainedModel,
     data: Annotated[
         str | None,
-        typer.Argument(
-            metavar="DATASET",
-            help="The same as --dataset. [dim]\\[default: the model's own][/dim]",
+        argument(
+            "DATASET",
+            "The same as --dataset.",
+            default="the model's own",
             autocompletion=complete_dataset,
-            show_default=False,
         ),
     ] = None,
     dataset: OtherData = None,
     split: Annotated[
         Part | None,
-        typer.Option(
+        option(
+            "Data",
+            "train, validation, test or all graphs of the model's own data set.",
             metavar="PART",
-            help="train, validation, test or all graphs of the model's own data set.",
-            show_default="test, or all of other data",
-            rich_help_panel=DATA_PANEL,
+            default="test, or all of other data",
         ),
     ] = None,
     allow_unknown: AllowUnknown = False,
@@ -77,20 +75,15 @@ def evaluate(
     device: Device = None,
     conformal: ConformalShare = None,
     explain: Annotated[
-        bool,
-        typer.Option(
-            "--explain",
-            help="Show the learned weight of each layer (theta).",
-            rich_help_panel=OUTPUT_PANEL,
-        ),
+        bool, option("Output", "Show the learned weight of each layer (theta).", "--explain")
     ] = False,
     graph: Annotated[
         int | None,
-        typer.Option(
-            metavar="N",
-            help="Show which nodes influence the prediction for graph N (counted from 0) most. "
+        option(
+            "Output",
+            "Show which nodes influence the prediction for graph N (counted from 0) most. "
             "Implies --explain.",
-            rich_help_panel=OUTPUT_PANEL,
+            metavar="N",
         ),
     ] = None,
     plot: Annotated[
@@ -98,21 +91,21 @@ def evaluate(
     ] = None,
     predictions: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Output",
+            "Write a CSV file with class, probabilities and homophily, one row per graph.",
             metavar="FILE",
-            help="Write a CSV file with class, probabilities and homophily, one row per graph.",
-            rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
     as_json: AsJson = False,
     kind: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Advanced",
+            "Fail if the checkpoint is not of this model.",
             "--model",
             metavar="NAME",
-            help="Fail if the checkpoint is not of this model.",
             autocompletion=complete_model,
-            rich_help_panel=ADVANCED_PANEL,
         ),
     ] = None,
 ) -> None:

@@ -4,9 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from ihgnn_cli.cli.help import ADVANCED_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
+from ihgnn_cli.cli.help import argument, examples, option
 from ihgnn_cli.cli.options import (
     TRAINED,
     AsJson,
@@ -34,109 +32,92 @@ EXAMPLES = examples(
 
 def export(
     checkpoint: Annotated[
-        Path,
-        typer.Argument(
-            metavar="CHECKPOINT",
-            help="Folder of a run or a search, or its checkpoint (ckpt.pt).",
-        ),
+        Path, argument("CHECKPOINT", "Folder of a run or a search, or its checkpoint (ckpt.pt).")
     ],
     model: Annotated[
         Path | None,
-        typer.Argument(
-            metavar="MODEL",
-            help="ONNX file to write. [dim]\\[default: model.onnx beside the checkpoint][/dim]",
-            show_default=False,
-        ),
+        argument("MODEL", "ONNX file to write.", default="model.onnx beside the checkpoint"),
     ] = None,
     dataset: OtherData = None,
     verify: Annotated[
         bool,
-        typer.Option(
-            "--verify/--no-verify",
-            help="Compare the file with the checkpoint on graphs of the data set, and write "
+        option(
+            "Data",
+            "Compare the file with the checkpoint on graphs of the data set, and write "
             "golden vectors.",
-            show_default="verify",
-            rich_help_panel=DATA_PANEL,
+            "--verify/--no-verify",
+            default="verify",
         ),
     ] = True,
     data_root: DataRoot = None,
     offline: Offline = False,
     layout: Annotated[
         Layout,
-        typer.Option(
-            metavar="NAME",
-            help="Inputs of the model. padded: matrices of one size; sparse: lists of nodes and "
+        option(
+            "Output",
+            "Inputs of the model. padded: matrices of one size; sparse: lists of nodes and "
             "edges, faster for large graphs.",
-            show_default="padded",
-            rich_help_panel=OUTPUT_PANEL,
+            metavar="NAME",
+            default="padded",
         ),
     ] = Layout.PADDED,
     members: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Output",
+            "Export N members of an ensemble, evenly chosen.",
             metavar="N",
+            default="all",
             min=1,
-            help="Export N members of an ensemble, evenly chosen.",
-            show_default="all",
-            rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
     conformal: ConformalShare = None,
     small: Annotated[
         bool,
-        typer.Option(
+        option(
+            "Output",
+            "Store the classifier's first matrix, most of the file, in half precision.",
             "--small",
-            help="Store the classifier's first matrix, most of the file, in half precision.",
-            rich_help_panel=OUTPUT_PANEL,
         ),
     ] = False,
-    force: Annotated[
-        bool,
-        typer.Option(
-            "--force", "-f", help="Overwrite existing files.", rich_help_panel=OUTPUT_PANEL
-        ),
-    ] = False,
+    force: Annotated[bool, option("Output", "Overwrite existing files.", "--force", "-f")] = False,
     triton: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Output",
+            "Also write a Triton model repository: DIR/NAME, named after MODEL.",
             metavar="DIR",
-            help="Also write a Triton model repository: DIR/NAME, named after MODEL.",
-            rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
     mlflow: Annotated[
         Path | None,
-        typer.Option(
-            metavar="DIR",
-            help="Also write an MLflow model to this folder (extra mlflow).",
-            rich_help_panel=OUTPUT_PANEL,
+        option(
+            "Output", "Also write an MLflow model to this folder (extra mlflow).", metavar="DIR"
         ),
     ] = None,
     as_json: AsJson = False,
     max_nodes: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Advanced",
+            "Fixed padded size, for engines that need fixed shapes.",
             metavar="N",
-            help="Fixed padded size, for engines that need fixed shapes.",
-            show_default="any size",
-            rich_help_panel=ADVANCED_PANEL,
+            default="any size",
         ),
     ] = None,
     batch: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Advanced",
+            "Fixed number of graphs per batch, with --max-nodes: all shapes are then fixed.",
             metavar="N",
-            help="Fixed number of graphs per batch, with --max-nodes: all shapes are then fixed.",
-            show_default="any number",
-            rich_help_panel=ADVANCED_PANEL,
+            default="any number",
         ),
     ] = None,
     opset: Annotated[
         int,
-        typer.Option(
-            metavar="N",
-            help="ONNX operator set; 18 runs in onnxruntime 1.17 and later.",
-            rich_help_panel=ADVANCED_PANEL,
+        option(
+            "Advanced", "ONNX operator set; 18 runs in onnxruntime 1.17 and later.", metavar="N"
         ),
     ] = OPSET,
 ) -> None:

@@ -1,7 +1,8 @@
-"""How `--help` looks: panels, defaults, metavars and examples, the same in all commands."""
+"""How options are declared, and how `--help` shows them: the same in all commands."""
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
+import typer
 from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
 from ihgnn_cli.errors import InputError, SettingError
@@ -13,22 +14,42 @@ if TYPE_CHECKING:
     from typer._click.formatting import HelpFormatter
 
 # The panels of options, in the order in which commands declare them.
-SERVICE_PANEL = "Service"
-DATA_PANEL = "Data"
-EDGE_PANEL = "Edge labels"
-MODEL_PANEL = "Model"
-TRAINING_PANEL = "Training"
-PROTOCOL_PANEL = "Protocol"
-SEARCH_PANEL = "Search"
-COMPUTE_PANEL = "Compute"
-LIMITS_PANEL = "Limits"
-OUTPUT_PANEL = "Output"
-ADVANCED_PANEL = "Advanced"
+Panel = Literal[
+    "Service",
+    "Data",
+    "Edge labels",
+    "Model",
+    "Training",
+    "Protocol",
+    "Search",
+    "Compute",
+    "Limits",
+    "Output",
+    "Advanced",
+]
 
 # Note of an interruption after the user was told what is kept.
 KEPT = "kept"
 _TRAINING = ("train", "distill", "tune", "crossval", "reproduce")
 _NUMBERS = {"<int>": "N", "<int range>": "N", "<float>": "X", "<float range>": "X"}
+
+
+def option(panel: Panel, text: str, *flags: str, default: str | None = None, **more: Any) -> Any:
+    """An option of a command: `text` explains it in this panel of the help.
+
+    Without `flags`, the parameter's name is the flag. `default` is shown in the help in place of
+    the parameter's default value; `more` is passed to `typer.Option`.
+    """
+    if default is not None:
+        more["show_default"] = default
+    return typer.Option(*flags, help=text, rich_help_panel=panel, **more)
+
+
+def argument(metavar: str, text: str, *, default: str | None = None, **more: Any) -> Any:
+    """An argument of a command, shown as `metavar`; the rest is as for an option."""
+    if default is not None:
+        more["show_default"] = default
+    return typer.Argument(metavar=metavar, help=text, **more)
 
 
 class Command(TyperCommand):
@@ -44,9 +65,9 @@ class Command(TyperCommand):
         try:
             return super().invoke(ctx)
         except SettingError as error:
-            option = f"--{error.setting.replace('_', '-')}"
-            if option in {name for each in self.params for name in each.opts}:
-                raise InputError(f"{option} {error.problem}") from error
+            flag = f"--{error.setting.replace('_', '-')}"
+            if flag in {name for each in self.params for name in each.opts}:
+                raise InputError(f"{flag} {error.problem}") from error
             raise
         except KeyboardInterrupt as interrupt:
             if self.name in _TRAINING and KEPT not in getattr(interrupt, "__notes__", ()):
@@ -75,18 +96,18 @@ class _Argument(TyperArgument):
 def _prepare(command: "ClickCommand", context: "Context") -> None:
     """Change what Typer would print; a command that shows its help does nothing else."""
     command.help = "\n\n".join(map(_reflowed, (command.help or "").split("\n\n")))
-    for option in command.get_params(context):
-        if isinstance(option, TyperArgument):
-            option.__class__ = _Argument
-        if not isinstance(option, TyperOption):
-            continue
-        if option.name == "help" and context.parent is not None:
-            option.rich_help_panel = OUTPUT_PANEL
-        shown = option.display_type_rich(context) or ""
-        option.metavar = "" if option.is_flag else _NUMBERS.get(shown, shown)
-        if isinstance(option.show_default, str):  # Typer would put it in parentheses
-            option.help = f"{option.help} [dim]\\[default: {option.show_default}][/dim]"
-            option.show_default = False
+    for each in command.get_params(context):
+        if isinstance(each, TyperArgument):
+            each.__class__ = _Argument
+        if isinstance(each, TyperOption):
+            if each.name == "help" and context.parent is not None:
+                each.rich_help_panel = "Output"
+            shown = each.display_type_rich(context) or ""
+            each.metavar = "" if each.is_flag else _NUMBERS.get(shown, shown)
+        if isinstance(each, TyperArgument | TyperOption) and isinstance(each.show_default, str):
+            # Typer would put it in parentheses.
+            each.help = f"{each.help} [dim]\\[default: {each.show_default}][/dim]"
+            each.show_default = False
 
 
 def _reflowed(paragraph: str) -> str:

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from ihgnn_cli.cli.help import DATA_PANEL, OUTPUT_PANEL, examples
+from ihgnn_cli.cli.help import argument, examples, option
 from ihgnn_cli.cli.options import (
     AsJson,
     BackgroundEdgeLabel,
@@ -40,44 +38,32 @@ EXAMPLES = examples(
 def homophily(
     names: Annotated[
         list[str],
-        typer.Argument(
-            metavar="NAME",
-            help="Data sets: names (MUTAG, synthetic:...), TU folders or zips, .jsonl files.",
+        argument(
+            "NAME",
+            "Data sets: names (MUTAG, synthetic:...), TU folders or zips, .jsonl files.",
             autocompletion=complete_dataset,
-            show_default=False,
         ),
     ],
     measure: Annotated[
         list[Measure] | None,
-        typer.Option(
+        option(
+            "Data",
+            "node, edge or adjusted; repeatable.",
             "--measure",
             "-m",
             metavar="NAME",
-            help="node, edge or adjusted; repeatable.",
-            show_default="node",
-            rich_help_panel=DATA_PANEL,
+            default="node",
         ),
     ] = None,
     background_edge_label: BackgroundEdgeLabel = None,
     data_root: DataRoot = None,
     offline: Offline = False,
     compare_paper: Annotated[
-        bool,
-        typer.Option(
-            "--compare-paper",
-            help="Compare with the paper's numbers.",
-            rich_help_panel=OUTPUT_PANEL,
-        ),
+        bool, option("Output", "Compare with the paper's numbers.", "--compare-paper")
     ] = False,
     plot: Annotated[Path | None, figure("histograms of the first measure")] = None,
     csv: Annotated[
-        Path | None,
-        typer.Option(
-            "--csv",
-            metavar="FILE",
-            help="Write a CSV file with one row per graph.",
-            rich_help_panel=OUTPUT_PANEL,
-        ),
+        Path | None, option("Output", "Write a CSV file with one row per graph.", metavar="FILE")
     ] = None,
     as_json: AsJson = False,
 ) -> None:

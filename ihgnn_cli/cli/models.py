@@ -2,9 +2,7 @@
 
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from ihgnn_cli.cli.help import examples
+from ihgnn_cli.cli.help import argument, examples
 from ihgnn_cli.cli.options import AsJson, complete_model
 
 if TYPE_CHECKING:
@@ -20,11 +18,10 @@ EXAMPLES = examples(
 def models(
     name: Annotated[
         str | None,
-        typer.Argument(
-            metavar="NAME",
-            help="Describe this model: settings, grid, and differences from its paper.",
+        argument(
+            "NAME",
+            "Describe this model: settings, grid, and differences from its paper.",
             autocompletion=complete_model,
-            show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,

@@ -4,17 +4,7 @@ import os
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import typer
-
-from ihgnn_cli.cli.help import (
-    COMPUTE_PANEL,
-    DATA_PANEL,
-    EDGE_PANEL,
-    MODEL_PANEL,
-    OUTPUT_PANEL,
-    PROTOCOL_PANEL,
-    TRAINING_PANEL,
-)
+from ihgnn_cli.cli.help import argument, option
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.training.kinds import ClassWeights, Recipe
 
@@ -120,337 +110,283 @@ def some_bins(count: int | None) -> int | None:
 
 def output_folder(default: str, what: str = "Folder for the results.") -> Any:
     """The option `--out`."""
-    return typer.Option(
-        "--out",
-        "-o",
-        metavar="DIR",
-        parser=named_folder,
-        help=what,
-        show_default=default,
-        rich_help_panel=OUTPUT_PANEL,
+    return option(
+        "Output", what, "--out", "-o", metavar="DIR", default=default, parser=named_folder
     )
 
 
 def figure(what: str) -> Any:
     """The option `--plot`."""
-    return typer.Option(
-        "--plot",
-        metavar="FILE",
-        help=f"Draw {what}, as .png, .svg or .pdf.",
-        rich_help_panel=OUTPUT_PANEL,
-    )
+    return option("Output", f"Draw {what}, as .png, .svg or .pdf.", "--plot", metavar="FILE")
 
 
 # Data
 DataArgument = Annotated[
     str | None,
-    typer.Argument(
-        metavar="DATASET",
-        help="Data set: a name (MUTAG, ...), a TU folder or zip, a .jsonl file, a .csv of SMILES, "
-        "or synthetic:... [dim]\\[default: MUTAG][/dim]",
+    argument(
+        "DATASET",
+        "Data set: a name (MUTAG, ...), a TU folder or zip, a .jsonl file, a .csv of SMILES, "
+        "or synthetic:...",
+        default="MUTAG",
         autocompletion=complete_dataset,
-        show_default=False,
     ),
 ]
 OwnData = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Data",
+        "The same as the argument DATASET.",
         "--dataset",
         "-d",
         metavar="NAME",
-        help="The same as the argument DATASET.",
         autocompletion=complete_dataset,
-        rich_help_panel=DATA_PANEL,
     ),
 ]
 OtherData = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Data",
+        "Data set: a name, a path or synthetic:...",
         "--dataset",
         "-d",
         metavar="NAME",
-        help="Data set: a name, a path or synthetic:...",
+        default="the model's own",
         autocompletion=complete_dataset,
-        show_default="the model's own",
-        rich_help_panel=DATA_PANEL,
     ),
 ]
 FeatureKind = Annotated[
     Literal["labels", "attributes", "both"] | None,
-    typer.Option(
+    option(
+        "Data",
+        "Node features: labels, attributes or both.",
         "--features",
         metavar="KIND",
-        help="Node features: labels, attributes or both.",
-        show_default="labels",
-        rich_help_panel=DATA_PANEL,
+        default="labels",
     ),
 ]
 Inputs = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Data",
+        "Extra node inputs: degree, homophily, triangles, random-walk (docs: training).",
         "--inputs",
         metavar="LIST",
-        help="Extra node inputs: degree, homophily, triangles, random-walk (docs: training).",
-        show_default="none",
-        rich_help_panel=DATA_PANEL,
+        default="none",
     ),
 ]
 EdgeLabels = Annotated[
-    bool | None,
-    typer.Option(
-        "--edge-labels",
-        help="Tell edges apart by their labels.",
-        rich_help_panel=EDGE_PANEL,
-    ),
+    bool | None, option("Edge labels", "Tell edges apart by their labels.", "--edge-labels")
 ]
 BackgroundEdgeLabel = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Edge labels",
+        "Leave out edges with this label: 'no bond' in complete graphs.",
         "--background-edge-label",
         metavar="LABEL",
-        help="Leave out edges with this label: 'no bond' in complete graphs.",
-        rich_help_panel=EDGE_PANEL,
     ),
 ]
 EdgeBins = Annotated[
     int | None,
-    typer.Option(
+    option(
+        "Edge labels",
+        "Tell edges apart by N bins of their attribute, such as a distance: 2 to 64.",
         "--edge-bins",
         metavar="N",
-        help="Tell edges apart by N bins of their attribute, such as a distance: 2 to 64.",
-        show_default="none",
+        default="none",
         callback=some_bins,
-        rich_help_panel=EDGE_PANEL,
     ),
 ]
 Split = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Data",
+        "Shares of train/validation/test, holdout (0.8/0.1/0.1), fold:N (of 10, from 0), or "
+        "a file: FILE, FILE:N, FILE:N:I.",
         "--split",
         metavar="SPLIT",
-        help="Shares of train/validation/test, holdout (0.8/0.1/0.1), fold:N (of 10, from 0), or "
-        "a file: FILE, FILE:N, FILE:N:I.",
-        show_default="holdout",
-        rich_help_panel=DATA_PANEL,
+        default="holdout",
     ),
 ]
 DataRoot = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        "Data",
+        "Folder with data sets; downloads go here.",
         "--data-root",
         metavar="DIR",
-        help="Folder with data sets; downloads go here.",
-        show_default="$IHGNN_DATA, else the user's cache folder",
+        default="$IHGNN_DATA, else the user's cache folder",
         file_okay=False,
-        rich_help_panel=DATA_PANEL,
     ),
 ]
 GroupTwins = Annotated[
     bool,
-    typer.Option(
+    option(
+        "Protocol",
+        "Draw folds that keep graphs with the same 1-WL colouring together.",
         "--group-twins",
-        help="Draw folds that keep graphs with the same 1-WL colouring together.",
-        rich_help_panel=PROTOCOL_PANEL,
     ),
 ]
 AllowUnknown = Annotated[
     bool,
-    typer.Option(
+    option(
+        "Data",
+        "Continue even if the model does not know the labels of more than 9 in 10 nodes.",
         "--allow-unknown",
-        help="Continue even if the model does not know the labels of more than 9 in 10 nodes.",
-        rich_help_panel=DATA_PANEL,
     ),
 ]
 Offline = Annotated[
-    bool,
-    typer.Option(
-        "--offline",
-        help="Never use the network; fail if data is not on this machine.",
-        rich_help_panel=DATA_PANEL,
-    ),
+    bool, option("Data", "Never use the network; fail if data is not on this machine.", "--offline")
 ]
 
 # Model
 ModelName = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Model",
+        "Model to train; 'ihgnn models' lists all.",
         "--model",
         metavar="NAME",
-        help="Model to train; 'ihgnn models' lists all.",
+        default="ihgnn",
         autocompletion=complete_model,
-        show_default="ihgnn",
-        rich_help_panel=MODEL_PANEL,
     ),
 ]
 VariantName = Annotated[
     Variant | None,
-    typer.Option(
+    option(
+        "Model",
+        "full, or an ablation of IHGNN: no-integration, no-separation, no-adaptive, no-concat.",
         "--variant",
         metavar="NAME",
-        help="full, or an ablation of IHGNN: no-integration, no-separation, no-adaptive, "
-        "no-concat.",
-        show_default="full",
-        rich_help_panel=MODEL_PANEL,
+        default="full",
     ),
 ]
+ExportedModel = Annotated[Path, argument("MODEL", "An exported .onnx file.")]
 TrainedModel = Annotated[
-    Path,
-    typer.Argument(
-        metavar="MODEL",
-        help="Folder of a run or search, its checkpoint, or an exported .onnx file.",
-    ),
+    Path, argument("MODEL", "Folder of a run or search, its checkpoint, or an exported .onnx file.")
 ]
 
 # Training
 Epochs = Annotated[
-    int | None,
-    typer.Option(
-        "--epochs",
-        "-e",
-        help="Number of epochs.",
-        show_default="350",
-        rich_help_panel=TRAINING_PANEL,
-    ),
+    int | None, option("Training", "Number of epochs.", "--epochs", "-e", default="350")
 ]
 LabelSmoothing = Annotated[
     float | None,
-    typer.Option(
-        help="Share of each graph's target that the training loss spreads over all classes.",
-        show_default="0",
-        rich_help_panel=TRAINING_PANEL,
+    option(
+        "Training",
+        "Share of each graph's target that the training loss spreads over all classes.",
+        default="0",
     ),
 ]
 ClassWeighting = Annotated[
     ClassWeights | None,
-    typer.Option(
+    option(
+        "Training",
+        "Weight of graphs in the training loss: none, or balanced (equal weight per class).",
         "--class-weights",
         metavar="NAME",
-        help="Weight of graphs in the training loss: none, or balanced (equal weight per class).",
-        show_default="none",
-        rich_help_panel=TRAINING_PANEL,
+        default="none",
     ),
 ]
 EqualBatches = Annotated[
     bool | None,
-    typer.Option(
-        "--equal-batches",
-        help="Batches of equal size, without a small last one.",
-        rich_help_panel=TRAINING_PANEL,
-    ),
+    option("Training", "Batches of equal size, without a small last one.", "--equal-batches"),
 ]
 Snapshots = Annotated[
     int | None,
-    typer.Option(
-        help="Average the predictions of N epochs, evenly spaced after the first tenth, instead of "
+    option(
+        "Training",
+        "Average the predictions of N epochs, evenly spaced after the first tenth, instead of "
         "choosing one.",
-        show_default="0",
-        rich_help_panel=TRAINING_PANEL,
+        default="0",
     ),
 ]
 Patience = Annotated[
     int | None,
-    typer.Option(
-        help="Stop after this many epochs without improvement on validation; 0: never.",
-        show_default="0",
-        rich_help_panel=TRAINING_PANEL,
+    option(
+        "Training",
+        "Stop after this many epochs without improvement on validation; 0: never.",
+        default="0",
     ),
 ]
-Seed = Annotated[
-    int | None,
-    typer.Option(
-        help="Random seed of splits and training.",
-        show_default="0",
-        rich_help_panel=TRAINING_PANEL,
-    ),
-]
+Seed = Annotated[int | None, option("Training", "Random seed of splits and training.", default="0")]
 RecipeName = Annotated[
     Recipe | None,
-    typer.Option(
+    option(
+        "Training",
+        "Preset: paper (its text), authors (their code) or robust (an ensemble); see 'ihgnn "
+        "recipes'.",
         "--recipe",
         metavar="NAME",
-        help="Preset: paper (its text), authors (their code) or robust (an ensemble); see 'ihgnn "
-        "recipes'.",
-        show_default="paper",
-        rich_help_panel=TRAINING_PANEL,
+        default="paper",
     ),
 ]
 ConfigFile = Annotated[
     Path | None,
-    typer.Option(
+    option(
+        "Training",
+        "TOML file with settings, such as a run's config.toml. It overrides --recipe, and "
+        "options override it.",
         "--config",
         "-c",
         metavar="FILE",
-        help="TOML file with settings, such as a run's config.toml. It overrides --recipe, and "
-        "options override it.",
-        rich_help_panel=TRAINING_PANEL,
     ),
 ]
 
 # Compute
 Device = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Compute",
+        "cpu, cuda, cuda:N, or auto: a GPU if there is one.",
         "--device",
         metavar="DEVICE",
-        help="cpu, cuda, cuda:N, or auto: a GPU if there is one.",
-        show_default="auto",
-        rich_help_panel=COMPUTE_PANEL,
+        default="auto",
     ),
 ]
 Provider = Annotated[
     str | None,
-    typer.Option(
+    option(
+        "Compute",
+        "For an exported model: an onnxruntime provider instead of --device; 'ihgnn env' "
+        "lists those available.",
         "--provider",
         metavar="NAME",
-        help="For an exported model: an onnxruntime provider instead of --device; 'ihgnn env' "
-        "lists those available.",
-        rich_help_panel=COMPUTE_PANEL,
     ),
 ]
 Workers = Annotated[
     str,
-    typer.Option(
+    option(
+        "Compute",
+        "Worker processes. auto: one per core, pinned to it, or one per GPU.",
         metavar="N",
-        help="Worker processes. auto: one per core, pinned to it, or one per GPU.",
-        rich_help_panel=COMPUTE_PANEL,
     ),
 ]
 Stack = Annotated[
     str,
-    typer.Option(
-        metavar="N",
-        help="Models that a process trains together. auto: as many as improve throughput and fit "
+    option(
+        "Compute",
+        "Models that a process trains together. auto: as many as improve throughput and fit "
         "in memory.",
-        show_default="auto",
-        rich_help_panel=COMPUTE_PANEL,
+        metavar="N",
+        default="auto",
     ),
 ]
 
 # Output
 ConformalShare = Annotated[
     float | None,
-    typer.Option(
+    option(
+        "Output",
+        "Prediction sets that miss the true class of about this share of graphs or fewer, on "
+        "average, such as 0.1.",
         "--conformal",
         metavar="ALPHA",
-        help="Prediction sets that miss the true class of about this share of graphs or fewer, on "
-        "average, such as 0.1.",
-        show_default="none",
-        rich_help_panel=OUTPUT_PANEL,
+        default="none",
     ),
 ]
-Quiet = Annotated[
-    bool,
-    typer.Option(
-        "--quiet",
-        "-q",
-        help="Show the result only, no progress.",
-        rich_help_panel=OUTPUT_PANEL,
-    ),
-]
-AsJson = Annotated[
-    bool,
-    typer.Option("--json", help="Print the result as JSON.", rich_help_panel=OUTPUT_PANEL),
-]
+Quiet = Annotated[bool, option("Output", "Show the result only, no progress.", "--quiet", "-q")]
+AsJson = Annotated[bool, option("Output", "Print the result as JSON.", "--json")]
 
 
 def refuse_swapped(model: Path, other: Path | str, usage: str) -> None:

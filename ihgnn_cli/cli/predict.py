@@ -6,9 +6,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
-import typer
-
-from ihgnn_cli.cli.help import COMPUTE_PANEL, DATA_PANEL, OUTPUT_PANEL, examples
+from ihgnn_cli.cli.help import argument, examples, option
 from ihgnn_cli.cli.options import (
     AllowUnknown,
     AsJson,
@@ -53,43 +51,30 @@ def predict(
     model: TrainedModel,
     graphs: Annotated[
         str,
-        typer.Argument(
-            metavar="GRAPHS",
-            help="A .jsonl file, - (stdin), a .csv of SMILES, a TU folder or zip, or a name.",
+        argument(
+            "GRAPHS",
+            "A .jsonl file, - (stdin), a .csv of SMILES, a TU folder or zip, or a name.",
             autocompletion=complete_dataset,
         ),
     ],
     strict: Annotated[
-        bool,
-        typer.Option(
-            "--strict",
-            help="Stop at the first invalid graph instead of skipping it.",
-            rich_help_panel=DATA_PANEL,
-        ),
+        bool, option("Data", "Stop at the first invalid graph instead of skipping it.", "--strict")
     ] = False,
     allow_unknown: AllowUnknown = False,
     data_root: DataRoot = None,
     offline: Offline = False,
     batch_size: Annotated[
-        int | None,
-        typer.Option(
-            "--batch-size",
-            min=1,
-            help="Largest number of graphs per batch.",
-            show_default="256",
-            rich_help_panel=COMPUTE_PANEL,
-        ),
+        int | None, option("Compute", "Largest number of graphs per batch.", default="256", min=1)
     ] = None,
     device: Device = None,
     provider: Provider = None,
     conformal: ConformalShare = None,
     csv: Annotated[
         str | None,
-        typer.Option(
-            "--csv",
+        option(
+            "Output",
+            "Write CSV with one row per graph instead of the table; - is standard output.",
             metavar="FILE",
-            help="Write CSV with one row per graph instead of the table; - is standard output.",
-            rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
     as_json: AsJson = False,

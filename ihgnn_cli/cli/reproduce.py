@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from ihgnn_cli.cli.help import DATA_PANEL, MODEL_PANEL, PROTOCOL_PANEL, examples
+from ihgnn_cli.cli.help import argument, examples, option
 from ihgnn_cli.cli.options import (
     AsJson,
     DataRoot,
@@ -37,65 +37,58 @@ EXAMPLES = examples(
 
 def reproduce(
     subject: Annotated[
-        Subject,
-        typer.Argument(
-            metavar="SUBJECT",
-            help="table1, table2, figure1, sensitivity or homophily-sweep.",
-            show_default=False,
-        ),
+        Subject, argument("SUBJECT", "table1, table2, figure1, sensitivity or homophily-sweep.")
     ],
     datasets: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Data",
+            "Comma-separated data sets.",
             "--datasets",
             "-d",
             metavar="LIST",
-            help="Comma-separated data sets.",
-            show_default="those of the paper that are on this machine",
-            rich_help_panel=DATA_PANEL,
+            default="those of the paper that are on this machine",
         ),
     ] = None,
     splits: Annotated[
         Path | None,
-        typer.Option(
-            "--splits",
+        option(
+            "Data",
+            "Folder with published folds, NAME.json; for other data sets, folds are drawn.",
             metavar="DIR",
-            help="Folder with published folds, NAME.json; for other data sets, folds are drawn.",
             file_okay=False,
             exists=True,
-            rich_help_panel=DATA_PANEL,
         ),
     ] = None,
     data_root: DataRoot = None,
     offline: Offline = False,
     models: Annotated[
         str | None,
-        typer.Option(
-            "--models",
+        option(
+            "Model",
+            "Comma-separated models ('ihgnn models'); ablations as ihgnn:no-concat.",
             metavar="LIST",
-            help="Comma-separated models ('ihgnn models'); ablations as ihgnn:no-concat.",
-            show_default="all of the table or figure",
-            rich_help_panel=MODEL_PANEL,
+            default="all of the table or figure",
         ),
     ] = None,
     seed: Seed = None,
     budget: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="quick: 5 folds, 30 epochs, 2 learning rates. paper: 10 folds, 350 epochs, full "
+        option(
+            "Protocol",
+            "quick: 5 folds, 30 epochs, 2 learning rates. paper: 10 folds, 350 epochs, full "
             "grids; days. race: paper with successive halving.",
-            show_default=_QUICK,
-            rich_help_panel=PROTOCOL_PANEL,
+            metavar="NAME",
+            default=_QUICK,
         ),
     ] = _QUICK,
     repeats: Annotated[
         int,
-        typer.Option(
+        option(
+            "Protocol",
+            "Partitions into folds, drawn from the seed, seed + 1, ...",
             metavar="R",
-            help="Partitions into folds, drawn from the seed, seed + 1, ...",
-            show_default="1",
-            rich_help_panel=PROTOCOL_PANEL,
+            default="1",
         ),
     ] = 1,
     device: Device = None,

@@ -3,9 +3,7 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from ihgnn_cli.cli.help import OUTPUT_PANEL, examples
+from ihgnn_cli.cli.help import argument, examples, option
 from ihgnn_cli.cli.options import AsJson
 
 if TYPE_CHECKING:
@@ -22,21 +20,9 @@ EXAMPLES = examples(
 
 
 def runs(
-    folder: Annotated[
-        Path | None,
-        typer.Argument(
-            metavar="DIR",
-            help="Folder to search. [dim]\\[default: runs][/dim]",
-            show_default=False,
-        ),
-    ] = None,
+    folder: Annotated[Path | None, argument("DIR", "Folder to search.", default="runs")] = None,
     sort: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="date (newest first) or accuracy (highest first).",
-            rich_help_panel=OUTPUT_PANEL,
-        ),
+        str, option("Output", "date (newest first) or accuracy (highest first).", metavar="NAME")
     ] = "date",
     as_json: AsJson = False,
 ) -> None:

@@ -4,14 +4,13 @@ import re
 from pathlib import Path
 from typing import Annotated
 
-import typer
-
-from ihgnn_cli.cli.help import COMPUTE_PANEL, LIMITS_PANEL, SERVICE_PANEL, examples
+from ihgnn_cli.cli.help import examples, option
 from ihgnn_cli.cli.options import (
     EXPORTED,
     AllowUnknown,
     AsJson,
     Device,
+    ExportedModel,
     Provider,
     chosen_providers,
     refuse_missing,
@@ -27,92 +26,42 @@ EXAMPLES = examples(
 
 
 def serve(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="An exported .onnx file.")],
+    model: ExportedModel,
     host: Annotated[
-        str,
-        typer.Option(
-            metavar="ADDRESS",
-            help="Address to listen on; 0.0.0.0 for all.",
-            rich_help_panel=SERVICE_PANEL,
-        ),
+        str, option("Service", "Address to listen on; 0.0.0.0 for all.", metavar="ADDRESS")
     ] = "127.0.0.1",
-    port: Annotated[
-        int,
-        typer.Option(
-            min=0, max=65535, help="Port; 0 chooses a free one.", rich_help_panel=SERVICE_PANEL
-        ),
-    ] = 8000,
+    port: Annotated[int, option("Service", "Port; 0 chooses a free one.", min=0, max=65535)] = 8000,
     name: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Name of the model in /v2/models/NAME.",
-            show_default="file name",
-            rich_help_panel=SERVICE_PANEL,
+        option(
+            "Service", "Name of the model in /v2/models/NAME.", metavar="NAME", default="file name"
         ),
     ] = None,
     allow_unknown: AllowUnknown = False,
-    batch_size: Annotated[
-        int,
-        typer.Option(
-            "--batch-size",
-            help="A batch starts at this number of graphs.",
-            rich_help_panel=COMPUTE_PANEL,
-        ),
-    ] = 64,
+    batch_size: Annotated[int, option("Compute", "A batch starts at this number of graphs.")] = 64,
     batch_wait: Annotated[
         float,
-        typer.Option(
-            "--batch-wait",
+        option(
+            "Compute",
+            "Milliseconds that a request waits for others to share its batch.",
             metavar="MS",
-            help="Milliseconds that a request waits for others to share its batch.",
-            rich_help_panel=COMPUTE_PANEL,
         ),
     ] = 2.0,
     threads: Annotated[
         int | None,
-        typer.Option(
-            min=1,
-            help="CPU threads of the model.",
-            show_default="chosen by onnxruntime",
-            rich_help_panel=COMPUTE_PANEL,
-        ),
+        option("Compute", "CPU threads of the model.", default="chosen by onnxruntime", min=1),
     ] = None,
     device: Device = None,
     provider: Provider = None,
-    max_graphs: Annotated[
-        int, typer.Option("--max-graphs", help="Graphs per request.", rich_help_panel=LIMITS_PANEL)
-    ] = 1000,
+    max_graphs: Annotated[int, option("Limits", "Graphs per request.")] = 1000,
     max_nodes: Annotated[
         int | None,
-        typer.Option(
-            "--max-nodes",
-            help="Nodes per graph.",
-            show_default="at least m; 2,000 padded, 100,000 sparse",
-            rich_help_panel=LIMITS_PANEL,
-        ),
+        option("Limits", "Nodes per graph.", default="at least m; 2,000 padded, 100,000 sparse"),
     ] = None,
-    max_body: Annotated[
-        float,
-        typer.Option(
-            "--max-body", metavar="MIB", help="MiB per request.", rich_help_panel=LIMITS_PANEL
-        ),
-    ] = 8.0,
-    max_waiting: Annotated[
-        int,
-        typer.Option(
-            "--max-waiting",
-            help="Requests that may wait; more get 503.",
-            rich_help_panel=LIMITS_PANEL,
-        ),
-    ] = 256,
+    max_body: Annotated[float, option("Limits", "MiB per request.", metavar="MIB")] = 8.0,
+    max_waiting: Annotated[int, option("Limits", "Requests that may wait; more get 503.")] = 256,
     timeout: Annotated[
-        float,
-        typer.Option(
-            metavar="SECONDS",
-            help="Time to receive a request, and to answer it.",
-            rich_help_panel=LIMITS_PANEL,
-        ),
+        float, option("Limits", "Time to receive a request, and to answer it.", metavar="SECONDS")
     ] = 30.0,
     as_json: AsJson = False,
 ) -> None:

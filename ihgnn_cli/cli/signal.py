@@ -4,9 +4,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from ihgnn_cli.cli.help import DATA_PANEL, PROTOCOL_PANEL, examples
+from ihgnn_cli.cli.help import examples, option
 from ihgnn_cli.cli.options import (
     AsJson,
     BackgroundEdgeLabel,
@@ -46,11 +44,11 @@ def signal(
     dataset: OwnData = None,
     split_file: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Data",
+            "JSON file with published folds.",
             metavar="FILE",
-            help="JSON file with published folds.",
-            show_default="the folds of 'ihgnn crossval'",
-            rich_help_panel=DATA_PANEL,
+            default="the folds of 'ihgnn crossval'",
         ),
     ] = None,
     edge_labels: EdgeLabels = None,
@@ -60,25 +58,22 @@ def signal(
     offline: Offline = False,
     folds: Annotated[
         int | None,
-        typer.Option(
-            help="Number of folds; with --split-file, the first N of the file.",
-            show_default="10, or all in the file",
-            rich_help_panel=PROTOCOL_PANEL,
+        option(
+            "Protocol",
+            "Number of folds; with --split-file, the first N of the file.",
+            default="10, or all in the file",
         ),
     ] = None,
     group_twins: GroupTwins = False,
     permutations: Annotated[
         int | None,
-        typer.Option(
-            help="Shuffles of the classes in the permutation test; 0: no test.",
-            show_default="1000, or 200 for more than 2,000 graphs",
-            rich_help_panel=PROTOCOL_PANEL,
+        option(
+            "Protocol",
+            "Shuffles of the classes in the permutation test; 0: no test.",
+            default="1000, or 200 for more than 2,000 graphs",
         ),
     ] = None,
-    seed: Annotated[
-        int,
-        typer.Option(help="Random seed of folds and shuffles.", rich_help_panel=PROTOCOL_PANEL),
-    ] = 0,
+    seed: Annotated[int, option("Protocol", "Random seed of folds and shuffles.")] = 0,
     plot: Annotated[
         Path | None, figure("references, ceiling and permutation test in one picture")
     ] = None,

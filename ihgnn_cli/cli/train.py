@@ -7,15 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from ihgnn_cli.cli.help import (
-    ADVANCED_PANEL,
-    MODEL_PANEL,
-    OUTPUT_PANEL,
-    TRAINING_PANEL,
-    examples,
-)
+from ihgnn_cli.cli.help import examples, option
 from ihgnn_cli.cli.options import (
     AsJson,
     BackgroundEdgeLabel,
@@ -81,78 +73,49 @@ def train(
     model: ModelName = None,
     layers: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Model",
+            "K, the number of layers after the input layer; 0: no message passing.",
             "--layers",
             "-k",
-            help="K, the number of layers after the input layer; 0: no message passing.",
-            show_default="3",
-            rich_help_panel=MODEL_PANEL,
+            default="3",
         ),
     ] = None,
-    width: Annotated[
-        int | None,
-        typer.Option(help="Width of the layers.", show_default="32", rich_help_panel=MODEL_PANEL),
-    ] = None,
+    width: Annotated[int | None, option("Model", "Width of the layers.", default="32")] = None,
     hidden: Annotated[
-        int | None,
-        typer.Option(
-            help="Hidden width of the classifier.",
-            show_default="128",
-            rich_help_panel=MODEL_PANEL,
-        ),
+        int | None, option("Model", "Hidden width of the classifier.", default="128")
     ] = None,
     dropout: Annotated[
-        float | None,
-        typer.Option(
-            help="Dropout rate in the classifier.",
-            show_default="0.5",
-            rich_help_panel=MODEL_PANEL,
-        ),
+        float | None, option("Model", "Dropout rate in the classifier.", default="0.5")
     ] = None,
     variant: VariantName = None,
     settings: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Model",
+            "Any other setting of the model; repeatable. 'ihgnn models NAME' lists them.",
             "--set",
             metavar="NAME=VALUE",
-            help="Any other setting of the model; repeatable. 'ihgnn models NAME' lists them.",
-            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     lr: Annotated[
-        float | None,
-        typer.Option(
-            "--lr",
-            help="Learning rate of Adam.",
-            show_default="0.001",
-            rich_help_panel=TRAINING_PANEL,
-        ),
+        float | None, option("Training", "Learning rate of Adam.", default="0.001")
     ] = None,
     batch_size: Annotated[
-        int | None,
-        typer.Option(
-            "--batch-size",
-            "-b",
-            help="Graphs per batch.",
-            show_default="32",
-            rich_help_panel=TRAINING_PANEL,
-        ),
+        int | None, option("Training", "Graphs per batch.", "--batch-size", "-b", default="32")
     ] = None,
     weight_decay: Annotated[
-        float | None,
-        typer.Option(
-            help="Weight decay of Adam.", show_default="0", rich_help_panel=TRAINING_PANEL
-        ),
+        float | None, option("Training", "Weight decay of Adam.", default="0")
     ] = None,
     label_smoothing: LabelSmoothing = None,
     class_weights: ClassWeighting = None,
     equal_batches: EqualBatches = None,
     ensemble: Annotated[
         int | None,
-        typer.Option(
-            help="Models trained together with different seeds; predictions are their mean.",
-            show_default="1",
-            rich_help_panel=TRAINING_PANEL,
+        option(
+            "Training",
+            "Models trained together with different seeds; predictions are their mean.",
+            default="1",
         ),
     ] = None,
     snapshots: Snapshots = None,
@@ -161,11 +124,11 @@ def train(
     seed: Seed = None,
     final: Annotated[
         bool,
-        typer.Option(
-            "--final",
-            help="Train on all graphs; no accuracy can be measured. Needs --epochs, or --config "
+        option(
+            "Training",
+            "Train on all graphs; no accuracy can be measured. Needs --epochs, or --config "
             "of a finished run, tune or crossval.",
-            rich_help_panel=TRAINING_PANEL,
+            "--final",
         ),
     ] = False,
     recipe: RecipeName = None,
@@ -176,66 +139,60 @@ def train(
     ] = None,
     resume: Annotated[
         Path | None,
-        typer.Option(
-            "--resume",
+        option(
+            "Output",
+            "Continue an interrupted run, or a finished one with more --epochs.",
             metavar="DIR",
-            help="Continue an interrupted run, or a finished one with more --epochs.",
-            rich_help_panel=OUTPUT_PANEL,
         ),
     ] = None,
     tensorboard: Annotated[
-        bool,
-        typer.Option(
-            "--tensorboard",
-            help="Also log to the folder 'tensorboard' of the run.",
-            rich_help_panel=OUTPUT_PANEL,
-        ),
+        bool, option("Output", "Also log to the folder 'tensorboard' of the run.", "--tensorboard")
     ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
     sort_key: Annotated[
         SortKey | None,
-        typer.Option(
+        option(
+            "Advanced",
+            "Sort nodes by: aggregated (all layers) or last-layer (authors' code).",
             metavar="NAME",
-            help="Sort nodes by: aggregated (all layers) or last-layer (authors' code).",
-            show_default="aggregated",
-            rich_help_panel=ADVANCED_PANEL,
+            default="aggregated",
         ),
     ] = None,
     sort_order: Annotated[
         SortOrder | None,
-        typer.Option(
+        option(
+            "Advanced",
+            "ascending, or descending (authors' code).",
             metavar="NAME",
-            help="ascending, or descending (authors' code).",
-            show_default="ascending",
-            rich_help_panel=ADVANCED_PANEL,
+            default="ascending",
         ),
     ] = None,
     theta_init: Annotated[
         ThetaInit | None,
-        typer.Option(
+        option(
+            "Advanced",
+            "Initial layer weights: mean, 1/(K+1); glorot (authors' code); or ones.",
             metavar="NAME",
-            help="Initial layer weights: mean, 1/(K+1); glorot (authors' code); or ones.",
-            show_default="mean",
-            rich_help_panel=ADVANCED_PANEL,
+            default="mean",
         ),
     ] = None,
     weight_init: Annotated[
         WeightInit | None,
-        typer.Option(
+        option(
+            "Advanced",
+            "Initial linear weights: torch, or glorot with biases 0 (authors' code).",
             metavar="NAME",
-            help="Initial linear weights: torch, or glorot with biases 0 (authors' code).",
-            show_default="torch",
-            rich_help_panel=ADVANCED_PANEL,
+            default="torch",
         ),
     ] = None,
     readout_relu: Annotated[
         bool | None,
-        typer.Option(
+        option(
+            "Advanced",
+            "ReLU after the readout (authors' code).",
             "--readout-relu/--no-readout-relu",
-            help="ReLU after the readout (authors' code).",
-            show_default="no-readout-relu",
-            rich_help_panel=ADVANCED_PANEL,
+            default="no-readout-relu",
         ),
     ] = None,
 ) -> None:

@@ -6,17 +6,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
-
-from ihgnn_cli.cli.help import (
-    ADVANCED_PANEL,
-    COMPUTE_PANEL,
-    MODEL_PANEL,
-    OUTPUT_PANEL,
-    SEARCH_PANEL,
-    TRAINING_PANEL,
-    examples,
-)
+from ihgnn_cli.cli.help import examples, option
 from ihgnn_cli.cli.options import (
     AsJson,
     BackgroundEdgeLabel,
@@ -86,79 +76,56 @@ def tune(
     model: ModelName = None,
     layers: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Model",
+            "K, the number of layers after the input layer.",
             "--layers",
             "-k",
             metavar="SPACE",
-            help="K, the number of layers after the input layer.",
-            show_default="3,4,5",
-            rich_help_panel=MODEL_PANEL,
+            default="3,4,5",
         ),
     ] = None,
     width: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPACE",
-            help="Width of the layers.",
-            show_default="32",
-            rich_help_panel=MODEL_PANEL,
-        ),
+        str | None, option("Model", "Width of the layers.", metavar="SPACE", default="32")
     ] = None,
     hidden: Annotated[
         str | None,
-        typer.Option(
-            metavar="SPACE",
-            help="Hidden width of the classifier.",
-            show_default="128",
-            rich_help_panel=MODEL_PANEL,
-        ),
+        option("Model", "Hidden width of the classifier.", metavar="SPACE", default="128"),
     ] = None,
     dropout: Annotated[
         str | None,
-        typer.Option(
-            metavar="SPACE",
-            help="Dropout rate in the classifier.",
-            show_default="0.5",
-            rich_help_panel=MODEL_PANEL,
-        ),
+        option("Model", "Dropout rate in the classifier.", metavar="SPACE", default="0.5"),
     ] = None,
     variant: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Model",
+            "full, or ablations of IHGNN: no-integration, no-separation, no-adaptive, no-concat.",
             metavar="LIST",
-            help="full, or ablations of IHGNN: no-integration, no-separation, no-adaptive, "
-            "no-concat.",
-            show_default="full",
-            rich_help_panel=MODEL_PANEL,
+            default="full",
         ),
     ] = None,
     more: Annotated[
         list[str] | None,
-        typer.Option(
+        option(
+            "Model",
+            "Any other setting of the model; repeatable. 'ihgnn models NAME' lists them.",
             "--set",
             metavar="NAME=SPACE",
-            help="Any other setting of the model; repeatable. 'ihgnn models NAME' lists them.",
-            rich_help_panel=MODEL_PANEL,
         ),
     ] = None,
     lr: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SPACE",
-            help="Learning rate.",
-            show_default="0.0001:0.01",
-            rich_help_panel=TRAINING_PANEL,
-        ),
+        str | None, option("Training", "Learning rate.", metavar="SPACE", default="0.0001:0.01")
     ] = None,
     batch_size: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Training",
+            "Graphs per batch.",
             "--batch-size",
             "-b",
             metavar="SPACE",
-            help="Graphs per batch.",
-            show_default="32,64,128",
-            rich_help_panel=TRAINING_PANEL,
+            default="32,64,128",
         ),
     ] = None,
     epochs: Epochs = None,
@@ -170,54 +137,46 @@ def tune(
     config: ConfigFile = None,
     trials: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Search",
+            "Total number of trials, over all commands and machines.",
             "--trials",
             "-n",
+            default="50; with --sampler grid all points",
             min=1,
-            help="Total number of trials, over all commands and machines.",
-            show_default="50; with --sampler grid all points",
-            rich_help_panel=SEARCH_PANEL,
         ),
     ] = None,
     timeout: Annotated[
         str | None,
-        typer.Option(
-            metavar="TIME",
-            help="Start no trial after this time: seconds, or 30m, 2h, 1h30m.",
-            rich_help_panel=SEARCH_PANEL,
+        option(
+            "Search", "Start no trial after this time: seconds, or 30m, 2h, 1h30m.", metavar="TIME"
         ),
     ] = None,
     sampler: Annotated[
         SamplerName,
-        typer.Option(
-            metavar="NAME",
-            help="Chooses the settings to try: tpe, gp, random or grid.",
-            rich_help_panel=SEARCH_PANEL,
-        ),
+        option("Search", "Chooses the settings to try: tpe, gp, random or grid.", metavar="NAME"),
     ] = SamplerName.TPE,
     pruner: Annotated[
         PrunerName,
-        typer.Option(
-            metavar="NAME",
-            help="Stops unpromising trials early: median, hyperband or none.",
-            rich_help_panel=SEARCH_PANEL,
+        option(
+            "Search", "Stops unpromising trials early: median, hyperband or none.", metavar="NAME"
         ),
     ] = PrunerName.MEDIAN,
     inner_folds: Annotated[
         int,
-        typer.Option(
+        option(
+            "Search",
+            "Validate each trial on this many folds; 1: the split's own validation graphs.",
+            default="1",
             min=1,
-            help="Validate each trial on this many folds; 1: the split's own validation graphs.",
-            show_default="1",
-            rich_help_panel=SEARCH_PANEL,
         ),
     ] = 1,
     search_space: Annotated[
         Path | None,
-        typer.Option(
+        option(
+            "Search",
+            "TOML file with a table per setting: low and high (and log), or values.",
             metavar="FILE",
-            help="TOML file with a table per setting: low and high (and log), or values.",
-            rich_help_panel=SEARCH_PANEL,
         ),
     ] = None,
     device: Device = None,
@@ -225,54 +184,45 @@ def tune(
     stack: Stack = "auto",
     storage: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Compute",
+            "Shared study: postgresql://..., sqlite:///FILE or journal:FILE.",
             metavar="URL",
-            help="Shared study: postgresql://..., sqlite:///FILE or journal:FILE.",
+            default=f"${_STORAGE_VARIABLE}, else SQLite in --out",
             envvar=_STORAGE_VARIABLE,
-            show_default=f"${_STORAGE_VARIABLE}, else SQLite in --out",
             show_envvar=False,
-            rich_help_panel=COMPUTE_PANEL,
         ),
     ] = None,
     study: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Name of the study in the storage.",
-            show_default="NAME-tune-HASH",
-            rich_help_panel=COMPUTE_PANEL,
+        option(
+            "Compute", "Name of the study in the storage.", metavar="NAME", default="NAME-tune-HASH"
         ),
     ] = None,
     out: Annotated[Path | None, output_folder("runs/NAME-tune-HASH")] = None,
     dashboard: Annotated[
         bool,
-        typer.Option(
-            "--dashboard",
-            help="Show the study in a browser and run no trials. Needs pip install "
+        option(
+            "Output",
+            "Show the study in a browser and run no trials. Needs pip install "
             "'ihgnn-cli\\[dashboard]'.",
-            rich_help_panel=OUTPUT_PANEL,
+            "--dashboard",
         ),
     ] = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
     report_every: Annotated[
         int | None,
-        typer.Option(
+        option(
+            "Advanced",
+            "Epochs between reports to the pruner.",
             metavar="EPOCHS",
+            default="1/50 of --epochs",
             min=1,
-            help="Epochs between reports to the pruner.",
-            show_default="1/50 of --epochs",
-            rich_help_panel=ADVANCED_PANEL,
         ),
     ] = None,
     port: Annotated[
-        int,
-        typer.Option(
-            help="Port of the dashboard; 0: any free port.",
-            min=0,
-            max=65535,
-            rich_help_panel=ADVANCED_PANEL,
-        ),
+        int, option("Advanced", "Port of the dashboard; 0: any free port.", min=0, max=65535)
     ] = 8080,
 ) -> None:
     """Search for the settings with the best validation accuracy; test them once.

@@ -83,6 +83,12 @@ def test_an_option_takes_at_most_two_lines(path: tuple[str, ...]) -> None:
             assert row.count("\n│") <= 1, row
 
 
+def test_a_default_in_words_is_in_brackets() -> None:
+    text = shown(("train",), columns=200)
+    assert "[default: MUTAG]" in text  # of an argument
+    assert "[default: holdout]" in text  # of an option
+
+
 def test_a_list_keeps_its_lines() -> None:
     lines = [each.strip() for each in shown(("reproduce",)).splitlines()]
     first = lines.index("- table1: IHGNN and fourteen other methods")
