@@ -153,10 +153,10 @@ def finished_run(begun: "Begun", display: Display) -> Run:
     Raises:
         IhgnnError: the training failed.
     """
-    epochs = begun.config.training.epochs
+    epochs, models = begun.config.training.epochs, begun.config.training.ensemble
     with display.work("epochs") as update:
         outcome = complete(
-            begun, lambda now, best: update(now.epoch, epochs, epoch_line(now, best))
+            begun, lambda now, best: update(now.epoch, epochs, epoch_line(now, best, models))
         )
     return Run(
         begun.folder,
@@ -246,10 +246,17 @@ def draw(folder: Path, result: Mapping[str, Any]) -> None:
     draw_curves(history, title, best, folder / folders.CURVES)
 
 
-def epoch_line(epoch: Epoch, best: Epoch | None) -> str:
-    """One line about an epoch and the best epoch so far, if there are validation graphs."""
+def epoch_line(epoch: Epoch, best: Epoch | None, models: int = 1) -> str:
+    """One line about an epoch and the best epoch so far, if there are validation graphs.
+
+    Of several models it has the means, each at its own best epoch.
+    """
     line = f"train loss {epoch.train_loss:.4f} acc {epoch.train_accuracy:.3f}"
     if math.isnan(epoch.validation_loss):
         return line
     line += f"  val loss {epoch.validation_loss:.4f} acc {epoch.validation_accuracy:.3f}"
-    return line if best is None else f"{line}  best {best.epoch} ({best.validation_accuracy:.3f})"
+    if best is None:
+        return line
+    if models > 1:
+        return f"{line}  mean of {models} best epochs {best.validation_accuracy:.3f}"
+    return f"{line}  best {best.epoch} ({best.validation_accuracy:.3f})"

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _SETTINGS_WIDTH = 16
 
 EXAMPLES = examples(
-    ("ihgnn compare runs/paper runs/robust", "Is the second better than the first?"),
+    ("ihgnn compare runs/paper runs/robust", "The second minus the first"),
     ("ihgnn compare runs/gin runs/*-ihgnn", "Several with the first, with Holm's correction"),
 )
 

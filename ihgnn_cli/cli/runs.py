@@ -54,7 +54,12 @@ def runs(
     for each in found:
         if each.state == State.DAMAGED:
             console.note(f"{each.folder} is damaged: {console.plain(each.problem)}.")
-    ready = [each for each in found if each.state == State.FINISHED and each.epoch is not None]
+    # Of the folders with a model, those that kept graphs for a test.
+    ready = [
+        each
+        for each in found
+        if each.state == State.FINISHED and None not in (each.epoch, each.accuracy)
+    ]
     left = [each for each in found if each.state == State.RESUMABLE and each.kind == Kind.TRAIN]
     console.next_steps(
         *(("evaluate", each.folder) for each in ready[:1]),

@@ -69,7 +69,7 @@ def signal(
         int | None,
         option(
             "Protocol",
-            "Shuffles of the classes in the permutation test; 0: no test.",
+            "Shuffles of the classes in the permutation test, 40 or more; 0: no test.",
             default="1000, or 200 for more than 2,000 graphs",
         ),
     ] = None,
@@ -89,14 +89,14 @@ def signal(
     name = one_dataset(data, dataset) or _DEFAULT
     refuse_missing(name)
     from ihgnn_cli.cli import console
-    from ihgnn_cli.errors import SettingError
     from ihgnn_cli.report.figures import check_figure_path
+    from ihgnn_cli.studies.kinds import check_permutations
     from ihgnn_cli.training.config import configure
 
     if plot is not None:
         check_figure_path(plot)
-    if permutations is not None and permutations < 0:
-        raise SettingError("permutations", f"must be at least 0, not {permutations}.")
+    if permutations is not None:
+        check_permutations(permutations)
     config = configure(
         overrides={
             "dataset": name,
@@ -144,7 +144,7 @@ def signal(
     if plot is not None:
         from ihgnn_cli.report.signal import draw_signal
 
-        draw_signal(graphs, found, plot)
+        draw_signal(graphs, found, plot, group_twins=group_twins)
         console.note(f"Wrote {plot}")
     if not as_json:
         asked = {
@@ -168,15 +168,15 @@ def _show(
     from ihgnn_cli.report.signal import (
         ceiling_lines,
         edge_lines,
-        edges_read,
+        how_measured,
         permutation_lines,
         twin_lines,
     )
     from ihgnn_cli.studies.references import below_majority_share, left_out_note
 
-    how = ", twins kept together" if group_twins else ""
+    how = how_measured(graphs, group_twins=group_twins)
     shown = console.table(
-        f"{graphs.name}: references, mean ± std over {len(folds)} folds{how}{edges_read(graphs)}",
+        f"{graphs.name}: references, mean ± std over {len(folds)} folds{how}",
         *("", "Accuracy %", "Balanced %", "ROC-AUC"),
     )
     for each in found.references:

@@ -330,7 +330,7 @@ def complete_run(
     kept = f"Continue with: ihgnn train --resume {console.quoted(folder)}"
     with console.keeping(lambda: kept):
         logged = None if log is None else log(folder)
-        with _display(settings.training.epochs, quiet) as show:
+        with _display(settings.training.epochs, settings.training.ensemble, quiet) as show:
 
             def watch(epoch: "Epoch", best: "Epoch | None") -> None:
                 show(epoch, best)
@@ -349,13 +349,15 @@ def _of_model(config: "RunConfig") -> str:
 
 
 @contextmanager
-def _display(epochs: int, quiet: bool) -> "Iterator[Callable[[Epoch, Epoch | None], None]]":
+def _display(
+    epochs: int, models: int, quiet: bool
+) -> "Iterator[Callable[[Epoch, Epoch | None], None]]":
     """A live bar in a terminal, otherwise a line per tenth of the epochs, on standard error."""
     from ihgnn_cli.api.train import epoch_line
     from ihgnn_cli.cli import console
 
     with console.work("epochs", quiet=quiet) as update:
-        yield lambda epoch, best: update(epoch.epoch, epochs, epoch_line(epoch, best))
+        yield lambda epoch, best: update(epoch.epoch, epochs, epoch_line(epoch, best, models))
 
 
 def show_run(result: dict[str, Any], folder: Path, as_json: bool) -> None:
@@ -446,10 +448,10 @@ def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
         runs = f"The mean prediction of {len(alone)} models"
     epoch = f"Epoch {result['best_epoch']} of {result['epochs']}, chosen"
     if alone:
-        epoch = "Epochs chosen"
+        epoch = "The epoch of each was chosen"
     chosen = (
         f"{epoch} on {counted(validation['graphs'], 'validation graph')} "
-        f"({validation['accuracy']:.1%})."
+        f"({validation['accuracy']:.1%}{' together' if alone else ''})."
     )
     if result.get("snapshots"):
         chosen = (

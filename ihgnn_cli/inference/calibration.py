@@ -17,6 +17,7 @@ FEW_GRAPHS = 100
 """Validation graphs below which a temperature is called uncertain."""
 # Temperatures from 1/20 to 20; the logarithm is found to about 0.001.
 _RANGE, _STEPS, _ROUNDS = np.log(20), 21, 4
+_DIGITS = 3  # differences that are not shown do not count
 _TINY = np.finfo(np.float64).tiny  # for the logarithm of 0
 
 
@@ -70,7 +71,7 @@ class Calibration:
                 ),
                 ("the log-loss", self.plain.log_loss, self.scaled.log_loss),
             )
-            if after > before
+            if round(after, _DIGITS) > round(before, _DIGITS)
         ]
         if worse:
             reasons.append(f"it makes {' and '.join(worse)} of the evaluated graphs worse")

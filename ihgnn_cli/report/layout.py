@@ -78,8 +78,8 @@ def signed(share: float) -> str:
 
 
 def p_value(p: float) -> str:
-    """A p-value with three digits."""
-    return "<0.001" if p < 0.001 else f"{p:.3f}"
+    """A p-value with three digits; never 0."""
+    return "<0.001" if p < 0.0005 else f"{p:.3f}"
 
 
 def auc_text(value: float | None) -> str:

@@ -3,15 +3,18 @@
 import math
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset
+from ihgnn_cli.data.edge_labels import with_edge_labels
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
 from ihgnn_cli.report.layout import auc_text, percent
 from ihgnn_cli.studies.permutation import PermutationTest, Permuted
 from ihgnn_cli.studies.signal import Signal
+from ihgnn_cli.studies.significance import p_text
 from ihgnn_cli.studies.wl_ceiling import Ceiling
 from ihgnn_cli.words import counted
 
@@ -20,6 +23,11 @@ if TYPE_CHECKING:
 
 _BLUE, _RED, _GRAY = "#4c72b0", "#c44e52", "#6b6b6b"
 _LONGEST_NAME = 40
+
+
+def how_measured(dataset: GraphDataset, *, group_twins: bool) -> str:
+    """How folds are drawn and edges are read, as the rest of a title."""
+    return f"{', twins kept together' if group_twins else ''}{edges_read(dataset)}"
 
 
 def edges_read(dataset: GraphDataset) -> str:
@@ -35,25 +43,35 @@ def edges_read(dataset: GraphDataset) -> str:
 
 
 def edge_lines(dataset: GraphDataset) -> list[str]:
-    """What the data says about its edges that was not used, and the options that use it."""
-    lines, labels, attributes = [], dataset.edge_label, dataset.edge_attributes
+    """What the data says about its edges that was not used, and the options that can use it."""
+    lines, labels, used = [], dataset.edge_label, dataset.uses_edge_labels
     if dataset.edge_bins is None and labels is not None and len(dataset.edge_label_values) > 1:
         counts = np.bincount(labels, minlength=len(dataset.edge_label_values))
-        if not dataset.uses_edge_labels:
+        if not used and _possible(dataset, use=True):
             lines.append(
                 f"{counted(len(counts), 'edge label')}, not used: --edge-labels tells edges apart"
             )
+        common = dataset.edge_label_values[counts.argmax()]
         nodes = np.diff(dataset.node_ptr)
-        if (np.diff(dataset.edge_ptr) == nodes * (nodes - 1)).all():
+        complete = (np.diff(dataset.edge_ptr) == nodes * (nodes - 1)).all()
+        if complete and _possible(dataset, use=used, background=str(common)):
             share = percent(counts.max() / counts.sum())
-            common = dataset.edge_label_values[counts.argmax()]
             lines.append(
                 f"all graphs are complete; if the most frequent edge label, {common} ({share} %), "
                 f'means "no edge": --background-edge-label {common}'
             )
-    if attributes is not None and attributes.shape[1] == 1 and dataset.edge_bins is None:
+    if dataset.edge_bins is None and _possible(dataset, use=used, bins=8):
         lines.append("edge attributes, not used: --edge-bins 8 tells edges apart by 8 bins")
     return lines
+
+
+def _possible(dataset: GraphDataset, **options: Any) -> bool:
+    """Whether `with_edge_labels` takes these options for this data."""
+    try:
+        with_edge_labels(dataset, **options)
+    except InputError:
+        return False
+    return True
 
 
 def ceiling_lines(ceiling: Ceiling) -> list[str]:
@@ -102,7 +120,9 @@ def permutation_lines(test: PermutationTest | None) -> list[str]:
     ]
 
 
-def draw_signal(dataset: GraphDataset, found: Signal, path: Path) -> None:
+def draw_signal(
+    dataset: GraphDataset, found: Signal, path: Path, *, group_twins: bool = False
+) -> None:
     """Draw the references with the ceiling, the ceiling by round, and the permutation test.
 
     Raises:
@@ -117,7 +137,8 @@ def draw_signal(dataset: GraphDataset, found: Signal, path: Path) -> None:
     if test is not None:
         _draw_test(right[0], test)
     name = shortened(dataset.name, _LONGEST_NAME)
-    figure.suptitle(literal(f"{name}: attainable without a network{edges_read(dataset)}"))
+    how = how_measured(dataset, group_twins=group_twins)
+    figure.suptitle(literal(f"{name}: attainable without a network{how}"))
     save_figure(figure, path)
 
 
@@ -180,4 +201,4 @@ def _shuffled(found: Permuted, shown: Callable[[float], str]) -> str:
 
 
 def _p(found: Permuted) -> str:
-    return "p undefined" if math.isnan(found.p) else f"p = {found.p:.3f}"
+    return "p undefined" if math.isnan(found.p) else p_text(found.p)

@@ -172,10 +172,10 @@ def left_out_note(dataset: GraphDataset) -> str | None:
     """A note on the reference that cannot be the best one, if there is one."""
     if dataset.edge_attributes is None or dataset.edge_bins is not None:
         return None
-    return (
-        "Random forest, edge attributes: does not count as the best reference, because a network "
-        "reads edge attributes only with --edge-bins."
-    )
+    why = "a network reads edge attributes only with --edge-bins"
+    if dataset.edge_attributes.shape[1] > 1:
+        why = "networks do not read several edge attributes"
+    return f"Random forest, edge attributes: does not count as the best reference, because {why}."
 
 
 def parsed(stored: Mapping[str, Any]) -> Reference:

@@ -10,11 +10,11 @@ import numpy as np
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.data.twins import colorings
-from ihgnn_cli.errors import SettingError
 from ihgnn_cli.studies.graph_features import GraphFeatures
+from ihgnn_cli.studies.kinds import check_permutations
 from ihgnn_cli.studies.permutation import PermutationTest, permutation_test
 from ihgnn_cli.studies.references import Reference, best_reference, references
-from ihgnn_cli.studies.significance import LEVEL, NOISE
+from ihgnn_cli.studies.significance import LEVEL, NOISE, p_text
 from ihgnn_cli.studies.wl_ceiling import (
     Ceiling,
     TwinAccuracy,
@@ -26,8 +26,6 @@ from ihgnn_cli.studies.wl_ceiling import (
 from ihgnn_cli.words import counted
 
 _LARGE = 2000  # graphs
-# A p-value that more shuffles would hardly make small, if there were not very few of them.
-_CLEARLY_LARGE, _FEW = 0.5, 19
 
 Tell = Callable[[str, int, int, str], None]
 """Takes the step, the units done, their total, and a text."""
@@ -89,19 +87,13 @@ class Signal:
             at_most = " at most" if gain > 0 else ""
             return (
                 "There is signal, but accuracy hides it: the classes are predicted better than "
-                f"shuffled ones (p = {test.p:.3f}), but accuracy is {above} the majority class"
+                f"shuffled ones ({p_text(test.p)}), but accuracy is {above} the majority class"
                 f"{at_most}. Judge models by ROC-AUC or balanced accuracy."
             )
         return self._without_signal(test, level)
 
     def _without_signal(self, test: PermutationTest, level: float) -> str:
         """What a test says whose p-values are not below the level."""
-        open_ = test.p < _CLEARLY_LARGE or test.permutations < _FEW
-        if 1 / (1 + test.permutations) >= level and open_:
-            return (
-                f"Too few shuffles to tell: p cannot be below {level:g}. Use "
-                f"{math.floor(1 / level)} permutations or more."
-            )
         if test.fixed > test.graphs / 2:
             best = self.best_reference
             return (
@@ -133,12 +125,11 @@ def measure_signal(
     """Compute everything; `permutations=0` leaves the test out.
 
     Raises:
-        InputError: the number of permutations is negative.
+        InputError: the number of permutations is neither 0 nor large enough.
     """
     if permutations is None:
         permutations = default_permutations(len(dataset))
-    if permutations < 0:
-        raise SettingError("permutations", f"must be at least 0, not {permutations}.")
+    check_permutations(permutations)
     features = GraphFeatures(dataset)
     found = references(features, folds, seed, partial(tell, "fits of references"))
     test = None

@@ -82,8 +82,8 @@ def corrected_t_test(
 
 
 def p_text(p: float) -> str:
-    """A p-value in a sentence."""
-    return "p < 0.001" if p < 0.001 else f"p = {p:.3f}"
+    """A p-value in a sentence, with three digits; never 0."""
+    return "p < 0.001" if p < 0.0005 else f"p = {p:.3f}"
 
 
 def holm(p_values: Sequence[float]) -> tuple[float, ...]:

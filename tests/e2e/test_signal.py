@@ -16,7 +16,7 @@ def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_references_ceiling_twins_and_test_end_in_a_sentence(ihgnn, tmp_path) -> None:
-    args = ("signal", DATA, "--folds", "3", "--permutations", "20")
+    args = ("signal", DATA, "--folds", "3", "--permutations", "40")
     shown = ihgnn(*args, "--plot", "signal.png")
     assert shown.returncode == 0, shown.stderr
     for text in (
@@ -24,7 +24,7 @@ def test_references_ceiling_twins_and_test_end_in_a_sentence(ihgnn, tmp_path) ->
         "random forest, histograms",
         "1-WL ceiling",
         "have a twin in training",
-        "20 shuffles of the classes",
+        "40 shuffles of the classes",
         "ihgnn crossval",
     ):
         assert text in shown.stdout, text
@@ -32,7 +32,7 @@ def test_references_ceiling_twins_and_test_end_in_a_sentence(ihgnn, tmp_path) ->
     assert (tmp_path / "signal.png").read_bytes().startswith(b"\x89PNG")
     told = json.loads(ihgnn(*args, "--json", "-q").stdout)
     assert told["conclusion"] in " ".join(shown.stdout.split())
-    assert told["permutation_test"]["permutations"] == 20
+    assert told["permutation_test"]["permutations"] == 40
     assert len(told["references"]) == 5
     assert len(told["ceiling"]["rounds"]) == 6
 
@@ -91,7 +91,8 @@ def test_edge_labels_change_what_is_attainable(ihgnn, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("--permutations", "-1"), "--permutations must be at least 0, not -1."),
+        (("--permutations", "-1"), "--permutations must be 0 (no test) or at least 40, not -1."),
+        (("--permutations", "39"), "--permutations must be 0 (no test) or at least 40, not 39."),
         (("--folds", "1"), "--folds must be at least 2, not 1."),
         (("--group-twins", "--split-file", "x.json"), "Give one."),
         (("--background-edge-label", "9"), "Its edge labels are 0 ("),

@@ -1,9 +1,13 @@
 """Temperature scaling and reliability, by hand."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
 from ihgnn_cli.inference.calibration import (
+    Calibration,
+    Reliability,
     calibrate,
     fit_temperature,
     reliability,
@@ -51,6 +55,13 @@ def test_the_temperature_comes_from_validation_alone() -> None:
     assert found.fitted_on == 6
     assert found.scaled.calibration_error == pytest.approx(1 / 3, abs=1e-3)
     assert calibrate(SURE, TRUTH, None).scaled is None
+
+
+def test_a_difference_that_is_not_shown_makes_nothing_worse() -> None:
+    plain, slightly = (Reliability(0.158 + more, 0.4 + more, ()) for more in (0, 1e-5))
+    assert Calibration(plain, 1.0, 100, slightly).caution is None
+    visibly = replace(slightly, log_loss=0.402)
+    assert "makes the log-loss of" in (Calibration(plain, 1.0, 100, visibly).caution or "")
 
 
 def test_the_spread_is_that_of_the_class_that_wins_on_average() -> None:

@@ -19,4 +19,9 @@ def test_a_difference_has_its_sign_unless_it_rounds_to_nothing(share: float, tol
 
 
 def test_tiny_p_values_are_not_nought() -> None:
-    assert [p_value(p) for p in (1, 0.0494, 0.001, 0.0009)] == ["1.000", "0.049", "0.001", "<0.001"]
+    assert [p_value(p) for p in (1, 0.0494, 0.0009, 0.0004)] == [
+        "1.000",
+        "0.049",
+        "0.001",
+        "<0.001",
+    ]

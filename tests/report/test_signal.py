@@ -32,6 +32,13 @@ def test_several_attributes_of_edges_suggest_no_bins() -> None:
     assert edge_lines(load_dataset(two)) == []
 
 
+def test_options_that_would_be_refused_are_not_suggested() -> None:
+    assert edge_lines(load_dataset(triangles("xxx", edge_attributes=[[1], [1], [1]]))) == []
+    one_way = [[0, 1], [1, 0], [1, 2], [2, 1], [0, 2], [2, 0]]
+    directed = triangles("xyxyxy", edges=one_way, edge_attributes=[[1], [2]] * 3)
+    assert not any("apart" in each for each in edge_lines(load_dataset(directed)))
+
+
 def test_the_background_label_is_suggested_beside_labels_that_are_read() -> None:
     (line,) = edge_lines(with_edge_labels(load_dataset(triangles("xxy")), use=True))
     assert line.endswith("--background-edge-label x")

@@ -41,14 +41,10 @@ def permuted(accuracy: float, p: float, auc_p: float, permutations: int = 1000) 
         (permuted(0.685, 0.02, 0.001), "accuracy is 0.5 points above the majority class at most"),
         (permuted(0.69, 0.5, 0.2), "No signal was found"),
         (permuted(0.80, 0.03, 0.04), "No signal was found"),  # two tests: each at half the level
-        (permuted(0.80, 1 / 40, 1 / 40, 39), "Use 40 permutations or more."),
-        (permuted(0.80, 0.6, 1.0, 39), "No signal was found"),  # more shuffles would not help
         (
             replace(permuted(1.0, 1.0, float("nan")), fixed=390),
             "The permutation test cannot tell: 390 of 400 graphs are in test parts with a single",
         ),
-        (permuted(0.80, 0.5, 0.5, 1), "Too few shuffles to tell"),
-        (permuted(0.80, 1.0, 2 / 3, 2), "Too few shuffles to tell"),
         (replace(permuted(0.69, 0.5, 0.2), fixed=1), "No signal was found"),
         (permuted(0.80, 1 / 41, 1 / 41, 40), "There is signal: accuracy"),
         (permuted(0.66, 0.7, 0.001), "accuracy is not above the majority class. Judge"),
