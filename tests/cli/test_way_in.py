@@ -142,6 +142,8 @@ def test_a_final_model_says_that_nothing_can_be_measured(
     assert "Trained on all 188 graphs\n1 epoch in " in shown.out
     assert "No accuracy can be measured: no graphs are left to test." in shown.out
     assert not re.search("best|Test accuracy", shown.out)
+    call("runs", tmp_path)
+    assert "evaluate" not in capsys.readouterr().out
     call("evaluate", made)
     shown = capsys.readouterr()
     assert "188 of these graphs were used to train the model: this is not an estimate" in shown.err
