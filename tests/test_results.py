@@ -169,7 +169,7 @@ def test_the_page_shows_the_race_as_its_final_runs_give_it(name: str) -> None:
         for fold in range(10)
     ]
     assert told["test_mean"] == pytest.approx(np.mean(by_fold))
-    row = page_row(name, "By a race")
+    row = page_row(name.replace("-seed", ", seed "), "By a race")
     references = told["references"]
     shown = [f"**{percent(np.mean(by_fold), np.std(by_fold))}**"]
     shown += [f"{100 * told['balanced_accuracy']:.1f}", f"{told['roc_auc']:.3f}"]
