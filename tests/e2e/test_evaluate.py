@@ -11,14 +11,10 @@ from pathlib import Path
 import pytest
 from refusals import assert_refused
 
-TRAINED = ("--width", "8", "--hidden", "16", "--epochs", "5", "--device", "cpu", "--quiet")
 
-
-@pytest.fixture(scope="module")
-def checkpoint(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("trained") / "run"
-    subprocess.run([command, "train", *TRAINED, "--out", str(folder)], check=True)
-    return folder / "ckpt.pt"
+@pytest.fixture
+def checkpoint(mutag_model) -> Path:
+    return mutag_model.checkpoint
 
 
 def test_the_test_graphs_are_evaluated_as_training_did(ihgnn, checkpoint: Path) -> None:
