@@ -282,16 +282,23 @@ def test_a_stream_of_300_000_graphs_takes_the_memory_of_300(
     assert many - few < 20 << 20
 
 
-def test_an_exported_model_predicts_without_torch(mutag_model, mutag: Path) -> None:
+def test_an_exported_model_predicts_and_is_evaluated_without_torch(
+    mutag_model, mutag: Path
+) -> None:
+    model = str(mutag_model.exported)
     code = f"""
 import sys
 sys.modules.update(dict.fromkeys(["torch", "torch_geometric", "onnx"]))  # importing them fails
 from ihgnn_cli.cli.app import app
 for graphs in ({str(mutag)!r}, "MUTAG"):
-    app(["predict", {str(mutag_model.exported)!r}, graphs, "--json"], standalone_mode=False)
+    app(["predict", {model!r}, graphs, "--json"], standalone_mode=False)
+print("evaluated:", flush=True)
+app(["evaluate", {model!r}, "--json"], standalone_mode=False)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert len(result.stdout.splitlines()) == 2 * 188
+    predicted, evaluated = result.stdout.split(b"evaluated:")
+    assert len(predicted.splitlines()) == 2 * 188
+    assert json.loads(evaluated)["graphs"] == 19
 
 
 def test_mistakes_are_refused(ihgnn, mutag_model, mutag: Path, tmp_path: Path) -> None:
