@@ -2,7 +2,7 @@
 
 import os
 import zipfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -81,6 +81,17 @@ def mutag_model(tmp_path_factory: pytest.TempPathFactory) -> SmallModel:
         app(["train", *small, "--out", str(model.run)], standalone_mode=False)
         app(["export", str(model.checkpoint), str(model.exported)], standalone_mode=False)
     return model
+
+
+@pytest.fixture
+def thread_workers(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Workers of jobs and searches are threads of this process, which start at once."""
+    from tuned import fast_sqlite
+    from worker_threads import use_threads
+
+    use_threads(monkeypatch)
+    with fast_sqlite():
+        yield
 
 
 @pytest.fixture

@@ -108,6 +108,14 @@ def logits_of(model: nn.Module, dataset: GraphDataset) -> Tensor:
     return logits[np.argsort(batch.origin[0])]
 
 
+@torch.no_grad()
+def with_statistics(model: nn.Module, dataset: GraphDataset) -> nn.Module:
+    """The module after looks at the data in training, so that the normalizations do something."""
+    for _ in range(3):
+        model.train()(graphs_of(dataset))
+    return model.eval()
+
+
 def accuracy_after_training(
     name: str, dataset: GraphDataset, *, steps: int, lr: float = 0.01, **settings: Any
 ) -> float:

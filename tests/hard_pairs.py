@@ -35,3 +35,11 @@ def triangles_or_hexagons(graphs: int = 40) -> GraphDataset:
         made.append(relabelled((labels, edges), drawn.sample(range(6), 6)))
         classes.append(at % 2)
     return dataset_of(made, classes)
+
+
+def stars_or_paths(others: int = 0) -> GraphDataset:
+    """Stars and paths of 4 to 23 nodes: the first node has the label 0, the others this one."""
+    sizes = range(4, 24)
+    stars = [([0, *[others] * (n - 1)], [(0, at) for at in range(1, n)]) for n in sizes]
+    paths = [([0, *[others] * (n - 1)], [(at - 1, at) for at in range(1, n)]) for n in sizes]
+    return dataset_of(stars + paths, [0] * len(stars) + [1] * len(paths))

@@ -2,6 +2,7 @@
 
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,6 +27,31 @@ def start(argv: Sequence[str], **options) -> subprocess.Popen[str]:
     )
     signal.signal(signal.SIGINT, before)
     return process
+
+
+def start_script(script: str, *arguments: str | Path) -> subprocess.Popen[str]:
+    """A Python script in a process of its own, which can be written to."""
+    pipe = subprocess.PIPE
+    argv = [sys.executable, "-c", script, *arguments]
+    return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
+
+
+def run_together(script: str, *arguments: Sequence[str | Path]) -> list[list[str]]:
+    """Run a script once for each list of arguments, and return the words that each printed.
+
+    The scripts print "ready" and read a line, which comes when all of them are ready.
+    """
+    workers = [start_script(script, *each) for each in arguments]
+    for worker in workers:
+        assert worker.stdout
+        assert worker.stdout.readline() == "ready\n"
+    for worker in workers:
+        assert worker.stdin
+        worker.stdin.write("go\n")
+        worker.stdin.flush()
+    said = [worker.communicate(timeout=100) for worker in workers]
+    assert [worker.returncode for worker in workers] == [0] * len(workers), said
+    return [out.split() for out, _ in said]
 
 
 def wait_for(what: Callable[[], object], process: subprocess.Popen[str]) -> None:

@@ -353,6 +353,7 @@ def test_signal_measures_graphs_in_memory_and_needs_two_classes(monkeypatch) -> 
         ihgnn.signal(path * 12 + cycle * 12, edge_labels=True)
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_crossval_lets_lists_compete_and_continues_the_same_call(
     mutag: GraphDataset, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -379,6 +380,7 @@ def test_crossval_takes_the_configuration_of_a_final_training(
     assert (config.data.split, config.training.patience) == ("holdout", 5)
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_tune_searches_lists_and_gives_the_best_settings(
     mutag: GraphDataset, tmp_path: Path
 ) -> None:

@@ -1,20 +1,13 @@
-"""What the tests of `ihgnn tune` share: small searches, their files, threads as workers."""
+"""What the tests of `ihgnn tune` share: small searches and their files."""
 
 import csv
 import sqlite3
-import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from multiprocessing import Pipe
-from multiprocessing.connection import Connection
+from contextlib import contextmanager
 from pathlib import Path
 
-import pytest
 import sqlalchemy.event
 from sqlalchemy.engine import Engine
-
-from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.jobs.processes import Workers, tell
 
 SMALL = ("--width", "4", "--hidden", "8", "--batch-size", "64,128", "--layers", "1,2")
 ONE_WORKER = (*SMALL, "--workers", "1", "--device", "cpu")
@@ -42,41 +35,6 @@ def finished(folder: Path) -> int:
 def rows(folder: Path) -> list[dict[str, str]]:
     with (folder / "trials.csv").open(encoding="utf-8", newline="") as stream:
         return list(csv.DictReader(stream))
-
-
-class _Process:
-    """The part of a process that its parent uses."""
-
-    exitcode = 0
-
-    def join(self, timeout: float) -> None:
-        pass
-
-    def is_alive(self) -> bool:
-        return False
-
-
-def use_threads(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let workers be threads of this process, which start immediately."""
-
-    def launch(workers: Workers, device: str, core: int | None) -> tuple[Connection, _Process]:
-        ours, theirs = Pipe()
-        process = _Process()
-
-        def live() -> None:
-            with suppress(OSError):  # the parent has closed the channel
-                try:
-                    workers.life(device, theirs)
-                except IhgnnError as error:
-                    tell(theirs, error)
-                except SystemExit:
-                    process.exitcode = -9
-                theirs.close()
-
-        threading.Thread(target=live, daemon=True).start()
-        return ours, process
-
-    monkeypatch.setattr(Workers, "launch", launch)
 
 
 @contextmanager

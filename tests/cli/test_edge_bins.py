@@ -90,6 +90,7 @@ def test_a_model_learns_distances_and_takes_its_boundaries_along(
     )
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_crossval_signal_and_tune_take_edge_bins(told) -> None:
     args = ("pairs.jsonl", "--edge-bins", "3")
     one = ("-b", "32", "-k", "1", "--lr", "0.01,0.02", "--epochs", "20", "--workers", "1")

@@ -120,8 +120,9 @@ def test_wrong_values_are_refused_before_torch_is_imported(folder: Path) -> None
     assert without_torch(REFUSALS, folder) == [f"code 2 {line}" for line in REFUSALS]
 
 
-def test_models_and_documentation_are_listed_without_torch(folder: Path) -> None:
+def test_models_documentation_and_data_are_shown_without_torch(folder: Path) -> None:
     lines = ["models", "models gin", "models --json", "docs", "docs data", "datasets"]
+    lines += ["homophily MUTAG"]
     assert without_torch(lines, folder) == [f"code 0 {line}" for line in lines]
 
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
@@ -28,19 +29,28 @@ def command() -> str:
 
 @pytest.fixture
 def ihgnn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
-    """Run `ihgnn ARGS` in an empty folder and in this process, which has torch imported already."""
+    """Run `ihgnn ARGS` in an empty folder and in this process, which has torch imported already.
 
-    def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
+    `text` is what comes on standard input.
+    """
+
+    def run(*args: str | Path, text: str = "") -> subprocess.CompletedProcess[str]:
         from ihgnn_cli.cli import app
 
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
         given = ["ihgnn", *map(str, args)]
         logger = logging.getLogger("ihgnn_cli")
-        with monkeypatch.context() as patch, warnings.catch_warnings():
+        with (
+            tempfile.TemporaryFile("w+", encoding="utf-8") as typed,
+            monkeypatch.context() as patch,
+            warnings.catch_warnings(),
+        ):
+            typed.write(text)
+            typed.seek(0)
             warnings.simplefilter("ignore")
             patch.chdir(tmp_path)
             patch.setattr(sys, "argv", given)
-            patch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(), encoding="utf-8"))
+            patch.setattr(sys, "stdin", typed)
             patch.setattr(sys, "stdout", out)
             patch.setattr(sys, "stderr", err)
             patch.setattr(logger, "handlers", [])
@@ -62,10 +72,11 @@ def ihgnn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def ihgnn_process(command: str, tmp_path: Path) -> Run:
     """Run `ihgnn ARGS` in an empty folder, as a new process."""
 
-    def run(*args: str | Path) -> subprocess.CompletedProcess[str]:
+    def run(*args: str | Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [command, *map(str, args)],
             cwd=tmp_path,
+            input=text,
             capture_output=True,
             text=True,
             encoding="utf-8",

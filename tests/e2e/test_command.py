@@ -45,16 +45,6 @@ def test_help_imports_nothing_heavy(tmp_path: Path) -> None:
     assert result.stdout.endswith("heavy: []\n")
 
 
-def test_homophily_needs_no_torch(tmp_path: Path) -> None:
-    code = (
-        "import sys; from ihgnn_cli.cli.app import app;"
-        "app(['homophily', 'MUTAG'], standalone_mode=False);"
-        "print('torch' in sys.modules)"
-    )
-    result = python(tmp_path, "-c", code)
-    assert result.stdout.endswith("False\n")
-
-
 def test_the_shell_completes_data_set_names(ihgnn, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("_IHGNN_COMPLETE", "complete_bash")
     monkeypatch.setenv("COMP_WORDS", "ihgnn homophily IMDB")

@@ -68,6 +68,7 @@ def test_mistakes_are_refused_and_few_graphs_are_reported(ihgnn, run: Path) -> N
         assert "trained on all graphs" in refused.stderr
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_crossval_measures_coverage_over_folds(ihgnn) -> None:
     asked = ["crossval", "--lr", "0.01", "-b", "64", "-k", "1", "--folds", "2", "--runs", "1"]
     asked += ["-e", "2", "--no-references", "--out", "cv", "--workers", "1", "--quiet"]

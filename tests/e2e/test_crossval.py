@@ -7,13 +7,18 @@ import signal
 import subprocess
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 from refusals import assert_refused
 from started import LATER, start, wait_for, workers_of
+from typer.testing import CliRunner
+from worker_threads import use_threads
 
+from ihgnn_cli.cli.app import app
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.splits import draw_folds, write_fold_file
+from ihgnn_cli.studies import crossval
 
 GRID = ("--lr", "0.01,0.001", "--batch-size", "64", "--layers", "1")
 TINY = (*GRID, "--folds", "3", "--runs", "2", "--workers", "1", "--device", "cpu")
@@ -63,6 +68,7 @@ def test_the_table_tells_folds_runs_and_what_was_chosen_by_what(ihgnn, tmp_path)
     assert "models finished" not in shown.stderr
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_there_are_no_more_workers_than_stacks(ihgnn) -> None:
     args = (*TINY, "--workers", "500", "--stack", "6", "--folds", "2", "--epochs", "1")
     result = ihgnn("crossval", *args, "--json")
@@ -71,22 +77,28 @@ def test_there_are_no_more_workers_than_stacks(ihgnn) -> None:
     assert json.loads(result.stdout)["workers"] == 2
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_a_figure_that_cannot_be_written_is_told_before_the_work_or_after_the_table(
-    command, ihgnn, tmp_path
+    ihgnn, tmp_path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     args = (*TINY, "--epochs", "1", "-q", "--out", "job", "--plot")
     (tmp_path / "file").touch()
     assert_refused(ihgnn("crossval", *args, "file/folds.png"), 1, "Cannot write", "Not a directory")
     assert not (tmp_path / "job").exists()
-    process = start([command, "crossval", *args, "figures/folds.png"], cwd=tmp_path)
-    wait_for((tmp_path / "job").exists, process)
-    (tmp_path / "figures").touch()  # where the folder was to be
-    shown, said = process.communicate(timeout=100)
-    assert process.returncode == 1
-    assert "Test accuracy" in shown
-    assert said.startswith("Error: Cannot write figures/folds.png")
+
+    def finish_beside_a_file(*asked: Any, **more: Any) -> Any:
+        (tmp_path / "figures").touch()  # where the folder was to be
+        return finish(*asked, **more)
+
+    finish = crossval.finish
+    monkeypatch.setattr(crossval, "finish", finish_beside_a_file)
+    result = ihgnn("crossval", *args, "figures/folds.png")
+    assert result.returncode == 1
+    assert "Test accuracy" in result.stdout
+    assert result.stderr.startswith("Error: Cannot write figures/folds.png")
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_every_unit_tells_its_split_and_has_the_same_first_epochs_alone(ihgnn, tmp_path) -> None:
     assert ihgnn("crossval", *TINY, "--epochs", "3", "-q", "--out", "job").returncode == 0
     units = unit_files(tmp_path / "job")
@@ -114,6 +126,7 @@ def final_lr(units: dict[str, dict], fold: int) -> str:
     return lr
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_rules_are_added_later_without_changing_the_headline(ihgnn, tmp_path) -> None:
     args = ("crossval", *TINY, "--epochs", "2", "--out", "job", "--json", "-q")
     first = ihgnn(*args)
@@ -137,6 +150,7 @@ def test_rules_are_added_later_without_changing_the_headline(ihgnn, tmp_path) ->
     assert "YES" in shown.stdout
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_split_files_and_inner_folds(ihgnn, tmp_path) -> None:
     args = (*TINY, "--epochs", "1", "-q", "--json")
     first = ihgnn("crossval", *args, "--inner-folds", "2", "--out", "drawn")
@@ -150,6 +164,7 @@ def test_split_files_and_inner_folds(ihgnn, tmp_path) -> None:
     assert_refused(other, 2, "has 2 inner folds, and --inner-folds asks for 5")
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_the_first_folds_of_a_split_file_are_a_result_that_says_so(ihgnn, tmp_path) -> None:
     write_fold_file(draw_folds(load_dataset("MUTAG").graph_class, 0, 10), tmp_path / "ten.json")
     args = ("crossval", *TINY, "--epochs", "2", "--split-file", "ten.json", "--out", "job")
@@ -199,6 +214,7 @@ def test_mistakes_are_refused_and_leave_nothing(ihgnn, tmp_path, args, said) -> 
     assert not list(tmp_path.iterdir())
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_a_folder_of_something_else_is_left_alone(ihgnn, tmp_path) -> None:
     assert ihgnn("crossval", *TINY, "--epochs", "1", "-q", "--out", "job").returncode == 0
     other = ihgnn("crossval", *TINY, "--epochs", "2", "--out", "job")
@@ -222,6 +238,7 @@ def test_a_folder_that_somebody_has_broken_is_told_and_can_be_mended(ihgnn, tmp_
     assert ihgnn(*args).returncode == 0
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_other_versions_are_warned_about(ihgnn, tmp_path) -> None:
     args = ("crossval", *TINY, "--epochs", "1", "-q", "--out", "job")
     assert ihgnn(*args).returncode == 0
@@ -235,6 +252,7 @@ def test_other_versions_are_warned_about(ihgnn, tmp_path) -> None:
     assert "the remaining results may differ slightly" in " ".join(again.stderr.split())
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_divergence_is_a_result_and_not_a_failure(ihgnn) -> None:
     args = (*TINY, "--folds", "2", "--runs", "1", "--epochs", "2")
     result = ihgnn("crossval", *args, "--lr", "1e30,0.01", "--json", "-q", "--out", "job")
@@ -246,11 +264,13 @@ def test_divergence_is_a_result_and_not_a_failure(ihgnn) -> None:
 
 
 @pytest.fixture(scope="module")
-def whole(command: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[str, Path]:
     """A job that nobody disturbed: what it printed, and its folder."""
     folder = tmp_path_factory.mktemp("undisturbed") / "job"
-    args = [command, "crossval", *SLOW, "--json", "--out", str(folder)]
-    done = subprocess.run(args, check=True, capture_output=True, text=True)
+    with pytest.MonkeyPatch.context() as patch:
+        use_threads(patch)
+        done = CliRunner().invoke(app, ["crossval", *SLOW, "--json", "--out", str(folder)])
+    assert done.exit_code == 0, done.output
     return done.stdout, folder
 
 
@@ -267,6 +287,7 @@ def running(pid: int) -> bool:
 
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
 @pytest.mark.parametrize("name", ["SIGKILL", *LATER])
+@pytest.mark.usefixtures("thread_workers")  # only of the command that goes on
 def test_a_killed_job_goes_on_to_the_same_numbers(command, ihgnn, tmp_path, whole, name) -> None:
     folder = tmp_path / "job"
     process = begun(command, folder)

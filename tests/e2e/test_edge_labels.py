@@ -7,11 +7,13 @@ from typing import Any
 import pytest
 from refusals import assert_refused
 
+from ihgnn_cli.cli.app import app
 from ihgnn_cli.deploy import load
 from ihgnn_cli.errors import InputError
 
 BONDS = ("--edge-labels", "--background-edge-label", "none")
 FAST = ("-k", "1", "--width", "8", "--hidden", "8", "--device", "cpu", "-q")
+LEARN = ("--epochs", "30", "--lr", "0.01")
 
 
 def bond(kind: str, **more: Any) -> dict[str, Any]:
@@ -20,62 +22,62 @@ def bond(kind: str, **more: Any) -> dict[str, Any]:
     return {"node_labels": [0] * 3, "edges": edges, "edge_labels": [kind, kind, "none"], **more}
 
 
-@pytest.fixture
-def bonds(tmp_path: Path) -> Path:
-    """Graphs whose class is the label of their bonds, which nothing else tells."""
-    kinds = {"single": 0, "double": 1}
-    lines = [bond(kind, **{"class": number}) for kind, number in kinds.items()] * 20
-    file = tmp_path / "bonds.jsonl"
-    file.write_text("\n".join(map(json.dumps, lines)), encoding="utf-8")
-    return file
-
-
 def write(file: Path, *graphs: dict[str, Any]) -> None:
     file.write_text("".join(json.dumps(each) + "\n" for each in graphs), encoding="utf-8")
 
 
-def predicted(ihgnn, model: str) -> list[dict[str, Any]]:
+@pytest.fixture(scope="module")
+def bonds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Graphs whose class is the label of their bonds, which nothing else tells."""
+    kinds = {"single": 0, "double": 1}
+    file = tmp_path_factory.mktemp("bonds") / "bonds.jsonl"
+    write(file, *[bond(kind, **{"class": number}) for kind, number in kinds.items()] * 20)
+    return file
+
+
+@pytest.fixture(scope="module")
+def run(bonds: Path) -> Path:
+    """A model that reads the labels of the bonds."""
+    folder = bonds.parent / "run"
+    args = ["train", str(bonds), *FAST, *LEARN, *BONDS, "--out", str(folder)]
+    app(args, standalone_mode=False)
+    return folder
+
+
+def predicted(ihgnn, model: str | Path) -> list[dict[str, Any]]:
     """The answers of a model to the graphs in new.jsonl."""
     shown = ihgnn("predict", model, "new.jsonl", "--json")
     return [json.loads(line) for line in shown.stdout.splitlines()]
 
 
 def test_a_model_learns_edge_labels_and_takes_its_settings_along(
-    ihgnn, bonds: Path, tmp_path: Path
+    ihgnn, bonds: Path, run: Path, tmp_path: Path
 ) -> None:
-    args = ("train", "bonds.jsonl", *FAST, "--epochs", "30", "--lr", "0.01", "--json")
+    args = ("train", bonds, *FAST, *LEARN, "--json")
     without = json.loads(ihgnn(*args, "--out", "plain").stdout)
     assert without["test"]["accuracy"] == 0.5
-    learned = json.loads(ihgnn(*args, *BONDS, "--out", "run").stdout)
+    learned = json.loads((run / "result.json").read_text(encoding="utf-8"))
     assert learned["test"]["accuracy"] == 1
-    told = json.loads(ihgnn("evaluate", "run", "--split", "all", "--json").stdout)
+    told = json.loads(ihgnn("evaluate", run, "--split", "all", "--json").stdout)
     assert told["accuracy"] == 1
     assert told["graphs_trained_on"] == 32
     # Without background edges, a molecule is the same; text matches numbers.
     bare = {**bond("double"), "edges": [[0, 1], [1, 2]], "edge_labels": ["double"] * 2}
     write(tmp_path / "new.jsonl", bond("double"), bare, bond("single"))
-    answers = predicted(ihgnn, "run")
+    answers = predicted(ihgnn, run)
     assert [each["class"] for each in answers] == ["1", "1", "0"]
     assert answers[0]["probabilities"] == answers[1]["probabilities"]
     assert answers[0]["probabilities"]["1"] > 0.9
-    again = ihgnn("train", "--config", "run/config.toml", "--out", "again", "--json", "-q")
+    again = ihgnn("train", "--config", run / "config.toml", "--out", "again", "--json", "-q")
     assert json.loads(again.stdout)["best_epoch"] == learned["best_epoch"]
 
 
 @pytest.mark.parametrize("layout", ["padded", "sparse"])
-def test_exported_models_read_edge_labels(ihgnn, bonds: Path, tmp_path: Path, layout: str) -> None:
-    done = ihgnn("train", "bonds.jsonl", *FAST, *BONDS, "--epochs", "10", "--out", "run")
-    assert done.returncode == 0, done.stderr
-    done = ihgnn("export", "run", "model.onnx", "--layout", layout, "--json")
+def test_exported_models_read_edge_labels(ihgnn, run: Path, tmp_path: Path, layout: str) -> None:
+    done = ihgnn("export", run, "model.onnx", "--layout", layout, "--json")
     assert done.returncode == 0, done.stderr
     write(tmp_path / "new.jsonl", bond("double"), bond("single"), bond("triple"))
-    answers = [
-        [
-            json.loads(line)
-            for line in ihgnn("predict", model, "new.jsonl", "--json").stdout.splitlines()
-        ]
-        for model in ("run", "model.onnx")
-    ]
+    answers = [predicted(ihgnn, model) for model in (run, "model.onnx")]
     for ours, theirs in zip(*answers, strict=True):
         assert ours.get("error") == theirs.get("error")
         for value, share in ours.get("probabilities", {}).items():
@@ -102,9 +104,7 @@ def test_exported_models_read_edge_labels(ihgnn, bonds: Path, tmp_path: Path, la
         model.run(wrong)
 
 
-def test_graphs_without_known_edge_labels_are_refused(ihgnn, bonds: Path, tmp_path: Path) -> None:
-    done = ihgnn("train", "bonds.jsonl", *FAST, *BONDS, "--epochs", "1", "--out", "run")
-    assert done.returncode == 0, done.stderr
+def test_graphs_without_known_edge_labels_are_refused(ihgnn, run: Path, tmp_path: Path) -> None:
     unlabelled = {"node_labels": [0, 0], "edges": [[0, 1]]}
     twice = {
         **bond("single"),
@@ -112,20 +112,21 @@ def test_graphs_without_known_edge_labels_are_refused(ihgnn, bonds: Path, tmp_pa
         "edge_labels": ["single", "double", "none"],
     }
     write(tmp_path / "new.jsonl", unlabelled, bond("triple"), twice, bond("single"))
-    errors = [each.get("error", "") for each in predicted(ihgnn, "run")]
+    errors = [each.get("error", "") for each in predicted(ihgnn, run)]
     assert errors == [
         "no edge_labels, and the model was trained with them. Give each edge its label.",
         "the model does not know the edge label triple. It knows double, single.",
         "the edge between 1 and 0 has two labels. List each edge once.",
         "",
     ]
-    assert_refused(ihgnn("evaluate", "run", "-d", "MUTAG"), 2, "does not know: 0, 1, 2, 3")
-    assert_refused(ihgnn("evaluate", "run", "-d", "synthetic:graphs=8"), 2, "reads edge labels")
+    assert_refused(ihgnn("evaluate", run, "-d", "MUTAG"), 2, "does not know: 0, 1, 2, 3")
+    assert_refused(ihgnn("evaluate", run, "-d", "synthetic:graphs=8"), 2, "reads edge labels")
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_crossval_and_tune_take_edge_labels(ihgnn, bonds: Path) -> None:
     one = ("-b", "32", "-k", "1", "--lr", "0.01,0.02", "--epochs", "20")
-    args = ("bonds.jsonl", *BONDS, *one, "--workers", "1", "--device", "cpu", "-q", "--json")
+    args = (bonds, *BONDS, *one, "--workers", "1", "--device", "cpu", "-q", "--json")
     folds = ("--folds", "2", "--runs", "1", "--out", "job")
     found = json.loads(ihgnn("crossval", *args, *folds).stdout)
     assert found["test_mean"] == 1

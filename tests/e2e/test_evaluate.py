@@ -4,21 +4,15 @@ import csv
 import json
 import pickle
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from refusals import assert_refused
 
-TRAINED = ("--width", "8", "--hidden", "16", "--epochs", "5", "--device", "cpu", "--quiet")
 
-
-@pytest.fixture(scope="module")
-def checkpoint(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    folder = tmp_path_factory.mktemp("trained") / "run"
-    subprocess.run([command, "train", *TRAINED, "--out", str(folder)], check=True)
-    return folder / "ckpt.pt"
+@pytest.fixture
+def checkpoint(mutag_model) -> Path:
+    return mutag_model.checkpoint
 
 
 def test_the_test_graphs_are_evaluated_as_training_did(ihgnn, checkpoint: Path) -> None:
@@ -111,17 +105,6 @@ def test_an_exported_model_is_evaluated_as_its_checkpoint(
     assert "WARNING: 150 of these graphs were used to train" in result.stderr
     assert_refused(ihgnn("evaluate", "model.onnx", "--explain"), 2, "Give its checkpoint")
     assert_refused(ihgnn("export", checkpoint, "model.onnx"), 2, "--force")
-
-
-def test_an_exported_model_is_evaluated_without_torch(mutag_model) -> None:
-    code = f"""
-import sys
-sys.modules.update(dict.fromkeys(["torch", "torch_geometric", "onnx"]))  # importing them fails
-from ihgnn_cli.cli.app import app
-app(["evaluate", {str(mutag_model.exported)!r}, "--json"], standalone_mode=False)
-"""
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert json.loads(result.stdout)["graphs"] == 19
 
 
 def test_a_model_that_validation_did_not_choose_is_said_loudly(ihgnn, checkpoint: Path) -> None:

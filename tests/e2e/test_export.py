@@ -19,12 +19,9 @@ CASES = [
 TRAIN = ("train", "--epochs", "1", "--width", "8", "--hidden", "8", "--quiet", "--out")
 
 
-@pytest.fixture(scope="module")
-def checkpoint(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """Of a short training on MUTAG."""
-    folder = tmp_path_factory.mktemp("export") / "run"
-    subprocess.run([command, *TRAIN, folder], check=True, capture_output=True, timeout=120)
-    return folder / "ckpt.pt"
+@pytest.fixture
+def checkpoint(mutag_model) -> Path:
+    return mutag_model.checkpoint
 
 
 def test_a_sparse_model_is_verified_shown_and_evaluated(

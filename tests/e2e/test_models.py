@@ -107,6 +107,7 @@ def test_its_checkpoint_is_exported_and_the_file_answers_the_same(
     assert told[0]["log_loss"] == pytest.approx(told[1]["log_loss"], abs=1e-4)
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_a_model_is_cross_validated_over_lists_of_its_own_settings(ihgnn, tmp_path) -> None:
     result = ihgnn(
         *("crossval", "--model", "pgcn", "--lr", "0.01", "--batch-size", "64", "--layers", "1"),
@@ -126,6 +127,7 @@ def test_a_model_is_cross_validated_over_lists_of_its_own_settings(ihgnn, tmp_pa
     assert sum("readoutfunnel" in path.name for path in units) >= 2
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_a_model_is_searched_and_its_best_settings_train_it(ihgnn, tmp_path) -> None:
     result = ihgnn(
         *("tune", "--model", "gin", "--trials", "2", "--epochs", "2", "--width", "4,8"),

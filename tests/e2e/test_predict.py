@@ -7,7 +7,6 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -19,7 +18,6 @@ from ihgnn_cli.data.readers.jsonl import write_jsonl
 ON_CPU = ("--device", "cpu")
 TIMEOUT = 120
 GOOD = '{"node_labels": [0, 0, 1], "edges": [[0, 1], [1, 2]]}'
-Piped = Callable[..., subprocess.CompletedProcess[str]]
 
 
 @pytest.fixture
@@ -28,31 +26,12 @@ def mutag(tmp_path: Path) -> Path:
     return tmp_path / "mutag.jsonl"
 
 
-@pytest.fixture
-def piped(command: str, tmp_path: Path) -> Piped:
-    """Run `ihgnn ARGS` with a text on standard input."""
-
-    def run(text: str, *args: str | Path) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [command, *map(str, args)],
-            cwd=tmp_path,
-            input=text,
-            capture_output=True,
-            text=True,
-            encoding="utf-8",
-            timeout=TIMEOUT,
-            check=False,
-        )
-
-    return run
-
-
 def objects(result: subprocess.CompletedProcess[str]) -> list[dict]:
     return [json.loads(line) for line in result.stdout.splitlines()]
 
 
 def test_every_way_to_give_graphs_and_models_has_the_same_answers(
-    ihgnn, piped: Piped, mutag_model, mutag: Path
+    ihgnn, ihgnn_process, mutag_model, mutag: Path
 ) -> None:
     by_file = ihgnn("predict", mutag_model.exported, mutag, "--json", *ON_CPU)
     assert by_file.returncode == 0
@@ -63,7 +42,8 @@ def test_every_way_to_give_graphs_and_models_has_the_same_answers(
     assert all(each["class"] in ("-1", "1") for each in answers)
 
     by_name = ihgnn("predict", mutag_model.exported, "MUTAG", "--json", "--batch-size", "50")
-    by_pipe = piped(mutag.read_text(), "predict", mutag_model.exported, "-", "--json")
+    piped = ("predict", mutag_model.exported, "-", "--json")
+    by_pipe = ihgnn_process(*piped, text=mutag.read_text())
     assert (
         ihgnn("export", mutag_model.run / "ckpt.pt", "s.ONNX", "--layout", "sparse").returncode == 0
     )
@@ -98,9 +78,9 @@ def test_rows_of_csv_go_to_a_file_or_are_printed(ihgnn, mutag_model, tmp_path: P
     assert [each["class"] for each in objects(both)] == [row["class"] for row in rows]
 
 
-def test_bad_graphs_are_told_and_the_rest_go_on(piped: Piped, mutag_model) -> None:
+def test_bad_graphs_are_told_and_the_rest_go_on(ihgnn, mutag_model) -> None:
     text = "\n".join([GOOD, "{", "", '{"node_labels": [0], "id": 7}', GOOD])
-    result = piped(text, "predict", mutag_model.exported, "-", "--json")
+    result = ihgnn("predict", mutag_model.exported, "-", "--json", text=text)
     assert result.returncode == 1
     answers = objects(result)
     assert [each["graph"] for each in answers] == [0, 1, 2, 3]
@@ -117,21 +97,22 @@ def test_bad_graphs_are_told_and_the_rest_go_on(piped: Piped, mutag_model) -> No
     assert told[2] == "Error: 2 graphs of 4 not classified; the reasons are above."
 
 
-def test_strict_stops_at_the_first_bad_graph(piped: Piped, mutag_model, tmp_path) -> None:
+def test_strict_stops_at_the_first_bad_graph(ihgnn, mutag_model, tmp_path) -> None:
     text = "\n".join([GOOD, "{", GOOD])
-    result = piped(text, "predict", mutag_model.exported, "-", "--json", "--strict")
+    strict = ("predict", mutag_model.exported, "-", "--strict")
+    result = ihgnn(*strict, "--json", text=text)
     assert result.returncode == 2
     assert [each["graph"] for each in objects(result)] == [0]
     assert "standard input, line 2: not JSON" in result.stderr
-    result = piped(text, "predict", mutag_model.exported, "-", "--csv", "p.csv", "--strict")
+    result = ihgnn(*strict, "--csv", "p.csv", text=text)
     assert result.returncode == 2
     assert list(tmp_path.iterdir()) == []
 
 
-def test_strange_graphs_are_answered_for_and_said(piped: Piped, mutag_model) -> None:
+def test_strange_graphs_are_answered_for_and_said(ihgnn, mutag_model) -> None:
     long = json.dumps({"node_labels": [0] * 40, "edges": [], "id": "long"})
-    result = piped(f'{long}\n{{"node_labels": ["C"], "edges": []}}\n', "predict",
-                   mutag_model.exported, "-", "--json")  # fmt: skip
+    text = f'{long}\n{{"node_labels": ["C"], "edges": []}}\n'
+    result = ihgnn("predict", mutag_model.exported, "-", "--json", text=text)
     assert result.returncode == 0
     first, second = objects(result)
     assert (first["id"], first["larger_than_m"]) == ("long", True)
@@ -141,8 +122,8 @@ def test_strange_graphs_are_answered_for_and_said(piped: Piped, mutag_model) -> 
     assert "1 graph of 2 with more nodes than any graph of the model's data" in result.stderr
 
 
-def test_no_graphs_are_no_mistake(piped: Piped, mutag_model) -> None:
-    result = piped("\n", "predict", mutag_model.exported, "-", "--json")
+def test_no_graphs_are_no_mistake(ihgnn, mutag_model) -> None:
+    result = ihgnn("predict", mutag_model.exported, "-", "--json", text="\n")
     assert (result.returncode, result.stdout) == (0, "")
     assert "No graphs in the input." in result.stderr
 
@@ -301,16 +282,23 @@ def test_a_stream_of_300_000_graphs_takes_the_memory_of_300(
     assert many - few < 20 << 20
 
 
-def test_an_exported_model_predicts_without_torch(mutag_model, mutag: Path) -> None:
+def test_an_exported_model_predicts_and_is_evaluated_without_torch(
+    mutag_model, mutag: Path
+) -> None:
+    model = str(mutag_model.exported)
     code = f"""
 import sys
 sys.modules.update(dict.fromkeys(["torch", "torch_geometric", "onnx"]))  # importing them fails
 from ihgnn_cli.cli.app import app
 for graphs in ({str(mutag)!r}, "MUTAG"):
-    app(["predict", {str(mutag_model.exported)!r}, graphs, "--json"], standalone_mode=False)
+    app(["predict", {model!r}, graphs, "--json"], standalone_mode=False)
+print("evaluated:", flush=True)
+app(["evaluate", {model!r}, "--json"], standalone_mode=False)
 """
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, check=True)
-    assert len(result.stdout.splitlines()) == 2 * 188
+    predicted, evaluated = result.stdout.split(b"evaluated:")
+    assert len(predicted.splitlines()) == 2 * 188
+    assert json.loads(evaluated)["graphs"] == 19
 
 
 def test_mistakes_are_refused(ihgnn, mutag_model, mutag: Path, tmp_path: Path) -> None:

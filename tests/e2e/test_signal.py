@@ -37,6 +37,7 @@ def test_references_ceiling_twins_and_test_end_in_a_sentence(ihgnn, tmp_path) ->
     assert len(told["ceiling"]["rounds"]) == 6
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_the_folds_are_those_of_crossval(ihgnn, tmp_path) -> None:
     args = (DATA, "--folds", "2", "--seed", "3", "--json", "-q")
     told = json.loads(ihgnn("signal", *args, "--permutations", "0").stdout)

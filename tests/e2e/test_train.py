@@ -13,6 +13,8 @@ import torch
 from refusals import assert_refused
 from started import LATER
 
+from ihgnn_cli.cli.app import app
+
 SMALL = ("--width", "4", "--hidden", "8", "--layers", "2", "--device", "cpu")
 
 
@@ -149,10 +151,10 @@ LONG = ("train", *SMALL, "--epochs", "300", "--seed", "3", "--quiet")
 
 
 @pytest.fixture(scope="module")
-def whole(command: str, tmp_path_factory: pytest.TempPathFactory) -> Path:
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A run that nobody disturbed."""
     folder = tmp_path_factory.mktemp("undisturbed") / "run"
-    subprocess.run([command, *LONG, "--out", str(folder)], check=True)
+    app([*LONG, "--out", str(folder)], standalone_mode=False)
     return folder
 
 

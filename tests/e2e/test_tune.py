@@ -3,25 +3,22 @@
 import json
 import re
 import tomllib
-from collections.abc import Iterator
 
 import pytest
 from refusals import assert_refused
-from tuned import ONE_WORKER, TINY, fast_sqlite, rows, use_threads
+from tuned import ONE_WORKER, TINY, rows
 
 from ihgnn_cli.api import tune as tune_api
 from ihgnn_cli.cli import tune_display
 
 
 @pytest.fixture
-def quick(monkeypatch) -> Iterator[None]:
+def quick(monkeypatch, thread_workers) -> None:
     """Threads as workers, and no figures: starting processes and drawing are the slowest parts."""
-    use_threads(monkeypatch)
     monkeypatch.setattr(tune_api, "write_report", lambda *_: None)
-    with fast_sqlite():
-        yield
 
 
+@pytest.mark.usefixtures("thread_workers")
 def test_a_search_ends_with_a_tested_model_and_all_its_files(ihgnn, tmp_path) -> None:
     result = ihgnn("tune", *TINY, "--trials", "4", "--workers", "2")
     assert result.returncode == 0, result.stderr

@@ -18,6 +18,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lo
 
 @needs_proc
 @pytest.mark.parametrize("name", ["SIGKILL", pytest.param("SIGINT", marks=pytest.mark.long)])
+@pytest.mark.usefixtures("thread_workers")  # only of the command that goes on
 def test_a_killed_search_continues_and_loses_and_repeats_nothing(
     command, ihgnn, tmp_path, name
 ) -> None:

@@ -4,7 +4,6 @@ import json
 import os
 import signal
 import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -13,6 +12,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
+from started import run_together, start_script
 
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.jobs import alive, claims
@@ -58,19 +58,10 @@ def nothing(name: str) -> bool:
     return False
 
 
-def started(script: str, folder: Path) -> "subprocess.Popen[str]":
-    return subprocess.Popen(
-        [sys.executable, "-c", script, folder],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    )
-
-
 @contextmanager
 def holder(folder: Path) -> Iterator["subprocess.Popen[str]"]:
     """Another process, which holds "a" until it is ended."""
-    with started(HOLDER, folder) as process:
+    with start_script(HOLDER, folder) as process:
         assert process.stdout
         try:
             assert process.stdout.readline() == "a\n"
@@ -170,16 +161,7 @@ def test_a_claim_file_says_which_process_holds_what(tmp_path: Path) -> None:
 
 
 def test_processes_together_do_every_piece_once(tmp_path: Path) -> None:
-    workers = [started(WORKER, tmp_path) for _ in range(2)]
-    for worker in workers:  # both begin when both are ready
-        assert worker.stdout
-        assert worker.stdout.readline() == "ready\n"
-    for worker in workers:
-        assert worker.stdin
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    did = [worker.communicate(timeout=30)[0].split() for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0]
+    did = run_together(WORKER, [tmp_path], [tmp_path])
     assert sorted(did[0] + did[1]) == sorted(f"piece-{number}" for number in range(60))
     assert claim_files(tmp_path / "claims") == []
 

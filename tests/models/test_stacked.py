@@ -1,9 +1,9 @@
 """The stacked IHGNN against the equations on dense matrices, the readable model, and itself."""
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from copy import deepcopy
-from dataclasses import fields, is_dataclass, replace
+from dataclasses import fields, replace
 from functools import cache
 from itertools import combinations
 from pathlib import Path
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from exact import ExactStore, one_thread  # noqa: F401
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
@@ -48,8 +49,6 @@ CPU = torch.device("cpu")
 Edges = Sequence[tuple[int, int]]
 Graph = tuple[Sequence[int], Edges]
 """Labels of the nodes, edges between them."""
-Step = Sequence[NDArray[np.int64]]
-"""The graphs of each member."""
 
 PAPER: dict[str, Any] = {}
 AUTHORS: dict[str, Any] = {
@@ -76,15 +75,6 @@ SINGLE: Graph = ([2], [])
 FIVE = (TRIANGLE, PATH, STAR, NO_EDGES, SINGLE)
 
 
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tensors this small gain nothing from threads, and wait for them where the cores are busy."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
-
-
 def dataset(*graphs: Graph) -> GraphDataset:
     """Graphs with the labels a, b and c; their classes are 0, 1, 0, 1, and so on."""
     sizes = np.array([len(labels) for labels, _ in graphs])
@@ -107,29 +97,6 @@ def dataset(*graphs: Graph) -> GraphDataset:
             undirected=True,
         )
     )
-
-
-class ExactStore(GraphStore):
-    """Batches in double precision, so that comparisons need not allow for rounding."""
-
-    asked: list[Step]
-    """Of which graphs, so far."""
-
-    def batches(self, steps: Iterable[Step]) -> Iterator[Batch]:
-        listed = list(steps)
-        self.asked = [*getattr(self, "asked", []), *listed]
-        return map(in_double, super().batches(listed))
-
-
-def in_double(part: Any) -> Any:
-    changes: dict[str, Any] = {}
-    for each in fields(part):
-        value = getattr(part, each.name)
-        if isinstance(value, Tensor) and value.is_floating_point():
-            changes[each.name] = value.double()
-        elif is_dataclass(value):
-            changes[each.name] = in_double(value)
-    return replace(part, **changes)
 
 
 def exact_store(

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from known_unit import FIRST, KNOWN
 
 from ihgnn_cli.data.splits import draw_folds, fold_file, read_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
@@ -20,27 +21,10 @@ from ihgnn_cli.jobs.claims import Claims
 from ihgnn_cli.studies import folder as folders
 from ihgnn_cli.studies import job_folder
 from ihgnn_cli.studies.folder import Units, begin, read_job, read_result, write_result
-from ihgnn_cli.studies.grid import Configuration
-from ihgnn_cli.studies.units import Record, Stage, Unit, Validated
+from ihgnn_cli.studies.units import Record, Validated
 from ihgnn_cli.studies.units import Tested as OnTest  # pytest takes Test... for tests
-from ihgnn_cli.training.epoch import Epoch
 
 FOLDS = draw_folds(np.arange(12) % 2, 0, 2)
-UNIT = Unit(Stage.SELECT, 0, 0, Configuration(0.01, 32, 3), 0)
-KNOWN = Validated(
-    unit=UNIT,
-    seed=5,
-    split_sha256="ab",
-    epochs=2,
-    diverged=False,
-    best=Epoch(2, 0.5, 0.75, 0.25, 0.9),
-    validation_graphs=10,
-    hits=(4, 9),
-    losses=(0.5, 0.25),
-    seconds=1.5,
-    members=3,
-    device="cpu",
-)
 PLAIN = Record(KNOWN, None)
 WITH_CURVES = Record(KNOWN, OnTest(20, hits=(7, 8)))
 DIVERGED = Record(
@@ -373,37 +357,37 @@ def test_a_folder_of_before_final_runs_had_a_size_of_their_own_has_one_for_both(
 
 def test_a_finished_unit_is_read_back_by_anybody(begun: Path) -> None:
     units = units_of(begun)
-    assert units.read(UNIT) is None
-    assert not units.has(UNIT, curves=False)
+    assert units.read(FIRST) is None
+    assert not units.has(FIRST, curves=False)
     units.write(PLAIN)
-    assert units.read(UNIT) == PLAIN
-    assert units.has(UNIT, curves=False)
-    assert units_of(begun).read(UNIT) == PLAIN
-    assert [path.name for path in (begun / "units").iterdir()] == [f"{UNIT.name}.json"]
+    assert units.read(FIRST) == PLAIN
+    assert units.has(FIRST, curves=False)
+    assert units_of(begun).read(FIRST) == PLAIN
+    assert [path.name for path in (begun / "units").iterdir()] == [f"{FIRST.name}.json"]
 
 
 def test_a_unit_counts_with_curves_only_if_it_has_them(begun: Path) -> None:
     mine, other = units_of(begun), units_of(begun)
     for lacking in (PLAIN, Record(KNOWN, OnTest(20, 0.5)), Record(KNOWN, OnTest(20, hits=(1,)))):
         mine.write(lacking)
-        assert mine.has(UNIT, curves=False)
-        assert not mine.has(UNIT, curves=True)
+        assert mine.has(FIRST, curves=False)
+        assert not mine.has(FIRST, curves=True)
     other.write(WITH_CURVES)
-    assert mine.has(UNIT, curves=True)
-    assert mine.read(UNIT) == WITH_CURVES
-    assert mine.has(UNIT, curves=False)
+    assert mine.has(FIRST, curves=True)
+    assert mine.read(FIRST) == WITH_CURVES
+    assert mine.has(FIRST, curves=False)
 
 
 def test_a_unit_that_diverged_at_once_needs_no_curve(begun: Path) -> None:
     units = units_of(begun)
     units.write(DIVERGED)
-    assert units.has(UNIT, curves=True)
+    assert units.has(FIRST, curves=True)
 
 
 def test_what_chooses_is_given_the_finished_units_without_test(begun: Path) -> None:
     units = units_of(begun)
     units.write(WITH_CURVES)
-    assert units.validated([replace(UNIT, fold=1), UNIT]) == [KNOWN]
+    assert units.validated([replace(FIRST, fold=1), FIRST]) == [KNOWN]
 
 
 @pytest.mark.parametrize(
@@ -420,22 +404,22 @@ def test_what_chooses_is_given_the_finished_units_without_test(begun: Path) -> N
     ],
 )
 def test_a_damaged_unit_is_refused_with_a_remedy(begun: Path, content: bytes) -> None:
-    path = begun / "units" / f"{UNIT.name}.json"
+    path = begun / "units" / f"{FIRST.name}.json"
     path.write_bytes(content)
     units = units_of(begun)
     for ask in (units.read, lambda unit: units.has(unit, curves=False)):
         with pytest.raises(InputError) as caught:
-            ask(UNIT)
+            ask(FIRST)
         told = f"{path} is damaged. Remove it, and its stack is trained again."
         assert str(caught.value) == told
     path.unlink()
-    assert units.read(UNIT) is None
+    assert units.read(FIRST) is None
 
 
 def test_a_unit_of_another_job_is_refused(begun: Path) -> None:
     """Its name tells neither the seed of the job nor the split."""
     units_of(begun).write(PLAIN)
-    path = begun / "units" / f"{UNIT.name}.json"
+    path = begun / "units" / f"{FIRST.name}.json"
     asked = []
 
     def is_ours(record: Validated) -> bool:
@@ -443,7 +427,7 @@ def test_a_unit_of_another_job_is_refused(begun: Path) -> None:
         return False
 
     with pytest.raises(InputError) as caught:
-        Units(begun, is_ours).read(UNIT)
+        Units(begun, is_ours).read(FIRST)
     assert (
         str(caught.value) == f"{path} belongs to another job. Remove it, or choose another --out."
     )
@@ -451,16 +435,16 @@ def test_a_unit_of_another_job_is_refused(begun: Path) -> None:
 
 
 def test_a_unit_under_the_name_of_another_is_refused(begun: Path) -> None:
-    other = Record(replace(KNOWN, unit=replace(UNIT, fold=1)), None)
-    (begun / "units" / f"{UNIT.name}.json").write_text(other.line())
+    other = Record(replace(KNOWN, unit=replace(FIRST, fold=1)), None)
+    (begun / "units" / f"{FIRST.name}.json").write_text(other.line())
     with pytest.raises(InputError, match=r"run0\.json belongs to another job"):
-        units_of(begun).read(UNIT)
+        units_of(begun).read(FIRST)
 
 
 def test_a_unit_that_cannot_be_read_is_told(begun: Path) -> None:
-    (begun / "units" / f"{UNIT.name}.json").mkdir()
+    (begun / "units" / f"{FIRST.name}.json").mkdir()
     with pytest.raises(InputError, match=r"Cannot read .*run0\.json"):
-        units_of(begun).read(UNIT)
+        units_of(begun).read(FIRST)
 
 
 # The result
@@ -474,7 +458,7 @@ def test_the_result_is_written_and_what_killed_processes_left_is_gone(begun: Pat
     write_result(begun, {**RESULT, "rate": float("nan")})
     assert read_result(begun) == {**RESULT, "rate": None}
     assert not (begun / "partial").exists()
-    assert [path.name for path in (begun / "units").iterdir()] == [f"{UNIT.name}.json"]
+    assert [path.name for path in (begun / "units").iterdir()] == [f"{FIRST.name}.json"]
 
 
 def test_nothing_is_taken_away_from_those_who_are_still_at_work(begun: Path) -> None:

@@ -9,29 +9,13 @@ from fractions import Fraction
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from known_unit import FIRST, KNOWN, A
 
 from ihgnn_cli.studies.grid import Configuration, grid
 from ihgnn_cli.studies.units import Record, Stage, Unit, Validated, parsed
 from ihgnn_cli.studies.units import Tested as OnTest  # pytest takes Test... for tests
 from ihgnn_cli.training.config import MAX_SEED, RunConfig
 from ihgnn_cli.training.epoch import Epoch
-
-A = Configuration(0.01, 32, 3)
-FIRST = Unit(Stage.SELECT, 0, 0, A, 0)
-KNOWN = Validated(
-    unit=FIRST,
-    seed=5,
-    split_sha256="ab",
-    epochs=2,
-    diverged=False,
-    best=Epoch(2, 0.5, 0.75, 0.25, 0.9),
-    validation_graphs=10,
-    hits=(4, 9),
-    losses=(0.5, 0.25),
-    seconds=1.5,
-    members=3,
-    device="cpu",
-)
 
 NUMBERS = st.integers(0, 10**6)
 REALS = st.floats(allow_nan=False, allow_infinity=False)

@@ -1,19 +1,20 @@
 """Cohorts: members come and go, and each becomes what it would have become alone."""
 
 import io
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, fields, is_dataclass, replace
+from collections.abc import Sequence
+from dataclasses import astuple, replace
 from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from exact import ExactStore, one_thread  # noqa: F401
 from numpy.typing import NDArray
 from torch import Tensor
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batching import Batch, GraphStore
+from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.models.card import inputs_of
@@ -35,24 +36,6 @@ FOUR = (
 )
 # The last epoch of each: the third is best after one, the fourth after two.
 LAST = [9, 9, 3, 4]
-
-
-class ExactStore(GraphStore):
-    """Batches in double precision, so that no choice of an epoch hangs on rounding."""
-
-    def batches(self, steps: Iterable[Sequence[NDArray[np.int64]]]) -> Iterator[Batch]:
-        return map(in_double, super().batches(steps))
-
-
-def in_double(part: Any) -> Any:
-    changes: dict[str, Any] = {}
-    for each in fields(part):
-        value = getattr(part, each.name)
-        if isinstance(value, Tensor) and value.is_floating_point():
-            changes[each.name] = value.double()
-        elif is_dataclass(value):
-            changes[each.name] = in_double(value)
-    return replace(part, **changes)
 
 
 @cache
@@ -108,15 +91,6 @@ def copied(state: dict[str, Any]) -> dict[str, Any]:
     written.seek(0)
     found: dict[str, Any] = torch.load(written, weights_only=True)
     return found
-
-
-@pytest.fixture(scope="module", autouse=True)
-def one_thread() -> Iterator[None]:
-    """Tensors this small gain nothing from threads, and wait for them where the cores are busy."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    yield
-    torch.set_num_threads(before)
 
 
 # Those who finish leave

@@ -19,6 +19,8 @@ PATH_AND_EDGE = {
     "graph_indicator": "1\n1\n1\n2\n2\n",
     "graph_labels": "1\n-1\n",
 }
+BOTH_WAYS = [(0, 1), (1, 0), (1, 2), (2, 1), (3, 4), (4, 3)]
+EDGE = {"A": "1, 2\n2, 1\n", "graph_indicator": "1\n1\n", "graph_labels": "0\n"}
 
 
 def read(folder: Path) -> GraphDataset:
@@ -38,6 +40,11 @@ def edges(dataset: GraphDataset) -> list[tuple[int, int]]:
 
 def labels(dataset: GraphDataset) -> list[int | str]:
     return [dataset.label_values[position] for position in dataset.node_label]
+
+
+def edge_labels(dataset: GraphDataset) -> list[int | str]:
+    assert dataset.edge_label is not None
+    return [dataset.edge_label_values[position] for position in dataset.edge_label]
 
 
 def test_two_graphs_as_columns(write_tu: WriteTU) -> None:
@@ -131,11 +138,9 @@ def test_edge_labels_and_attributes_follow_their_edge_through_sorting(write_tu: 
         "edge_attributes": "5.4, 0\n3.2, 0\n2.3, 0\n4.5, 0\n2.1, 0\n1.2, 0\n",
     }
     dataset = read(write_tu(**{**PATH_AND_EDGE, **parts}))
-    assert edges(dataset) == [(0, 1), (1, 0), (1, 2), (2, 1), (3, 4), (4, 3)]
-    assert dataset.edge_label is not None
+    assert edges(dataset) == BOTH_WAYS
+    assert edge_labels(dataset) == [12, 21, 23, 32, 45, 54]
     assert dataset.edge_attributes is not None
-    values = [dataset.edge_label_values[position] for position in dataset.edge_label]
-    assert values == [12, 21, 23, 32, 45, 54]
     expected = np.array([1.2, 2.1, 2.3, 3.2, 4.5, 5.4], dtype=np.float32)
     assert dataset.edge_attributes[:, 0].tolist() == expected.tolist()
 
@@ -147,55 +152,36 @@ def test_an_added_direction_takes_the_label_and_attributes_of_its_edge(write_tu:
         "edge_attributes": "7\n8\n9\n",
     }
     dataset = read(write_tu(**{**PATH_AND_EDGE, **parts}))
-    assert edges(dataset) == [(0, 1), (1, 0), (1, 2), (2, 1), (3, 4), (4, 3)]
-    assert dataset.edge_label is not None
+    assert edges(dataset) == BOTH_WAYS
+    assert edge_labels(dataset) == [8, 8, 7, 7, 9, 9]
     assert dataset.edge_attributes is not None
-    values = [dataset.edge_label_values[position] for position in dataset.edge_label]
-    assert values == [8, 8, 7, 7, 9, 9]
     assert dataset.edge_attributes.tolist() == [[8], [8], [7], [7], [9], [9]]
     assert dataset.notes == ReadingNotes(one_directional=3)
 
 
 def test_of_duplicates_that_disagree_the_first_counts(write_tu: WriteTU) -> None:
-    dataset = read(
-        write_tu(
-            A="1, 2\n2, 1\n1, 2\n1, 2\n",
-            graph_indicator="1\n1\n",
-            graph_labels="0\n",
-            edge_labels="1\n1\n1\n2\n",
-            edge_attributes="0.5\n0.5\n0.25\n0.5\n",
-        )
-    )
+    parts = {
+        "A": "1, 2\n2, 1\n1, 2\n1, 2\n",
+        "edge_labels": "1\n1\n1\n2\n",
+        "edge_attributes": "0.5\n0.5\n0.25\n0.5\n",
+    }
+    dataset = read(write_tu(**{**EDGE, **parts}))
     assert dataset.edge_attributes is not None
     assert dataset.edge_attributes.tolist() == [[0.5], [0.5]]
     assert dataset.notes == ReadingNotes(duplicate_edges=2, conflicting_duplicates=2)
 
 
 def test_edge_labels_that_only_dropped_edges_had_are_no_labels(write_tu: WriteTU) -> None:
-    dataset = read(
-        write_tu(
-            A="1, 1\n1, 2\n2, 1\n",
-            graph_indicator="1\n1\n",
-            graph_labels="0\n",
-            edge_labels="3\n5\n5\n",
-        )
-    )
-    assert dataset.edge_label is not None
+    parts = {"A": "1, 1\n1, 2\n2, 1\n", "edge_labels": "3\n5\n5\n"}
+    dataset = read(write_tu(**{**EDGE, **parts}))
+    assert edge_labels(dataset) == [5, 5]
     assert dataset.edge_label_values == (5,)
-    assert dataset.edge_label.tolist() == [0, 0]
 
 
 def test_edge_labels_of_several_columns_become_one_joint_label(write_tu: WriteTU) -> None:
-    dataset = read(
-        write_tu(
-            A="1, 2\n2, 1\n",
-            graph_indicator="1\n1\n",
-            graph_labels="0\n",
-            edge_labels="1, 0\n0, 1\n",
-        )
-    )
-    assert dataset.edge_label is not None
-    assert (dataset.edge_label.tolist(), dataset.edge_label_values) == ([1, 0], ("0,1", "1,0"))
+    dataset = read(write_tu(**EDGE, edge_labels="1, 0\n0, 1\n"))
+    assert edge_labels(dataset) == ["1,0", "0,1"]
+    assert dataset.edge_label_values == ("0,1", "1,0")
 
 
 def test_nodes_of_a_graph_that_stand_apart_are_brought_together(write_tu: WriteTU) -> None:
@@ -214,10 +200,8 @@ def test_nodes_of_a_graph_that_stand_apart_are_brought_together(write_tu: WriteT
     assert labels(dataset) == [1, 3, 5, 2, 4]
     assert dataset.node_attributes is not None
     assert dataset.node_attributes[:, 0].tolist() == [1, 3, 5, 2, 4]
-    assert edges(dataset) == [(0, 1), (1, 0), (1, 2), (2, 1), (3, 4), (4, 3)]
-    assert dataset.edge_label is not None
-    values = [dataset.edge_label_values[position] for position in dataset.edge_label]
-    assert values == [13, 31, 35, 53, 24, 42]
+    assert edges(dataset) == BOTH_WAYS
+    assert edge_labels(dataset) == [13, 31, 35, 53, 24, 42]
     # In the order 1 3 5 2 4 only node 1 stands where it stood.
     assert dataset.notes == ReadingNotes(reordered_nodes=4)
 

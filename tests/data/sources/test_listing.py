@@ -29,6 +29,20 @@ PARTS = {
     "graph_labels": "5\n6\n",
 }
 
+# What all of the described data sets below have in common.
+UNLABELLED = Listed(
+    name="TINY",
+    where=Origin.DATA_ROOT,
+    path=None,
+    size_bytes=None,
+    graphs=2,
+    classes=2,
+    has_node_labels=False,
+    node_labels=0,
+    node_attributes=0,
+)
+LABELLED = replace(UNLABELLED, has_node_labels=True)
+
 
 @pytest.fixture
 def root(tmp_path: Path) -> Path:
@@ -54,16 +68,14 @@ def only(root: Path) -> Listed:
 
 def test_mutag_is_always_there(root: Path) -> None:
     (mutag,) = list_local(root)
-    assert mutag == Listed(
+    assert mutag == replace(
+        LABELLED,
         name="MUTAG",
         where=Origin.BUNDLED,
         path=bundled_folder("MUTAG"),
         size_bytes=sum(file.stat().st_size for file in bundled_folder("MUTAG").glob("MUTAG_*")),
         graphs=188,
-        classes=2,
-        has_node_labels=True,
         node_labels=7,
-        node_attributes=0,
     )
 
 
@@ -73,16 +85,9 @@ def test_a_data_root_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
 
 def test_a_folder_is_described(root: Path, in_root: Callable[..., Path]) -> None:
     folder = in_root(node_labels="0\n4\n0\n0\n", node_attributes="1.5, 2\n1, 2\n1, 2\n1, 2\n")
-    assert only(root) == Listed(
-        name="TINY",
-        where=Origin.DATA_ROOT,
-        path=folder,
-        size_bytes=20 + 8 + 4 + 8 + 22,
-        graphs=2,
-        classes=2,
-        has_node_labels=True,
-        node_labels=2,
-        node_attributes=2,
+    size = 20 + 8 + 4 + 8 + 22
+    assert only(root) == replace(
+        LABELLED, path=folder, size_bytes=size, node_labels=2, node_attributes=2
     )
 
 
@@ -90,17 +95,7 @@ def test_a_zip_is_described_as_its_folder_is_but_for_its_size(
     root: Path, write_tu: Callable[..., Path], zip_folder: Callable[[Path], Path]
 ) -> None:
     packed = Path(copy(zip_folder(write_tu(**PARTS)), root))
-    assert only(root) == Listed(
-        name="TINY",
-        where=Origin.DATA_ROOT,
-        path=packed,
-        size_bytes=packed.stat().st_size,
-        graphs=2,
-        classes=2,
-        has_node_labels=False,
-        node_labels=0,
-        node_attributes=0,
-    )
+    assert only(root) == replace(UNLABELLED, path=packed, size_bytes=packed.stat().st_size)
 
 
 def test_json_lines_are_described(root: Path) -> None:
@@ -109,16 +104,8 @@ def test_json_lines_are_described(root: Path) -> None:
         '{"node_labels": ["C", "O"], "edges": [[0, 1]], "class": "a"}\n'
         '{"node_labels": ["C"], "edges": [], "class": "b"}\n'
     )
-    assert only(root) == Listed(
-        name="graphs",
-        where=Origin.DATA_ROOT,
-        path=file,
-        size_bytes=file.stat().st_size,
-        graphs=2,
-        classes=2,
-        has_node_labels=True,
-        node_labels=2,
-        node_attributes=0,
+    assert only(root) == replace(
+        LABELLED, name="graphs", path=file, size_bytes=file.stat().st_size, node_labels=2
     )
 
 
@@ -227,14 +214,11 @@ def test_what_is_here_need_not_be_downloaded() -> None:
 
 def test_what_is_to_be_downloaded_is_described_by_the_catalogue() -> None:
     by_name = {each.name: each for each in list_downloadable(set())}
-    assert by_name["PROTEINS"] == Listed(
+    assert by_name["PROTEINS"] == replace(
+        LABELLED,
         name="PROTEINS",
         where=Origin.DOWNLOAD,
-        path=None,
-        size_bytes=None,
         graphs=1113,
-        classes=2,
-        has_node_labels=True,
         node_labels=None,
         node_attributes=1,
     )

@@ -22,13 +22,19 @@ def padded(mutag_model) -> "OnnxClassifier":
 
 
 @pytest.fixture(scope="session")
-def sparse(mutag_model, tmp_path_factory: pytest.TempPathFactory) -> "OnnxClassifier":
+def sparse_file(mutag_model, tmp_path_factory: pytest.TempPathFactory) -> Path:
     from ihgnn_cli import export
+
+    path = tmp_path_factory.mktemp("sparse") / "sparse.onnx"
+    export(mutag_model.checkpoint, path, layout="sparse", verify=False)
+    return path
+
+
+@pytest.fixture(scope="session")
+def sparse(sparse_file: Path) -> "OnnxClassifier":
     from ihgnn_cli.deploy.onnx_model import load_onnx
 
-    path: Path = tmp_path_factory.mktemp("sparse") / "sparse.onnx"
-    export(mutag_model.checkpoint, path, layout="sparse", verify=False)
-    return load_onnx(path, "cpu", threads=1)
+    return load_onnx(sparse_file, "cpu", threads=1)
 
 
 @pytest.fixture(params=["padded", "sparse"])

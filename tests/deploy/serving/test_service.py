@@ -3,21 +3,20 @@
 import json
 import re
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from elsewhere import BUNDLED, EXAMPLES, entries_of
 from service_client import talk
 
-from ihgnn_cli import export
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import LabelSource
 from ihgnn_cli.data.edge_bins import EdgeBins
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.objects import from_graphs
-from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.deploy.node_order import NodeOrder
-from ihgnn_cli.deploy.onnx_model import OnnxClassifier, load_onnx
+from ihgnn_cli.deploy.onnx_model import OnnxClassifier
 from ihgnn_cli.deploy.serving.app import Service
 from ihgnn_cli.deploy.serving.openapi import example, graph_schema
 from ihgnn_cli.deploy.serving.page import example_lines
@@ -67,19 +66,18 @@ def test_the_graphs_of_the_bundled_data_are_examples(padded: OnnxClassifier) -> 
     assert example_lines(replace(card, edge_label_values=("other",))) == ""
 
 
-def test_the_order_is_that_of_the_checkpoint(mutag_model) -> None:
+def test_the_order_is_that_of_the_checkpoint(
+    mutag_model, sparse_file: Path, padded: OnnxClassifier, sparse: OnnxClassifier
+) -> None:
     graph = entries_of(BUNDLED.with_name("mutag.jsonl"))[0]
     torch = load_torch(mutag_model.checkpoint, resolve_device("cpu"))
     data = from_graphs([graph])
     positions = explain_graph(torch, data, encode_dataset(torch.card, data).dataset, 0).positions
     expected = [each.node for each in sorted(positions, key=lambda each: each.position or 0)]
-    for layout in Layout:
-        path = mutag_model.checkpoint.with_name(f"{layout.value}.onnx")
-        export(mutag_model.checkpoint, path, layout=layout, verify=False, force=True)
-        classifier = load_onnx(path, "cpu")
+    for path, classifier in ((mutag_model.exported, padded), (sparse_file, sparse)):
         service = Service(classifier, "mutag", ServeSettings(), NodeOrder(path, classifier))
         found = talk(service, lambda client: client.post("/order", json=graph))
-        assert found.json() == {"order": expected}, layout
+        assert found.json() == {"order": expected}, path
 
 
 def test_there_is_no_order_without_a_sort_or_a_graph(send, padded, mutag_model) -> None:

@@ -1,17 +1,14 @@
-"""ACM-GCN against its equation in dense matrices, and what it can and cannot tell apart."""
+"""ACM-GCN against its equation in dense matrices."""
 
 import pytest
 import torch
 from graph_makers import (
-    HEXAGON,
     KITE,
-    TWO_TRIANGLES,
-    accuracy_after_training,
     dataset_of,
     logits_of,
     model_of,
 )
-from heterophilic import ALTERNATING, GROUPED, adjacency, homophily_task, hub_task
+from heterophilic import adjacency
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.entries.acm import ACMSettings, Order
@@ -61,25 +58,6 @@ def test_the_two_orders_differ():
     dataset = dataset_of([KITE, KITE])
     first, second = (logits_of(model_of("acm", dataset, order=each), dataset) for each in Order)
     assert (first - second).abs().max() > 1e-4
-
-
-@pytest.mark.parametrize("order", Order)
-def test_it_is_bound_by_1_wl(order):
-    dataset = dataset_of([TWO_TRIANGLES, HEXAGON])
-    first, second = logits_of(model_of("acm", dataset, order=order), dataset)
-    torch.testing.assert_close(first, second)
-
-
-@pytest.mark.parametrize("order", Order)
-def test_it_sees_which_labels_meet(order):
-    dataset = dataset_of([ALTERNATING, GROUPED])
-    first, second = logits_of(model_of("acm", dataset, order=order), dataset)
-    assert (first - second).abs().max() > 1e-3
-
-
-@pytest.mark.parametrize("task", [hub_task, homophily_task])
-def test_it_learns_tasks_on_heterophilic_graphs(task):
-    assert accuracy_after_training("acm", task(), steps=80, dropout=0.0) >= 0.95
 
 
 @pytest.mark.parametrize("settings", [{"layers": 0}, {"temperature": 0.0}])

@@ -5,30 +5,21 @@ import math
 import pytest
 import torch
 from graph_makers import (
-    HEXAGON,
     KITE,
     PATH,
     TRIANGLE,
-    TWO_TRIANGLES,
-    accuracy_after_training,
     dataset_of,
     graphs_of,
     logits_of,
     model_of,
+    with_statistics,
 )
+from heterophilic import adjacency
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.entries.diffpool import DiffPoolSettings
 
 SMALL = {"layers": 2, "width": 4, "hidden": 6, "pools": 2, "cluster_share": 0.7}
-
-
-def _adjacency(graph):
-    labels, edges = graph
-    out = torch.zeros(len(labels), len(labels))
-    for a, b in edges:
-        out[a, b] = out[b, a] = 1
-    return out
 
 
 def _sage(module, a, h):
@@ -47,7 +38,7 @@ def _sage(module, a, h):
 
 
 def _by_hand(model, graph):
-    a, x = _adjacency(graph), torch.eye(3)[list(graph[0])]
+    a, x = adjacency(graph), torch.eye(3)[list(graph[0])]
     z = _sage(model.embeds[0], a, x)
     read, penalty = [z.max(0).values], 0.0
     for pool, embed in zip(model.pools, model.embeds[1:], strict=True):
@@ -64,16 +55,9 @@ def _by_hand(model, graph):
 
 
 @torch.no_grad()
-def _with_statistics(model, dataset):
-    """The module after a look at the data in training, so that the normalizations do something."""
-    model.train()(graphs_of(dataset))
-    return model.eval()
-
-
-@torch.no_grad()
 def test_logits_and_penalties_are_those_of_the_equations():
     dataset = dataset_of([PATH, KITE, TRIANGLE])
-    model = _with_statistics(model_of("diffpool", dataset, **SMALL), dataset)
+    model = with_statistics(model_of("diffpool", dataset, **SMALL), dataset)
     assert [each.last.out_features for each in model.pools] == [3, 2]
     found = logits_of(model, dataset)
     penalties = []
@@ -89,7 +73,7 @@ def test_logits_and_penalties_are_those_of_the_equations():
 @pytest.mark.parametrize("layers", [1, 3])
 def test_the_last_layer_of_a_stack_has_no_relu_and_no_batch_normalization(layers):
     dataset = dataset_of([PATH, KITE])
-    model = _with_statistics(model_of("diffpool", dataset, layers=layers, width=4), dataset)
+    model = with_statistics(model_of("diffpool", dataset, layers=layers, width=4), dataset)
     for stack in (*model.embeds, *(pool.sage for pool in model.pools)):
         assert len(stack.layers) == layers
         assert len(stack.norms) == layers - 1
@@ -156,21 +140,6 @@ def test_memory_grows_with_the_largest_graph_and_not_with_its_square():
         return sum(found.values())
 
     assert kept(4000) < 2.2 * kept(2000)
-
-
-def test_two_triangles_and_a_hexagon_are_the_same_to_it():
-    dataset = dataset_of([TWO_TRIANGLES, HEXAGON])
-    model = _with_statistics(model_of("diffpool", dataset, cluster_share=0.5), dataset)
-    first, second = logits_of(model, dataset)
-    torch.testing.assert_close(first, second)
-
-
-def test_it_learns_to_tell_stars_from_paths():
-    # The first node has a label of its own: means over neighbours see no degrees.
-    stars = [([0, *[1] * (n - 1)], [(0, at) for at in range(1, n)]) for n in range(4, 24)]
-    paths = [([0, *[1] * (n - 1)], [(at - 1, at) for at in range(1, n)]) for n in range(4, 24)]
-    dataset = dataset_of(stars + paths, [0] * 20 + [1] * 20)
-    assert accuracy_after_training("diffpool", dataset, steps=50) >= 0.95
 
 
 @pytest.mark.parametrize(

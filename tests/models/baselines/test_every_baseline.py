@@ -1,6 +1,10 @@
-"""What holds for each of the fourteen: invariance, batches, odd graphs, memory, repetition."""
+"""What holds for each of the fourteen: invariance, batches, odd graphs, memory, repetition.
+
+Also which graphs each can tell apart, and what each learns.
+"""
 
 import random
+from functools import partial
 
 import numpy as np
 import pytest
@@ -8,21 +12,29 @@ import torch
 from graph_makers import (
     ALL,
     CPU,
+    HEXAGON,
     NO_EDGES,
     SINGLE,
+    TWO_TRIANGLES,
     UNKNOWN_LABELS,
+    accuracy_after_training,
     batch_of,
     dataset_of,
     graphs_of,
     logits_of,
     model_of,
     relabelled,
+    with_statistics,
 )
+from hard_pairs import ROOK, SHRIKHANDE, stars_or_paths, triangles_or_hexagons
+from heterophilic import ALTERNATING, GROUPED, circle_task, homophily_task, hub_task
 
 from ihgnn_cli.data.batching import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.card import inputs_of
+from ihgnn_cli.models.entries.acm import Order
+from ihgnn_cli.models.entries.gnnml import Kind
 from ihgnn_cli.models.registry import IHGNN, find_model, model_names
 from ihgnn_cli.models.spec import Load
 from ihgnn_cli.training.loss import CrossEntropy
@@ -50,6 +62,14 @@ def _stack(name, dataset, members=1, **settings):
     return AutogradStack(
         lambda: spec.make(spec.settings(**settings), inputs), generators, by_size=spec.by_size
     )
+
+
+def _difference(name, settings, graphs):
+    """The largest between the logits of two graphs."""
+    dataset = dataset_of(graphs)
+    model = with_statistics(model_of(name, dataset, **settings), dataset)
+    first, second = logits_of(model, dataset)
+    return float((first - second).abs().max())
 
 
 @each_model
@@ -134,6 +154,101 @@ def test_a_member_of_a_stack_answers_as_it_would_alone(name):
     first, second = pair(store.batch([np.arange(len(ALL)), own]))
     torch.testing.assert_close(second[: len(own)], alone(store.batch([own]))[0])
     assert not torch.allclose(first, pair(store.batch([np.arange(len(ALL))] * 2))[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "told_apart", "threshold"),
+    [
+        ("acm", {"order": Order.ACM}, False, 1e-5),
+        ("acm", {"order": Order.ACMII}, False, 1e-5),
+        ("dcgnn", {"layers": 1}, False, 1e-5),  # neighbours alone
+        ("dcgnn", {"layers": 2}, True, 1e-3),  # with nodes at distance two
+        ("dgcnn", {}, False, 1e-5),
+        ("diffpool", {"cluster_share": 0.5}, False, 1e-5),
+        ("gin", {}, False, 1e-5),
+        ("gnnml", {"kind": Kind.GNNML1}, False, 1e-6),
+        ("gnnml", {"learn_supports": False}, True, 5e-5),
+        ("gnnml", {"learn_supports": True}, True, 5e-5),
+        ("gprgnn", {}, False, 1e-5),
+        ("graphormer", {}, True, 1e-5),  # by distances
+        ("h2gcn", {}, True, 1e-3),  # by nodes at distance two
+        ("kgnn", {"order": 2}, True, 1e-4),
+        ("kgnn", {"order": 3}, True, 1e-4),
+        ("pcnet", {}, False, 1e-5),
+        ("pgcn", {}, False, 1e-5),
+        ("ppgn", {}, True, 1e-3),
+        ("tokengt", {}, True, 1e-5),
+    ],
+)
+def test_two_triangles_and_a_hexagon_are_told_apart_only_beyond_1_wl(
+    name, settings, told_apart, threshold
+):
+    difference = _difference(name, settings, [TWO_TRIANGLES, HEXAGON])
+    assert difference > threshold if told_apart else difference <= threshold
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "told_apart", "threshold"),
+    [
+        # Of a strongly regular graph, a function of L has one value for all edges, one for all
+        # nodes and one for all other pairs.
+        ("gnnml", {"hops": 1}, False, 1e-5),
+        ("gnnml", {"hops": 2}, False, 1e-5),
+        ("graphormer", {}, False, 1e-5),  # any two nodes are at most two apart
+        # In both, a pair has as many pairs of each kind beside it. But a triangle of the rook's
+        # graph lies in a clique of four, and is beside three triangles; one of Shrikhande's is
+        # beside none.
+        ("kgnn", {"order": 2}, False, 1e-5),
+        ("kgnn", {"order": 3}, True, 1e-4),
+        ("ppgn", {}, False, 1e-4),
+    ],
+)
+def test_only_triples_tell_the_rooks_graph_from_shrikhandes(name, settings, told_apart, threshold):
+    difference = _difference(name, settings, [ROOK, SHRIKHANDE])
+    assert difference > threshold if told_apart else difference <= threshold
+
+
+@pytest.mark.parametrize(
+    ("name", "settings", "told_apart", "threshold"),
+    [
+        ("acm", {"order": Order.ACM}, True, 1e-3),
+        ("acm", {"order": Order.ACMII}, True, 1e-3),
+        ("dcgnn", {}, True, 1e-3),
+        # These see only where labels stand.
+        ("gprgnn", {}, False, 1e-5),
+        ("h2gcn", {}, False, 1e-5),
+        ("pcnet", {}, False, 1e-5),
+    ],
+)
+def test_which_labels_meet_is_seen_by_acm_and_dcgnn_only(name, settings, told_apart, threshold):
+    difference = _difference(name, settings, [ALTERNATING, GROUPED])
+    assert difference > threshold if told_apart else difference <= threshold
+
+
+@pytest.mark.parametrize(
+    ("name", "task", "steps", "settings"),
+    [
+        ("acm", hub_task, 80, {"dropout": 0.0}),
+        ("acm", homophily_task, 80, {"dropout": 0.0}),
+        ("dcgnn", hub_task, 80, {"dropout": 0.0}),
+        ("dcgnn", homophily_task, 80, {"dropout": 0.0}),
+        ("dcgnn", circle_task, 80, {"dropout": 0.0}),
+        # Means over neighbours see no degrees: the first node has a label of its own.
+        ("dgcnn", partial(stars_or_paths, others=1), 60, {}),
+        ("diffpool", partial(stars_or_paths, others=1), 50, {}),
+        ("gin", stars_or_paths, 60, {"dropout": 0.0}),
+        # The running statistics of the normalization take some 60 steps to follow.
+        ("gnnml", triangles_or_hexagons, 90, {}),
+        ("gprgnn", hub_task, 200, {"layers": 4, "dropout": 0.0, "walk_dropout": 0.0}),
+        ("h2gcn", hub_task, 80, {"dropout": 0.0}),
+        ("kgnn", triangles_or_hexagons, 40, {}),
+        ("pcnet", hub_task, 100, {"layers": 2, "terms": 4, "dropout": 0.0, "walk_dropout": 0.0}),
+        ("pgcn", stars_or_paths, 100, {"width": 16, "dropout": 0.2}),
+        ("ppgn", triangles_or_hexagons, 60, {}),
+    ],
+)
+def test_it_learns_a_task_that_it_can_tell(name, task, steps, settings):
+    assert accuracy_after_training(name, task(), steps=steps, **settings) >= 0.95
 
 
 @pytest.mark.parametrize(

@@ -1,17 +1,14 @@
-"""GPR-GNN against its equation in dense matrices, and what it can and cannot tell apart."""
+"""GPR-GNN against its equation in dense matrices."""
 
 import pytest
 import torch
 from graph_makers import (
-    HEXAGON,
     KITE,
-    TWO_TRIANGLES,
-    accuracy_after_training,
     dataset_of,
     logits_of,
     model_of,
 )
-from heterophilic import ALTERNATING, GROUPED, hub_task, walk_matrix
+from heterophilic import walk_matrix
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.baselines.gprgnn import start_of_gamma
@@ -49,25 +46,6 @@ def test_other_starts_have_absolute_values_that_sum_to_one():
     drawn = start_of_gamma(GPRGNNSettings(layers=9, init=GammaInit.RANDOM))
     assert drawn.abs().sum() == pytest.approx(1)
     assert (drawn < 0).any()
-
-
-def test_it_is_bound_by_1_wl():
-    dataset = dataset_of([TWO_TRIANGLES, HEXAGON])
-    first, second = logits_of(model_of("gprgnn", dataset), dataset)
-    torch.testing.assert_close(first, second)
-
-
-def test_it_sees_where_labels_stand_and_not_which_of_them_meet():
-    dataset = dataset_of([ALTERNATING, GROUPED])
-    first, second = logits_of(model_of("gprgnn", dataset), dataset)
-    torch.testing.assert_close(first, second)
-
-
-def test_it_learns_a_task_on_heterophilic_graphs():
-    accuracy = accuracy_after_training(
-        "gprgnn", hub_task(), steps=200, layers=4, dropout=0.0, walk_dropout=0.0
-    )
-    assert accuracy >= 0.95
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Graphormer: distances by hand, the forward pass written out, what it tells apart."""
+"""Graphormer: distances by hand, the forward pass written out, what it learns."""
 
 import itertools
 import random
@@ -6,13 +6,11 @@ import random
 import pytest
 import torch
 from graph_makers import (
-    HEXAGON,
     KITE,
     LABELS,
     PATH,
     SINGLE,
     TWO_PARTS,
-    TWO_TRIANGLES,
     accuracy_after_training,
     dataset_of,
     graphs_of,
@@ -113,28 +111,6 @@ def test_it_learns_whether_a_cycle_is_one_or_two():
     dataset = dataset_of(graphs)
     small = {"layers": 2, "dropout": 0.0}
     assert accuracy_after_training("graphormer", dataset, steps=300, lr=1e-4, **small) >= 0.95
-
-
-def test_distances_tell_two_triangles_from_a_hexagon():
-    dataset = dataset_of([TWO_TRIANGLES, HEXAGON])
-    one, other = logits_of(model_of("graphormer", dataset), dataset)
-    assert (one - other).abs().max() > 1e-5
-
-
-def test_graphs_that_distances_do_not_tell_apart_get_the_same_answer():
-    """The 4x4 rook's graph and the Shrikhande graph: regular, and any two nodes at most 2 apart."""
-    places = list(itertools.product(range(4), range(4)))
-    steps = {(0, 1), (0, 3), (1, 0), (3, 0), (1, 1), (3, 3)}
-    rook, shrikhande = [], []
-    for (u, (a, b)), (v, (c, d)) in itertools.combinations(enumerate(places), 2):
-        if a == c or b == d:
-            rook.append((u, v))
-        if ((a - c) % 4, (b - d) % 4) in steps:
-            shrikhande.append((u, v))
-    assert len(rook) == len(shrikhande) == 48
-    dataset = dataset_of([([0] * 16, rook), ([0] * 16, shrikhande)])
-    one, other = logits_of(model_of("graphormer", dataset), dataset)
-    torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize(

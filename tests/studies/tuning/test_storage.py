@@ -4,7 +4,6 @@ import copy
 import os
 import pickle
 import sqlite3
-import subprocess
 import sys
 import traceback
 from pathlib import Path
@@ -15,6 +14,7 @@ import pytest
 import sqlalchemy
 import sqlalchemy.exc
 from optuna.exceptions import StorageInternalError
+from started import run_together
 
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.studies.tuning import storage
@@ -459,27 +459,9 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 def test_processes_that_open_the_same_new_file_at_once_all_do(tmp_path: Path, kind: str) -> None:
     """From folders of their own, as on several machines, so that no lock keeps them apart."""
     file = tmp_path / "shared"
-    workers = []
     for name in ("a", "b"):
         (tmp_path / name).mkdir()
-        workers.append(
-            subprocess.Popen(
-                [sys.executable, "-c", OPENER, tmp_path / name, f"{kind}{file}"],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
-                text=True,
-            )
-        )
-    for worker in workers:  # they begin when all are ready
-        assert worker.stdout
-        assert worker.stdout.readline() == "ready\n"
-    for worker in workers:
-        assert worker.stdin
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    said = [worker.communicate(timeout=60)[1] for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0], said
+    run_together(OPENER, *([tmp_path / name, f"{kind}{file}"] for name in ("a", "b")))
     found = open_storage(address(f"{kind}{file}", tmp_path), tmp_path)
     (summary,) = optuna.get_all_study_summaries(storage=found)
     assert summary.user_attrs == {"a": True, "b": True}

@@ -1,7 +1,5 @@
 """The queue of trials: each requested trial gets one result, whatever happens to processes."""
 
-import subprocess
-import sys
 import threading
 from collections.abc import Callable
 from dataclasses import asdict
@@ -15,6 +13,7 @@ import sqlalchemy.exc
 from optuna.exceptions import StorageInternalError
 from optuna.storages import BaseStorage, InMemoryStorage, RDBStorage
 from optuna.trial import TrialState
+from started import run_together
 
 from ihgnn_cli.jobs.alive import this_process
 from ihgnn_cli.studies.tuning import trial_queue as queues
@@ -204,26 +203,8 @@ def test_processes_that_share_a_file_of_sqlite_never_hold_the_same_waiting_trial
     study = optuna.create_study(storage=storage, study_name="one", direction="maximize")
     for number in range(total):
         study.enqueue_trial({"lr": 0.0001 * (1 + number)})
-    workers = [
-        subprocess.Popen(
-            [sys.executable, "-c", TAKER, url, str(total)],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for _ in range(2)
-    ]
-    for worker in workers:  # they begin when both are ready
-        assert worker.stdout
-        assert worker.stdout.readline() == "ready\n"
-    for worker in workers:
-        assert worker.stdin
-        worker.stdin.write("go\n")
-        worker.stdin.flush()
-    said = [worker.communicate(timeout=100) for worker in workers]
-    assert [worker.returncode for worker in workers] == [0, 0], said
-    held = [[int(line) for line in out.split()] for out, _ in said]
+    said = run_together(TAKER, *[[url, str(total)]] * 2)
+    held = [[int(number) for number in words] for words in said]
     assert all(held)  # both had some
     assert sorted(chain(*held)) == list(range(total))
 

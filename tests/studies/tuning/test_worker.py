@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import torch
 from optuna.trial import TrialState
-from tuned import use_threads
+from worker_threads import use_threads
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.errors import IhgnnError
@@ -31,7 +31,7 @@ CPU = torch.device("cpu")
 
 @pytest.fixture(autouse=True)
 def workers_are_threads(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    use_threads(monkeypatch)
+    use_threads(monkeypatch, pickled=False)
     monkeypatch.chdir(tmp_path)
 
 
