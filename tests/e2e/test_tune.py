@@ -2,12 +2,13 @@
 
 import json
 import re
+import shutil
 import tomllib
 from collections.abc import Iterator
 
 import pytest
 from refusals import assert_refused
-from tuned import ONE_WORKER, TINY, fast_sqlite, rows, use_threads
+from tuned import ONE_WORKER, TINY, fast_sqlite, finished, rows, use_threads
 
 from ihgnn_cli.api import tune as tune_api
 from ihgnn_cli.cli import tune_display
@@ -113,6 +114,17 @@ def test_trials_is_the_total_and_more_can_be_requested(ihgnn, tmp_path) -> None:
     assert [row["trial"] for row in rows(tmp_path / "search")] == list("012")
     fewer = result_of(ihgnn(*args, "1"))
     assert fewer["best"] == more["best"]  # all finished trials count
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_copied_folder_is_continued(ihgnn, tmp_path) -> None:
+    args = ("tune", *TINY, "--quiet", "--json")
+    first = result_of(ihgnn(*args, "--trials", "2", "--out", "runs/search"))
+    shutil.copytree(tmp_path / "runs" / "search", tmp_path / "moved" / "search")
+    more = result_of(ihgnn(*args, "--trials", "3", "--out", "moved/search"))
+    assert first["model_epochs"] + more["trained_now"] == more["model_epochs"]
+    assert [row["trial"] for row in rows(tmp_path / "moved" / "search")] == list("012")
+    assert finished(tmp_path / "runs" / "search") <= 2
 
 
 @pytest.mark.usefixtures("quick")
