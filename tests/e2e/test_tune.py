@@ -18,7 +18,8 @@ from ihgnn_cli.cli import tune_display
 def quick(monkeypatch) -> Iterator[None]:
     """Threads as workers, and no figures: starting processes and drawing are the slowest parts."""
     use_threads(monkeypatch)
-    monkeypatch.setattr(tune_api, "write_report", lambda *_: None)
+    for name in ("write_report", "draw"):
+        monkeypatch.setattr(tune_api, name, lambda *_: None)
     with fast_sqlite():
         yield
 
@@ -38,6 +39,8 @@ def test_a_search_ends_with_a_tested_model_and_all_its_files(ihgnn, tmp_path) ->
     test = found["final"]["test"]
     assert f"{test['balanced_accuracy']:.1%}; {test['roc_auc']:.3f}</dd>" in page
     assert "data:image/png;base64," in page
+    assert all(row["best_epoch"] in ("1", "2", "3") for row in rows(folder))
+    assert (folder / found["final"]["folder"] / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert not re.search(r"""(src|href)=["'](?!data:)""", page)  # nothing is fetched
     assert len(rows(folder)) == 4
     assert found["trials"]["complete"] + found["trials"]["pruned"] == 4
