@@ -90,6 +90,7 @@ def _table(rows: Sequence[TrialRow], best: int | None) -> Iterator[str]:
     for row in rows:
         chosen = row.number == best
         state = f"{row.state_name}, best" if chosen else row.state_name
+        epoch = number_cell(row.best_epoch, f"{row.best_epoch or 0:g}")
         yield (
             f'<tr class="{row.state_name}{" best" if chosen else ""}">'
             + "".join(
@@ -99,7 +100,7 @@ def _table(rows: Sequence[TrialRow], best: int | None) -> Iterator[str]:
                     number_cell(row.accuracy, f"{row.percent:.2f} %"),
                     number_cell(row.loss, f"{row.loss or 0:.4f}"),
                     *(_setting(row.params.get(name)) for name in names),
-                    number_cell(row.best_epoch, f"{row.best_epoch or 0:g}") if chosen_epochs else "",
+                    epoch if chosen_epochs else "",
                     number_cell(row.seconds, f"{row.seconds or 0:.1f}"),
                     number_cell(row.tries, str(row.tries)),
                     text_cell(row.failure or "", row.failure or "", "long"),

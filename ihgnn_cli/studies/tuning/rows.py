@@ -44,9 +44,7 @@ class TrialRow:
         return "failed" if self.state is TrialState.FAIL else self.state.name.lower()
 
 
-def trial_rows(
-    trials: Sequence[RequestedTrial], *, chooses_epoch: bool = True
-) -> list[TrialRow]:
+def trial_rows(trials: Sequence[RequestedTrial], *, chooses_epoch: bool = True) -> list[TrialRow]:
     """One row per requested trial, ordered by number; without best epochs if none is chosen."""
     return [_row(each, chooses_epoch) for each in trials]
 

@@ -55,7 +55,7 @@ def test_validation_graphs_have_no_twin_in_training_either() -> None:
 def test_a_training_can_use_a_fold_that_keeps_twins_together() -> None:
     data = dataset_of([TWO_TRIANGLES, HEXAGON, KITE, PATH, STAR, TRIANGLE] * 5)
     assert len(np.unique(twin_groups(data))) == 5
-    with pytest.raises(InputError, match="and the data has 5 groups of twins. Use fold:N or"):
+    with pytest.raises(InputError, match=r"and the data has 5 groups of twins\. Use fold:N or"):
         load_split("fold:3:twins", data, 0)
     many = dataset_of([([0] * size, []) for size in range(1, 13) for _ in range(2)])
     (expected,) = make_folds(many, 7, group_twins=True)[3].splits
