@@ -20,6 +20,7 @@ from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.conformal import Conformal, check_alpha
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training import folder as folders
+from ihgnn_cli.training.unfinished import TUNE
 
 
 @in_python
@@ -122,7 +123,7 @@ def also_chosen(card: ModelCard, model: Path) -> str:
     "", "the epoch", "the settings" of a search, or both. A checkpoint outside the folder of its
     search is like any other.
     """
-    searched = (model.absolute().parent.parent / folders.TUNE).is_file()
+    searched = (model.absolute().parent.parent / TUNE).is_file()
     chosen = card.snapshot is not None and card.snapshot.chosen
     return " and ".join(["the settings"] * searched + ["the epoch"] * chosen)
 

@@ -11,6 +11,7 @@ import optuna
 
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, configured, dataset_of, divided, searchable
+from ihgnn_cli.api.train import draw
 from ihgnn_cli.display import Display
 from ihgnn_cli.report.tuning import write_trials
 from ihgnn_cli.report.tuning_report import write_report
@@ -18,7 +19,7 @@ from ihgnn_cli.settings import checked
 from ihgnn_cli.studies.tuning import tune_folder
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
 from ihgnn_cli.studies.tuning.planning import plan_search
-from ihgnn_cli.studies.tuning.rows import trial_rows
+from ihgnn_cli.studies.tuning.rows import TrialRow, trial_rows
 from ihgnn_cli.studies.tuning.trials import RequestedTrial, TrialsRun, progress_line
 from ihgnn_cli.studies.tuning.tune_job import TuneCallback, TuneJob, TuneProgress
 from ihgnn_cli.training import folder as runs
@@ -185,14 +186,21 @@ def finish(job: TuneJob, done: TrialsRun, watch: run.Watch) -> dict[str, Any]:
         IhgnnError: no trial finished training, or the training of the best settings failed.
     """
     result = job.train_best(done, watch)
-    write_report(trial_rows(done.trials), result, job.folder)
+    best_run = job.folder / result["final"]["folder"]
+    if not (best_run / runs.CURVES).is_file():
+        draw(best_run, {**result["final"], "dataset": result["dataset"]})
+    write_report(_rows(job, done.trials), result, job.folder)
     tune_folder.write_result(job.folder, result)
     return result
 
 
+def _rows(job: TuneJob, trials: Sequence[RequestedTrial]) -> list[TrialRow]:
+    return trial_rows(trials, chooses_epoch=not job.search.config.training.snapshots)
+
+
 def _write(job: TuneJob, trials: Sequence[RequestedTrial]) -> None:
     """Write the table of trials, and the best settings if there are any."""
-    write_trials(job.folder / tune_folder.TRIALS, trial_rows(trials))
+    write_trials(job.folder / tune_folder.TRIALS, _rows(job, trials))
     best = tune_folder.best_config(job.search, trials)
     if best is not None:
         tune_folder.write_best(best, job.folder)

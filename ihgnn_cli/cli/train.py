@@ -305,6 +305,7 @@ def complete_run(
     """Train to the end with progress on standard error; returns the result."""
     from ihgnn_cli.api.train import complete
     from ihgnn_cli.cli import console
+    from ihgnn_cli.training.run import last_epoch
     from ihgnn_cli.training.snapshots import fewer_snapshots
     from ihgnn_cli.words import counted
 
@@ -318,11 +319,13 @@ def complete_run(
             others = f"none for validation or testing; {epochs}"
         if settings.training.ensemble > 1:
             others += f"; {settings.training.ensemble} models"
+        done = 0 if begun.new else last_epoch(folder)
+        continuing = f"\nContinuing after epoch {done:,}." if done else ""
         console.note(
             f"{_of_model(settings)}{prepared.dataset.name}: "
             f"{counted(len(split.train), 'training graph')}, {others} "
             f"({settings.data.split_from or settings.data.split}, seed {settings.training.seed}); "
-            f"on {prepared.device}; in {folder}"
+            f"on {prepared.device}; in {folder}{continuing}"
         )
         fewer = fewer_snapshots(settings.training)
         if fewer is not None:

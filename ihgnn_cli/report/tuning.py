@@ -83,11 +83,14 @@ def _table(rows: Sequence[TrialRow], best: int | None) -> Iterator[str]:
     yield '<table class="sorted">\n<thead><tr>'
     yield column_head("trial", True) + column_head("state", False) + column_head("accuracy", True)
     yield column_head("loss", True) + "".join(column_head(name, name in numeric) for name in names)
-    yield "".join(column_head(name, True) for name in ("best epoch", "seconds", "tries"))
+    chosen_epochs = any(row.best_epoch is not None for row in rows)
+    last = (*(("best epoch",) if chosen_epochs else ()), "seconds", "tries")
+    yield "".join(column_head(name, True) for name in last)
     yield column_head("failure", False) + "</tr></thead>\n<tbody>"
     for row in rows:
         chosen = row.number == best
         state = f"{row.state_name}, best" if chosen else row.state_name
+        epoch = number_cell(row.best_epoch, f"{row.best_epoch or 0:g}")
         yield (
             f'<tr class="{row.state_name}{" best" if chosen else ""}">'
             + "".join(
@@ -97,7 +100,7 @@ def _table(rows: Sequence[TrialRow], best: int | None) -> Iterator[str]:
                     number_cell(row.accuracy, f"{row.percent:.2f} %"),
                     number_cell(row.loss, f"{row.loss or 0:.4f}"),
                     *(_setting(row.params.get(name)) for name in names),
-                    number_cell(row.best_epoch, f"{row.best_epoch or 0:g}"),
+                    epoch if chosen_epochs else "",
                     number_cell(row.seconds, f"{row.seconds or 0:.1f}"),
                     number_cell(row.tries, str(row.tries)),
                     text_cell(row.failure or "", row.failure or "", "long"),

@@ -9,8 +9,11 @@ from contextlib import contextmanager
 from itertools import accumulate
 from pathlib import Path
 
+import matplotlib as mpl
 import matplotlib.pyplot as plt
+import numpy as np
 import optuna
+from matplotlib.colors import ListedColormap
 from optuna import Study
 from optuna.importance import FanovaImportanceEvaluator
 from optuna.trial import FrozenTrial, TrialState
@@ -22,6 +25,8 @@ from ihgnn_cli.studies.tuning.rows import TrialRow
 _ACCURACY = "Validation accuracy (%)"
 _FEWEST = 5  # complete trials for importances
 _LONGEST_LEGEND = 20  # the colours that Optuna draws curves in
+# Optuna's colours without the lightest: it draws the worst trial white.
+_BLUES = ListedColormap(mpl.colormaps["Blues"](np.linspace(0.4, 1, 256)))
 _STYLE = {
     "figure.constrained_layout.use": True,
     "figure.figsize": (7.0, 4.5),
@@ -102,7 +107,9 @@ def _curves(study: Study) -> None:
 
 
 def _parallel(study: Study) -> None:
-    plots.plot_parallel_coordinate(study, target_name=_ACCURACY)
+    axes = plots.plot_parallel_coordinate(study, target_name=_ACCURACY)
+    for lines in axes.collections:
+        lines.set(cmap=_BLUES, clip_on=False)  # whole lines at the top and at the bottom
     figure = plt.gcf()
     figure.set_figwidth(max(7.0, 1.6 * len(figure.axes)))  # room for the numbers of each axis
 

@@ -15,6 +15,7 @@ from ihgnn_cli.studies.comparison import Cell, cell_of
 from ihgnn_cli.studies.folds import of_repeat
 from ihgnn_cli.studies.paired import Paired, family, paired
 from ihgnn_cli.studies.runs import RunFolder, crossval_folder
+from ihgnn_cli.training.unfinished import continued
 from ihgnn_cli.words import counted
 
 
@@ -101,17 +102,17 @@ def _finished(path: Path) -> _Finished:
             f"{path} is not the folder of a cross-validation ('ihgnn runs' lists them)."
         )
     if not (path / folders.RESULT).is_file():
-        raise InputError(f"{path} is not finished. {folders.continued(path)}")
+        raise InputError(f"{path} is not finished. {continued(path)}")
     result = folders.read_result(path) or {}
     try:
         cell = cell_of(result, result.get("model", DEFAULT_MODEL))
     except InputError as error:
         raise InputError(
-            f"{path / folders.RESULT} is damaged or of an older version. {folders.continued(path)}"
+            f"{path / folders.RESULT} is damaged or of an older version. {continued(path)}"
         ) from error
     run = crossval_folder(path)
     if run.problem:
-        raise InputError(f"{path} is damaged: {run.problem}. {folders.continued(path)}")
+        raise InputError(f"{path} is damaged: {run.problem}. {continued(path)}")
     partial = result.get("partial") or ""  # missing in older results
     files = [path / of_repeat(folders.SPLITS, repeat) for repeat in range(cell.repeats)]
     parts = [read_fold_file(file, cell.graphs, whole=not partial) for file in files]
@@ -119,7 +120,7 @@ def _finished(path: Path) -> _Finished:
     if len(folds) != len(cell.accuracies):
         raise InputError(
             f"{path / folders.RESULT} has {counted(len(cell.accuracies), 'fold')}, and its split "
-            f"file has {len(folds)}. {folders.continued(path)}"
+            f"file has {len(folds)}. {continued(path)}"
         )
     return _Finished(
         path,

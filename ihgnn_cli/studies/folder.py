@@ -8,7 +8,6 @@ that most folds chose.
 """
 
 import json
-import shlex
 import shutil
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
@@ -224,21 +223,3 @@ def _holds(path: Path, folds: Sequence[Fold]) -> bool:
 def command_of(path: Path) -> str:
     """The command that started the job."""
     return str(read_job(path).get("command", "(unknown)"))
-
-
-def continued(path: Path) -> str:
-    """How to finish the job of a folder, which may have been moved."""
-    try:
-        words = shlex.split(command_of(path))
-    except InputError:  # the job's own file is damaged
-        return "Run its cross-validation again in another folder."
-    if not words or words[0] != "ihgnn":  # of a Python program
-        return "Repeat the call that made it."
-    if words[1:2] != ["crossval"]:  # a cell of another command, whose --out is another folder
-        return f"Repeat its command: {shlex.join(words)}"
-    for option in ("--out", "-o"):
-        if option in words:
-            at = words.index(option)
-            del words[at : at + 2]
-    words = [each for each in words if not each.startswith("--out=")]
-    return f"Continue it: {shlex.join([*words, '--out', str(path)])}"

@@ -166,15 +166,16 @@ def check_choices(
         return
     asked = {
         "a list of values": len(made) > 1,
-        "a race": race,
-        "rules": rules,
-        "a choice by inner folds (also those of a split file)": (inner_folds or 1) > 1,
+        "--race": race,
+        "--rules": rules,
+        "--inner-folds (or a split file with several)": (inner_folds or 1) > 1,
     }
     for what, given in asked.items():
         if given:
             raise InputError(
-                f"With snapshots, predictions are averaged and nothing is chosen, so {what} has no "
-                "meaning. Leave it out, or set snapshots to 0."
+                "With snapshots, as in the recipe robust, predictions are averaged and nothing is "
+                f"chosen, so {what} has no meaning. Leave it out, or use settings without "
+                "snapshots."
             )
 
 

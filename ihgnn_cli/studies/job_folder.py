@@ -11,8 +11,8 @@ from pathlib import Path
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import cannot_write
-from ihgnn_cli.studies.runs import CROSSVAL
-from ihgnn_cli.training.folder import SPLITS, TUNE
+from ihgnn_cli.training.folder import SPLITS
+from ihgnn_cli.training.unfinished import CROSSVAL, TUNE
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,9 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.studies.grid import PAPER_RUNS, own_grid
 from ihgnn_cli.training.config import RunConfig
-from ihgnn_cli.training.folder import BEST, CONFIG, METRICS, RESULT, SPLITS, TUNE
+from ihgnn_cli.training.folder import BEST, CONFIG, METRICS, RESULT, SPLITS
+from ihgnn_cli.training.unfinished import CROSSVAL, TUNE
 
-CROSSVAL = "crossval.json"
-"""The file that marks the folder of a cross-validation."""
 CELLS = "cells"
 """The folder that the cross-validations of a reproduction are in, by data set and model."""
 _CROSSVAL_DEFAULTS = {"folds": PROTOCOL_FOLDS, "inner_folds": 1, "runs": PAPER_RUNS}

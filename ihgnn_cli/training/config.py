@@ -34,6 +34,7 @@ from ihgnn_cli.models.spec import ModelSpec
 from ihgnn_cli.settings import Settings, described, field_types
 from ihgnn_cli.training.devices import AUTO
 from ihgnn_cli.training.kinds import ClassWeights, Recipe
+from ihgnn_cli.training.unfinished import unfinished_job
 from ihgnn_cli.words import hint
 
 MAX_SEED = 2**63 - 1
@@ -457,7 +458,8 @@ def read_sections(path: Path) -> dict[str, object]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+        reason = f"Cannot read {path}: {error.strerror or error}."
+        raise InputError(f"{reason} {unfinished_job(path.parent)}".rstrip()) from error
     except (ValueError, RecursionError) as error:  # also numbers with thousands of digits
         raise InputError(f"{path} is not a TOML file: {error}.") from error
 

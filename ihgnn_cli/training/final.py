@@ -12,7 +12,8 @@ from typing import Any
 from ihgnn_cli.data.kinds import ALL
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.training.config import RunConfig, read_sections
-from ihgnn_cli.training.folder import BEST_CONFIG, CONFIG, RESULT, SPLITS, TUNE
+from ihgnn_cli.training.folder import BEST_CONFIG, CONFIG, RESULT, SPLITS
+from ihgnn_cli.training.unfinished import TUNE, unfinished_job
 
 
 def asks_for_final(settings: dict[str, Any], *, final: bool) -> bool:
@@ -81,7 +82,8 @@ def _recorded(file: Path) -> int | None:
     if not isinstance(found, int):
         raise InputError(
             f"{file} belongs to a run or tune that is not finished, so its best epoch is not "
-            "known. Finish it, or give the number of epochs with --epochs."
+            "known. Finish it, or give the number of epochs with --epochs. "
+            f"{unfinished_job(file.parent)}".rstrip()
         )
     return found
 

@@ -23,6 +23,7 @@ from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.paths import file_name
 from ihgnn_cli.training.config import RunConfig, read_config, write_config
+from ihgnn_cli.training.unfinished import unfinished_job
 
 if TYPE_CHECKING:  # an exported model is evaluated without torch, a wrong folder refused at once
     from ihgnn_cli.data.splits import Split
@@ -36,8 +37,6 @@ TEACHER = "teacher.json"
 """What the ensemble says about the graphs of a distilled model."""
 BEST_CONFIG = "best.toml"
 """The settings that a cross-validation or search found, in its folder."""
-TUNE = "tune.json"
-"""The file that marks the folder of a search."""
 
 
 def make(config: RunConfig, split: "Split", folder: Path) -> None:
@@ -207,6 +206,8 @@ def best_of(path: Path, *, trained: bool = False) -> Path:
     remedy = f"Give {accepted}; 'ihgnn runs' lists runs."
     if is_unfinished(path):
         remedy = f"Its training is not finished: ihgnn train --resume {shlex.quote(str(path))}"
+    elif job := unfinished_job(path):
+        remedy = job
     elif (path / BEST_CONFIG).is_file():
         config = shlex.quote(str(path / BEST_CONFIG))
         remedy = f"Train the settings that it found: ihgnn train --final --config {config}"

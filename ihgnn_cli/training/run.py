@@ -396,6 +396,18 @@ class _Session:
         return self.seconds_before + time.monotonic() - self.started
 
 
+def last_epoch(folder: Path) -> int:
+    """The epoch that a run continues after; 0 if it starts with the first.
+
+    Raises:
+        InputError: the saved state is damaged.
+    """
+    if not (folder / folders.LAST).is_file():
+        return 0
+    epoch = _last_of(folder).epoch
+    return 0 if epoch is None else epoch.epoch
+
+
 def _last_of(folder: Path) -> Checkpoint:
     try:
         return load_checkpoint(folder / folders.LAST)

@@ -37,6 +37,28 @@ def test_an_unfinished_run_is_named_with_the_command_that_finishes_it(run: Path)
         app(["evaluate", str(run)], standalone_mode=False)
 
 
+@pytest.mark.parametrize("args", [["evaluate"], ["export"], ["predict", "MUTAG"]])
+def test_an_unfinished_search_is_named_with_the_command_that_continues_it(
+    tmp_path: Path, args: list[str]
+) -> None:
+    (tmp_path / "tune.json").write_text(json.dumps({"command": "ihgnn tune MUTAG"}))
+    command, *data = args
+    with pytest.raises(
+        InputError, match=f"search is not finished.*: ihgnn tune MUTAG --out {tmp_path}"
+    ):
+        app([command, str(tmp_path), *data], standalone_mode=False)
+
+
+def test_a_resumed_training_says_where_it_continues(run: Path) -> None:
+    _, said = call("train", "--resume", run, "--epochs", "6")
+    assert "Continuing after epoch 5." in said
+    (run / "result.json").unlink()
+    (run / "last.pt").unlink()
+    _, said = call("train", "--resume", run)
+    assert "training graphs" in said
+    assert "Continuing" not in said
+
+
 def test_every_calibration_names_what_the_same_graphs_chose(run: Path, tmp_path: Path) -> None:
     search = tmp_path / "search"
     trial = Path(shutil.copytree(run, search / "trial-7"))

@@ -76,7 +76,7 @@ def test_recipes_are_shown_side_by_side(ihgnn) -> None:
         (["train", "--ensemble", "0"], "--ensemble must be at least 1"),
         (["train", "--snapshots", "5", "--patience", "3"], "--patience must be 0"),
         (["crossval", "--recipe", "robust", "--lr", "0.1,0.01"], "a list of values has no meaning"),
-        (["crossval", "--recipe", "robust", "--race"], "a race has no meaning"),
+        (["crossval", "--recipe", "robust", "--race"], "so --race has no meaning"),
     ],
 )
 def test_what_does_not_fit_is_refused(ihgnn, given: list[str], message: str) -> None:

@@ -2,11 +2,12 @@
 
 import json
 import re
+import shutil
 import tomllib
 
 import pytest
 from refusals import assert_refused
-from tuned import ONE_WORKER, TINY, rows
+from tuned import ONE_WORKER, TINY, finished, rows
 
 from ihgnn_cli.api import tune as tune_api
 from ihgnn_cli.cli import tune_display
@@ -15,7 +16,8 @@ from ihgnn_cli.cli import tune_display
 @pytest.fixture
 def quick(monkeypatch, thread_workers) -> None:
     """Threads as workers, and no figures: starting processes and drawing are the slowest parts."""
-    monkeypatch.setattr(tune_api, "write_report", lambda *_: None)
+    for name in ("write_report", "draw"):
+        monkeypatch.setattr(tune_api, name, lambda *_: None)
 
 
 @pytest.mark.usefixtures("thread_workers")
@@ -34,6 +36,8 @@ def test_a_search_ends_with_a_tested_model_and_all_its_files(ihgnn, tmp_path) ->
     test = found["final"]["test"]
     assert f"{test['balanced_accuracy']:.1%}; {test['roc_auc']:.3f}</dd>" in page
     assert "data:image/png;base64," in page
+    assert all(row["best_epoch"] in ("1", "2", "3") for row in rows(folder))
+    assert (folder / found["final"]["folder"] / "curves.png").read_bytes().startswith(b"\x89PNG")
     assert not re.search(r"""(src|href)=["'](?!data:)""", page)  # nothing is fetched
     assert len(rows(folder)) == 4
     assert found["trials"]["complete"] + found["trials"]["pruned"] == 4
@@ -110,6 +114,17 @@ def test_trials_is_the_total_and_more_can_be_requested(ihgnn, tmp_path) -> None:
     assert [row["trial"] for row in rows(tmp_path / "search")] == list("012")
     fewer = result_of(ihgnn(*args, "1"))
     assert fewer["best"] == more["best"]  # all finished trials count
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_copied_folder_is_continued(ihgnn, tmp_path) -> None:
+    args = ("tune", *TINY, "--quiet", "--json")
+    first = result_of(ihgnn(*args, "--trials", "2", "--out", "runs/search"))
+    shutil.copytree(tmp_path / "runs" / "search", tmp_path / "moved" / "search")
+    more = result_of(ihgnn(*args, "--trials", "3", "--out", "moved/search"))
+    assert first["model_epochs"] + more["trained_now"] == more["model_epochs"]
+    assert [row["trial"] for row in rows(tmp_path / "moved" / "search")] == list("012")
+    assert finished(tmp_path / "runs" / "search") <= 2
 
 
 @pytest.mark.usefixtures("quick")

@@ -123,6 +123,12 @@ def test_the_table_tells_all_of_a_trial_in_the_order_given(tmp_path: Path) -> No
     assert page.words["h2"] == ["2 trials"]
 
 
+def test_a_search_that_chooses_no_epoch_has_no_column_for_it(tmp_path: Path) -> None:
+    page = written(tmp_path, [trial(2, best_epoch=None), LOST])
+    assert page.rows[0][-4:] == ["readout_relu", "seconds", "tries", "failure"]
+    assert page.rows[1][-4:] == ["true", "3.1", "1", ""]
+
+
 def test_every_trial_has_a_row(tmp_path: Path) -> None:
     page = written(tmp_path, [trial(3 * number) for number in range(500)])
     assert [row[0] for row in page.rows[1:]] == [str(3 * number) for number in range(500)]

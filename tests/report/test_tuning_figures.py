@@ -78,6 +78,15 @@ def test_many_curves_have_no_legend(drawn: dict[str, Figure]) -> None:
     assert drawn["curves.png"].axes[0].get_legend() is None
 
 
+def test_no_trial_is_drawn_in_white(drawn: dict[str, Figure]) -> None:
+    draw_trials([trial(number, 0.5 + number / 10) for number in range(4)], Path())
+    figure = drawn["parallel.png"]
+    (lines,) = figure.axes[0].collections
+    figure.canvas.draw()
+    *_, last = sorted(np.asarray(lines.get_colors())[:, :3].sum(axis=1))
+    assert last < 2.4  # white is 3.0
+
+
 def test_slices_have_one_panel_per_setting_and_the_scale_of_its_range(
     drawn: dict[str, Figure],
 ) -> None:

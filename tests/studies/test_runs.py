@@ -14,12 +14,12 @@ from ihgnn_cli.cli import console
 from ihgnn_cli.cli.app import app
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies import folder as crossvals
-from ihgnn_cli.studies import runs
 from ihgnn_cli.studies.runs import Kind, Order, State, find_runs
 from ihgnn_cli.studies.tuning import tune_folder as tunings
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training.config import RunConfig, configure, write_config
 from ihgnn_cli.training.kinds import Recipe
+from ihgnn_cli.training.unfinished import CROSSVAL, TUNE
 
 SECTIONS: dict[str, Any] = {
     "data": {"dataset": "MUTAG", "features": "labels"},
@@ -51,7 +51,7 @@ def crossval(folder: Path) -> None:
 
 
 def test_the_names_of_files_are_those_of_the_packages_that_write_them() -> None:
-    assert (runs.CROSSVAL, runs.TUNE) == (crossvals.JOB, tunings.JOB)
+    assert (CROSSVAL, TUNE) == (crossvals.JOB, tunings.JOB)
     assert folders.BEST_CONFIG == crossvals.BEST == tunings.BEST
 
 

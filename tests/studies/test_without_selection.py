@@ -130,9 +130,19 @@ def test_classes_of_test_graphs_change_no_prediction(tmp_path: Path) -> None:
     ("settings", "lists", "asked", "what"),
     [
         ({}, {"lr": (0.1, 0.01)}, {}, "a list of values has no meaning"),
-        ({}, {}, {"race": True}, "a race has no meaning"),
-        ({}, {}, {"rules": True}, "rules has no meaning"),
-        ({}, {}, {"inner_folds": 3}, r"inner folds \(also those of a split file\) has no meaning"),
+        ({}, {}, {"race": True}, "--race has no meaning"),
+        (
+            {},
+            {},
+            {"rules": True},
+            "With snapshots, as in the recipe robust, .*, so --rules has no meaning",
+        ),
+        (
+            {},
+            {},
+            {"inner_folds": 3},
+            r"--inner-folds \(or a split file with several\) has no meaning",
+        ),
         ({"snapshots": 0}, {}, {}, "ensemble needs snapshots"),
     ],
 )
@@ -147,7 +157,7 @@ def test_several_inner_splits_of_a_file_are_refused(tmp_path: Path, conformal) -
     file = tmp_path / "splits.json"
     write_fold_file(make_folds(load_dataset("MUTAG"), 0, folds=2, inner=2), file)
     with pytest.raises(
-        InputError, match=r"inner folds \(also those of a split file\) has no meaning"
+        InputError, match=r"so inner_folds \(or a split file with several\) has no meaning"
     ):
         ihgnn_cli.crossval(
             recipe="robust", split_file=file, conformal=conformal, out=tmp_path / "job"

@@ -87,7 +87,9 @@ def test_the_number_of_epochs_is_that_of_the_run_or_search_that_wrote_the_file(
 def test_the_best_toml_of_a_tune_needs_the_result_of_its_settings(tmp_path: Path) -> None:
     file = tmp_path / "best.toml"
     write_config(configure(overrides={"lr": 0.1, "layers": 4}), file)
-    (tmp_path / "tune.json").touch()
+    (tmp_path / "tune.json").write_text('{"command": "ihgnn tune"}')
+    with pytest.raises(InputError, match=f"--epochs. Its search .* ihgnn tune --out {tmp_path}$"):
+        final_config(RunConfig(), file=file)
     params = {"lr": 0.1, "layers": 4}
     for result in (None, {"best": None}, {"best": {"params": {**params, "lr": 0.2}}}):
         if result is not None:  # the last one is from before more trials

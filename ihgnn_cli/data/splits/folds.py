@@ -84,11 +84,15 @@ def draw_folds(
         InputError: there are fewer than two folds, no inner splits, or too few graphs or groups.
     """
     _check_counts(len(graph_class), folds, inner)
+    if groups is not None:
+        _check_groups(groups, folds, inner)
     random = random_bits(seed)
     drawn = []
     for test in _dealt(graph_class, folds, random, groups):
         rest = np.setdiff1d(np.arange(len(graph_class)), test)
         of_rest = None if groups is None else groups[rest]
+        if groups is not None:
+            _check_rest(groups, rest, folds, inner)
         validating = _validating(graph_class[rest], inner, random, of_rest)
         splits = [
             Split(np.delete(rest, validation), rest[validation], test) for validation in validating
@@ -188,6 +192,45 @@ def _check_counts(graphs: int, folds: int, inner: int) -> None:
         )
 
 
+def _check_groups(groups: NDArray[np.integer], folds: int, inner: int) -> None:
+    there, least = len(np.unique(groups)), _fewest_groups(inner)
+    if there < least:
+        parts = f"{inner} inner folds and a test" if inner > 1 else "training, validation and test"
+        fewer = "use fewer --inner-folds or " if inner > 1 and there > 2 else ""
+        raise InputError(
+            f"Folds that keep twins together need at least {least} groups of twins, for {parts}, "
+            f"and the data has {there}. To go on, {fewer}leave out --group-twins."
+        )
+    if there < folds:
+        raise InputError(
+            f"{there} groups of twins cannot be divided into {folds} folds. "
+            f"{_better_folds(there, inner)}"
+        )
+
+
+def _check_rest(
+    groups: NDArray[np.integer], rest: NDArray[np.int64], folds: int, inner: int
+) -> None:
+    """If there are few folds, one of them may test most of the groups."""
+    left, least = len(np.unique(groups[rest])), _fewest_groups(inner) - 1
+    if left < least:
+        raise InputError(
+            f"One of the {folds} folds leaves {counted(left, 'group')} of twins for training and "
+            f"validation, which need {least}. {_better_folds(len(np.unique(groups)), inner)}"
+        )
+
+
+def _fewest_groups(inner: int) -> int:
+    """One group to test, and the others to train and validate."""
+    return max(2, inner) + 1
+
+
+def _better_folds(groups: int, inner: int) -> str:
+    least = _fewest_groups(inner)
+    numbers = f"{least}" if groups == least else f"{least} to {groups}"
+    return f"Use {numbers} folds, or leave out --group-twins."
+
+
 def _validating(
     graph_class: NDArray[np.integer],
     inner: int,
@@ -202,7 +245,7 @@ def _validating(
     if groups is None:
         return stratified(graph_class, (graphs - size, size), random)[1:]
     # One of ten parts; the first ones received the largest groups.
-    count = max(2, min(round(1 / INNER_VALIDATION_SHARE), len(np.unique(groups))))
+    count = min(round(1 / INNER_VALIDATION_SHARE), len(np.unique(groups)))
     parts = grouped(graph_class, groups, count, random)
     return [min(parts, key=lambda part: abs(len(part) - size))]
 

@@ -14,6 +14,7 @@ from ihgnn_cli.data.splits.split import Split, holdout
 from ihgnn_cli.data.twins import twin_groups
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.paths import expanded
+from ihgnn_cli.words import counted
 
 _Item = TypeVar("_Item")
 
@@ -40,6 +41,11 @@ def load_split(text: str, dataset: GraphDataset, seed: int) -> Split:
         return holdout(dataset.graph_class, seed, validation_share=validation, test_share=test)
     if match := FOLD.fullmatch(text):
         groups = twin_groups(dataset) if match[2] else None
+        if groups is not None and (there := len(np.unique(groups))) < PROTOCOL_FOLDS:
+            raise InputError(
+                f"{text} is one of {PROTOCOL_FOLDS} folds that keep twins together, and the data "
+                f"has {counted(there, 'group')} of twins. Use fold:N or another split."
+            )
         drawn = draw_folds(dataset.graph_class, seed, groups=groups)
         return _numbered(drawn, int(match[1]), "fold", "The protocol").splits[0]
     for name, numbers in file_readings(text):

@@ -50,7 +50,7 @@ def grouped(
     if len(size) < parts:
         raise InputError(
             f"{counted(len(size), 'group')} of twins cannot be divided into {parts} parts. "
-            + ("Leave out --group-twins." if len(size) == 1 else "Use fewer folds.")
+            "Use fewer."
         )
     position, members = np.unique(graph_class, return_inverse=True, return_counts=True)[1:]
     table = np.zeros((len(size), len(members)), dtype=np.int64)

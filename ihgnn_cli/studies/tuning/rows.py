@@ -28,6 +28,7 @@ class TrialRow:
     """On validation, as a share; for a pruned trial, when it was stopped."""
     loss: float | None = None
     best_epoch: float | None = None
+    """Averaged over the splits; `None` if no epoch is chosen."""
     seconds: float | None = None
     curve: tuple[float, ...] = ()
     """Validation accuracy at each epoch, averaged over the splits."""
@@ -43,12 +44,12 @@ class TrialRow:
         return "failed" if self.state is TrialState.FAIL else self.state.name.lower()
 
 
-def trial_rows(trials: Sequence[RequestedTrial]) -> list[TrialRow]:
-    """One row per requested trial, ordered by number."""
-    return [_row(each) for each in trials]
+def trial_rows(trials: Sequence[RequestedTrial], *, chooses_epoch: bool = True) -> list[TrialRow]:
+    """One row per requested trial, ordered by number; without best epochs if none is chosen."""
+    return [_row(each, chooses_epoch) for each in trials]
 
 
-def _row(trial: RequestedTrial) -> TrialRow:
+def _row(trial: RequestedTrial, chooses_epoch: bool) -> TrialRow:
     row = TrialRow(
         number=trial.number,
         state=trial.state,
@@ -64,10 +65,16 @@ def _row(trial: RequestedTrial) -> TrialRow:
         row,
         accuracy=outcome.accuracy,
         loss=outcome.loss,
-        best_epoch=sum(outcome.best_epochs) / len(outcome.best_epochs),
+        best_epoch=_mean_epoch(outcome.best_epochs) if chooses_epoch else None,
         seconds=outcome.seconds,
         curve=_curve(outcome),
     )
+
+
+def _mean_epoch(epochs: Sequence[int]) -> float:
+    """The mean, a whole number where it can be."""
+    mean = sum(epochs) / len(epochs)
+    return int(mean) if mean.is_integer() else mean
 
 
 def _curve(outcome: Outcome) -> tuple[float, ...]:

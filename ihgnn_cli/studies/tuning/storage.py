@@ -80,6 +80,11 @@ class Address:
         """The address without secrets."""
         return masked(self.url)
 
+    def seen_from(self, folder: Path) -> str:
+        """The address without secrets; relative for a folder's own file, which may be moved."""
+        own = self.file is not None and self.file.resolve() == (folder / DATABASE).resolve()
+        return DATABASE if own else self.masked
+
     def without_secrets(self, text: object) -> str:
         """A message of the database on one line, without the secrets of this address."""
         return " ".join(masked_text(str(text), self.url).split())

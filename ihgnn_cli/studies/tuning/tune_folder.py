@@ -23,7 +23,7 @@ from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies.differences import difference
 from ihgnn_cli.studies.job_folder import SEARCH, refuse_other_content
 from ihgnn_cli.studies.tuning.search import Search
-from ihgnn_cli.studies.tuning.storage import LOCK
+from ihgnn_cli.studies.tuning.storage import DATABASE, LOCK
 from ihgnn_cli.studies.tuning.trials import RequestedTrial, TrialsRun, best_trial
 from ihgnn_cli.training.config import RunConfig, write_config
 from ihgnn_cli.training.provenance import machine_facts
@@ -42,8 +42,8 @@ def begin(
         search: the search.
         folder: its folder.
         study: name of the study.
-        storage: address of the storage, without secrets. A folder belongs to one study: trials of
-            another study with the same number have other settings.
+        storage: address of the storage as `Address.seen_from` gives it. A folder belongs to one
+            study: trials of another study with the same number have other settings.
         command: command line to record.
 
     Raises:
@@ -61,7 +61,7 @@ def begin(
             write_json(path, {"identity": search.identity, **about})
             new = True
         found = json.loads(path.read_text(encoding="utf-8"))
-        identity, stored_in = found["identity"], (found["study"], found["storage"])
+        identity, stored_in = found["identity"], (found["study"], _stored_in(found, folder))
     except OSError as error:
         raise cannot_write(folder, error) from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -75,6 +75,16 @@ def begin(
             "another --out for another study or storage."
         )
     return new
+
+
+def _stored_in(job: Mapping[str, Any], folder: Path) -> str:
+    """The storage of a folder; earlier versions recorded the absolute path of its own file."""
+    storage: str = job["storage"]
+    kind, _, name = storage.partition(":///")
+    there, own = Path(name), folder / DATABASE
+    if kind == "sqlite" and there.name == DATABASE and (own.is_file() or there == own.absolute()):
+        return DATABASE
+    return storage
 
 
 def discard_new(folder: Path) -> None:

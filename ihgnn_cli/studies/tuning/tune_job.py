@@ -79,7 +79,8 @@ class TuneJob:
             InputError: the folder or the study belongs to a different search.
             IhgnnError: the storage cannot be reached.
         """
-        about = {"study": self.study, "storage": self.where.masked, "command": self.command}
+        storage = self.where.seen_from(self.folder)
+        about = {"study": self.study, "storage": storage, "command": self.command}
         new = tune_folder.begin(self.search, self.folder, **about)
         try:
             open_study(self.search, self.where, self.folder, self.study)

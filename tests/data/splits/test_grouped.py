@@ -55,12 +55,45 @@ def test_validation_graphs_have_no_twin_in_training_either() -> None:
 def test_a_training_can_use_a_fold_that_keeps_twins_together() -> None:
     data = dataset_of([TWO_TRIANGLES, HEXAGON, KITE, PATH, STAR, TRIANGLE] * 5)
     assert len(np.unique(twin_groups(data))) == 5
-    with pytest.raises(InputError, match="5 groups of twins cannot be divided into 10 parts"):
+    with pytest.raises(InputError, match=r"and the data has 5 groups of twins\. Use fold:N or"):
         load_split("fold:3:twins", data, 0)
     many = dataset_of([([0] * size, []) for size in range(1, 13) for _ in range(2)])
     (expected,) = make_folds(many, 7, group_twins=True)[3].splits
     assert load_split("fold:3:twins", many, 7).digest == expected.digest
     assert load_split("fold:3", many, 7).digest != expected.digest
+
+
+@pytest.mark.parametrize(
+    ("sizes", "folds", "inner", "said"),
+    [
+        ([6, 6], 10, 1, "need at least 3 groups of twins, for training, validation and test, and"),
+        ([6, 6], 2, 1, "the data has 2. To go on, leave out --group-twins."),
+        ([3, 3, 3], 3, 3, "at least 4 .* for 3 inner folds .* use fewer --inner-folds or leave"),
+        ([3] * 5, 10, 1, "5 groups of twins cannot be divided into 10 folds. Use 3 to 5 folds, or"),
+        # One test part holds a group, the other all others.
+        ([9, 1, 1, 1], 2, 1, "One of the 2 folds leaves 1 group of twins for training and valid"),
+        ([9, 1, 1], 2, 1, "which need 2. Use 3 folds, or leave out --group-twins."),
+    ],
+)
+def test_too_few_groups_are_refused_with_the_number_that_is_needed(
+    sizes: list[int], folds: int, inner: int, said: str
+) -> None:
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    classes = np.arange(len(groups)) % 2
+    with pytest.raises(InputError, match=said):
+        draw_folds(classes, 0, folds, inner, groups)
+
+
+@settings(max_examples=50)
+@given(st.lists(st.integers(1, 30), min_size=3, max_size=8), st.integers(1, 4), st.data())
+def test_the_numbers_of_folds_that_messages_suggest_work(
+    sizes: list[int], inner: int, data: st.DataObject
+) -> None:
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    least = max(2, inner) + 1
+    if len(sizes) >= least:
+        folds = data.draw(st.integers(least, len(sizes)))
+        assert len(draw_folds(np.arange(len(groups)) % 2, 0, folds, inner, groups)) == folds
 
 
 def test_a_file_of_folds_cannot_be_regrouped(tmp_path) -> None:

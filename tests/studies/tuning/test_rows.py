@@ -54,6 +54,21 @@ def test_a_finished_trial_has_its_curve_as_the_mean_over_the_splits_that_got_as_
     ]
 
 
+@pytest.mark.parametrize(
+    ("epochs", "shown"), [((10,), "10"), ((10, 12), "11"), ((10, 11), "10.5"), ((1, 1, 2), "1.33")]
+)
+def test_the_best_epoch_is_a_whole_number_where_it_can_be(epochs, shown: str) -> None:
+    splits = len(epochs)
+    outcome = Outcome(0.5, epochs, ((0,) * 12,) * splits, (4,) * splits, 1.5, 3)
+    tries = (trial(0, TrialState.COMPLETE, value=0.0, outcome=outcome.as_plain()),)
+    (row,) = trial_rows([RequestedTrial(tries)])
+    assert str(row.best_epoch).startswith(shown)
+    assert type(row.best_epoch) is (float if "." in shown else int)
+    (averaged,) = trial_rows([RequestedTrial(tries)], chooses_epoch=False)
+    assert averaged.best_epoch is None
+    assert averaged.accuracy == row.accuracy
+
+
 def test_a_trial_that_was_given_up_has_what_it_came_to() -> None:
     (row,) = trial_rows([RequestedTrial((trial(0, TrialState.PRUNED, outcome=WHOLE.as_plain()),))])
     assert (row.state_name, row.accuracy, len(row.curve)) == ("pruned", 0.625, 3)

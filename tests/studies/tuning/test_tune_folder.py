@@ -1,6 +1,7 @@
 """The folder of a search: begun once, the best settings as a configuration, and no secrets."""
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ from ihgnn_cli.data.splits import load_split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.tuning.search import Search, prepare
 from ihgnn_cli.studies.tuning.space import make_space
-from ihgnn_cli.studies.tuning.storage import LOCK, Address, masked
+from ihgnn_cli.studies.tuning.storage import DATABASE, LOCK, Address, address, masked
 from ihgnn_cli.studies.tuning.trials import Outcome, RequestedTrial, TrialsRun
 from ihgnn_cli.studies.tuning.tune_folder import (
     BEST,
@@ -102,6 +103,31 @@ def test_the_same_search_as_another_study_or_elsewhere_is_refused(
         "--out for another study or storage."
     )
     assert (tmp_path / JOB).read_bytes() == before
+
+
+def test_the_study_in_the_folder_itself_is_the_same_wherever_the_folder_is(tmp_path: Path) -> None:
+    """Its path is recorded relative to the folder; earlier versions recorded the absolute one."""
+    before, after = tmp_path / "before", tmp_path / "after"
+    own = address(None, before).seen_from(before)
+    assert own == address(f"sqlite:///{before}/study.db", before).seen_from(before) == "study.db"
+    for storage in (own, f"sqlite:///{before}/study.db"):
+        begin(make_search(), before, study="one", storage=own)
+        job = json.loads((before / JOB).read_text())
+        (before / JOB).write_text(json.dumps({**job, "storage": storage}))
+        assert begin(make_search(), before, study="one", storage=own) is False
+        (before / DATABASE).touch()
+        before.rename(after)
+        moved = address(None, after).seen_from(after)
+        assert begin(make_search(), after, study="one", storage=moved) is False
+        shutil.rmtree(after)
+
+
+def test_a_study_beside_the_folder_is_not_its_own(tmp_path: Path) -> None:
+    shared = address(f"sqlite:///{tmp_path}/study.db", tmp_path / "run").seen_from(tmp_path / "run")
+    assert shared == f"sqlite:///{tmp_path}/study.db"
+    begin(make_search(), tmp_path / "run", study="one", storage=shared)
+    with pytest.raises(InputError, match="Choose another --out for another study or storage"):
+        begin(make_search(), tmp_path / "run", study="one", storage=DATABASE)
 
 
 def test_a_new_folder_whose_study_could_not_be_opened_leaves_nothing(tmp_path: Path) -> None:
