@@ -41,22 +41,7 @@ PAPER_EXPLAINED = (
 def summary(comparison: Comparison) -> tuple[str, ...]:
     """Sentences for the terminal: how to read the table, who is best, what differs."""
     sentences = ["Test accuracy in %; below it the paper's, and ours minus the paper's."]
-    best = _best(comparison)
-    if best is not None:
-        text = f"IHGNN has the highest mean on {best.highest} of {counted(best.of, 'data set')}"
-        if best.in_paper:
-            text += f" (paper: {best.in_paper[0]} of {best.in_paper[1]})"
-        sentences.append(f"{text} and is significantly better than all others on {best.separable}.")
-    tests = _tests(comparison)
-    if tests:
-        better, worse = _significant(tests)
-        sentences.append(
-            f"* differs significantly from IHGNN: {better} better, {worse} worse, of "
-            f"{counted(len(tests), 'comparison')}."
-            if better + worse
-            else "No method differs significantly from IHGNN in "
-            f"{counted(len(tests), 'comparison')}."
-        )
+    sentences += _ahead_and_different(comparison)
     behind = [
         each
         for each in comparison.entries
@@ -73,27 +58,7 @@ def summary(comparison: Comparison) -> tuple[str, ...]:
 
 def findings(comparison: Comparison) -> tuple[str, ...]:
     """What the results show about IHGNN, in numbers."""
-    sentences = []
-    best = _best(comparison)
-    if best is not None:
-        text = (
-            f"IHGNN has the highest mean of the methods run, or ties for it, on {best.highest} of "
-            f"{counted(best.of, 'data set')}, and is significantly better than all others on "
-            f"{best.separable}"
-        )
-        if best.in_paper:
-            text += (
-                f"; by the paper's means it is the highest on {best.in_paper[0]} of "
-                f"{best.in_paper[1]}"
-            )
-        sentences.append(f"{text}.")
-    tests = _tests(comparison)
-    if tests:
-        better, worse = _significant(tests)
-        sentences.append(
-            f"In {counted(len(tests), 'comparison')} on the same folds, the other method is "
-            f"significantly worse than IHGNN in {worse} and significantly better in {better}."
-        )
+    sentences = _ahead_and_different(comparison)
     differences = [
         each.cell.difference for each in comparison.entries if each.cell.difference is not None
     ]
@@ -104,6 +69,29 @@ def findings(comparison: Comparison) -> tuple[str, ...]:
             f"{below}. The mean difference is {signed(sum(differences) / len(differences))} points."
         )
     return tuple(sentences)
+
+
+def _ahead_and_different(comparison: Comparison) -> list[str]:
+    """On how many data sets IHGNN is ahead, and how many methods differ from it."""
+    sentences = []
+    best = _best(comparison)
+    if best is not None:
+        text = f"IHGNN has the highest mean on {best.highest} of {counted(best.of, 'data set')}"
+        if best.in_paper:
+            text += f" (by the paper's numbers: {best.in_paper[0]} of {best.in_paper[1]})"
+        where = f"{best.separable} of them" if best.separable else "none"
+        sentences.append(f"{text}. It is significantly better than all others on {where}.")
+    tests = _tests(comparison)
+    if tests:
+        found, number = _significant(tests), counted(len(tests), "comparison")
+        better, worse = (str(each) if each else "none" for each in found)
+        sentences.append(
+            f"Of {number} on the same folds, the other method is significantly better than IHGNN "
+            f"in {better} and significantly worse in {worse} (marked *)."
+            if any(found)
+            else f"No method differs significantly from IHGNN in {number} on the same folds."
+        )
+    return sentences
 
 
 @dataclass(frozen=True)

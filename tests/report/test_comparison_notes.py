@@ -13,32 +13,32 @@ BETTER = cell("acm", 0.90, 0.98, 0.96, 0.85, 0.99)
 
 def test_findings_count_where_ihgnn_is_ahead_what_is_significant_and_what_the_paper_has() -> None:
     assert findings(compare([OURS, GIN, WORSE])) == (
-        "IHGNN has the highest mean of the methods run, or ties for it, on 1 of 1 data "
-        "set, and is significantly better than all others on 0; by the paper's means it is the "
-        "highest on 1 of 1.",
-        "In 2 comparisons on the same folds, the other method is significantly worse than IHGNN in "
-        "1 and significantly better in 0.",
+        "IHGNN has the highest mean on 1 of 1 data set (by the paper's numbers: 1 of 1). It is "
+        "significantly better than all others on none.",
+        "Of 2 comparisons on the same folds, the other method is significantly better than IHGNN "
+        "in none and significantly worse in 1 (marked *).",
         "The paper has 3 of these numbers; ours is lower in 3. The mean difference is −9.5 points.",
     )
 
 
 def test_a_method_that_beats_ihgnn_is_told_as_plainly() -> None:
     first, second, _ = findings(compare([OURS, BETTER]))
-    assert "on 0 of 1 data set, and is significantly better than all others on 0" in first
-    assert "significantly worse than IHGNN in 0 and significantly better in 1." in second
+    assert first.startswith("IHGNN has the highest mean on 0 of 1 data set")
+    assert "significantly better than IHGNN in 1 and significantly worse in none" in second
 
 
 def test_the_terminal_gets_three_sentences() -> None:
     assert summary(compare([OURS, GIN])) == (
         "Test accuracy in %; below it the paper's, and ours minus the paper's.",
-        "IHGNN has the highest mean on 1 of 1 data set (paper: 1 of 1) and is significantly better "
-        "than all others on 0.",
-        "No method differs significantly from IHGNN in 1 comparison.",
+        "IHGNN has the highest mean on 1 of 1 data set (by the paper's numbers: 1 of 1). It is "
+        "significantly better than all others on none.",
+        "No method differs significantly from IHGNN in 1 comparison on the same folds.",
     )
     assert summary(compare([OURS, BETTER, GIN]))[1:] == (
-        "IHGNN has the highest mean on 0 of 1 data set (paper: 1 of 1) and is significantly better "
-        "than all others on 0.",
-        "* differs significantly from IHGNN: 1 better, 0 worse, of 2 comparisons.",
+        "IHGNN has the highest mean on 0 of 1 data set (by the paper's numbers: 1 of 1). It is "
+        "significantly better than all others on none.",
+        "Of 2 comparisons on the same folds, the other method is significantly better than IHGNN "
+        "in 1 and significantly worse in none (marked *).",
     )
     assert len(summary(compare([]))) == 1
 
