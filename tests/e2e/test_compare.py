@@ -7,11 +7,13 @@ import pytest
 from finished_crossvals import FOLDS, RIGHT, SOME, finished, fold
 from refusals import assert_refused
 
+from ihgnn_cli.cli import console
+
 
 def test_the_first_is_the_base_of_all_comparisons(
     ihgnn, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("COLUMNS", "120")  # the table is wider than 80
+    monkeypatch.setattr(console.out, "width", 120)  # the table is wider than 80
     finished(tmp_path / "base", SOME)
     finished(tmp_path / "same", SOME, data="b")
     finished(tmp_path / "right", RIGHT, protocol={"training": {"epochs": 5}, "race": [[1, 1]]})
