@@ -16,7 +16,7 @@ from ihgnn_cli.studies.comparison import Comparison, cell_of, compare
 from ihgnn_cli.studies.paper import model_title, table1_models, table2_models
 
 QUICK = Path(__file__).parent.parent / "results" / "reproduce" / "quick"
-DATASETS = ("BZR_MD", "MUTAG")
+DATASETS = ("MUTAG", "BZR_MD", "IMDB-BINARY", "PROTEINS", "KKI", "DHFR_MD")
 TABLES = {"table1": table1_models(), "table2": table2_models()}
 BUDGET = BUDGETS[BudgetName.QUICK]
 
