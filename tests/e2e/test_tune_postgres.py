@@ -16,7 +16,7 @@ from started import start, wait_for, workers_of
 psycopg = pytest.importorskip("psycopg", reason="an optional extra")
 
 SEARCH = ("--width", "4", "--hidden", "8", "--batch-size", "64", "--layers", "1,2")
-SEARCH += ("--epochs", "60", "--workers", "1", "--device", "cpu", "--stack", "2")
+SEARCH += ("--epochs", "600", "--workers", "1", "--device", "cpu", "--stack", "2")
 SEARCH += ("--pruner", "none", "--trials", "8", "--quiet", "--json")
 
 
