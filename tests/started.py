@@ -66,8 +66,11 @@ def wait_for(what: Callable[[], object], process: subprocess.Popen[str]) -> None
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
     """The worker processes that a command has started (not Python's own helper)."""
     children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return [
-        int(child)
-        for child in children
-        if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
-    ]
+    return [int(child) for child in children if b"spawn_main" in _command_line(child)]
+
+
+def _command_line(pid: str) -> bytes:
+    try:
+        return Path(f"/proc/{pid}/cmdline").read_bytes()
+    except OSError:  # a process that only looked something up, and has ended since
+        return b""
