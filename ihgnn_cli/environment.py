@@ -9,7 +9,7 @@ from ihgnn_cli import __version__
 from ihgnn_cli.deploy.providers import loadable_providers
 from ihgnn_cli.paths import cache_root, data_root
 from ihgnn_cli.training.devices import CudaDevice, cuda_devices
-from ihgnn_cli.versions import package_versions
+from ihgnn_cli.versions import code_sha256, package_versions
 
 Found = TypeVar("Found")
 
@@ -19,6 +19,8 @@ class Environment:
     """Versions, devices and folders of this installation."""
 
     ihgnn: str
+    code_sha256: str
+    """Hash of the package's Python files, as results record it."""
     python: str
     platform: str
     packages: dict[str, str]
@@ -35,6 +37,7 @@ def describe_environment() -> Environment:
     """Collect the description."""
     return Environment(
         ihgnn=__version__,
+        code_sha256=code_sha256(),
         python=f"{platform.python_implementation()} {platform.python_version()}",
         platform=platform.platform(),
         packages=package_versions(),

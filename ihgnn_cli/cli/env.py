@@ -19,7 +19,8 @@ def env(as_json: AsJson = False) -> None:
     if as_json:
         console.show_json(asdict(found))
         return
-    lines = [("ihgnn", found.ihgnn), ("python", found.python), ("platform", found.platform)]
+    lines = [("ihgnn", found.ihgnn), ("code_sha256", found.code_sha256)]
+    lines += [("python", found.python), ("platform", found.platform)]
     lines += list(found.packages.items())
     if isinstance(found.cuda_devices, str):
         lines.append(("torch starts", f"no: {found.cuda_devices}"))

@@ -9,7 +9,7 @@ import torch
 
 from ihgnn_cli import __version__
 from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.versions import package_versions
+from ihgnn_cli.versions import code_sha256, package_versions
 
 _CPUINFO = Path("/proc/cpuinfo")
 
@@ -36,6 +36,7 @@ def machine_facts(device: torch.device) -> dict[str, Any]:
         name = "on other machines"  # of a cluster
     return {
         "ihgnn": __version__,
+        "code_sha256": code_sha256(),
         "python": platform.python_version(),
         "platform": platform.platform(),
         "packages": package_versions(),

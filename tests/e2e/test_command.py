@@ -10,6 +10,7 @@ import pytest
 from refusals import assert_refused
 
 from ihgnn_cli import __version__
+from ihgnn_cli.versions import code_sha256
 
 ESCAPE = "\x1b["
 
@@ -156,6 +157,7 @@ def test_env_is_a_block_for_a_bug_report(ihgnn) -> None:
         assert re.search(rf"^{re.escape(name)} ", shown.stdout, re.MULTILINE)
     found = json.loads(ihgnn("env", "--json").stdout)
     assert found["ihgnn"] == __version__
+    assert found["code_sha256"] == code_sha256()
     assert found["onnx_providers"]["CPUExecutionProvider"] is True
     assert found["data_root"] == os.environ["IHGNN_DATA"]
     assert {"torch", "torch-geometric", "onnx"} <= set(found["packages"])
