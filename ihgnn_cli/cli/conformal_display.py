@@ -86,7 +86,7 @@ def show_study(found: Mapping[str, Any]) -> None:
         f"{found['mean_size']:.2f} classes per set",
         style="bold",
     )
-    same = ", which were held out of training"
+    same = " held out of training"
     if found["chosen_on_same"]:
         same = " that also chose the configuration and the epoch"
     console.show(

@@ -403,7 +403,8 @@ def _finish(begun: "Begun", references: "Sequence[Reference]", *, quiet: bool) -
             what = f"{job.repeats} partitions of {job.folds_each} folds: {what}"
         console.note(
             f"{title}{job.dataset.name}: {what}, "
-            f"{protocol.config.training.epochs} epochs {'at most' if protocol.race else 'each'}; "
+            f"{counted(protocol.config.training.epochs, 'epoch')} "
+            f"{'at most' if protocol.race else 'each'}; "
             f"{counted(executor.workers, 'worker')} on {executor.device.type}, stacks of up to "
             f"{begun.stack}; in {begun.folder}"
         )

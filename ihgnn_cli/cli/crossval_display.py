@@ -120,7 +120,7 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
             f"({best['epochs']})"
         )
         if snapshots:
-            which = f"the configuration, with {best['epochs']} epochs"
+            which = f"the configuration, with {counted(best['epochs'], 'epoch')}"
         console.show(
             f"Best        {folder / BEST}\n            {which}. To train it on all graphs:"
         )

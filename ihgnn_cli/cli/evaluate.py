@@ -215,6 +215,8 @@ def _write(found: "Evaluation", name: str, plot: Path | None, predictions: Path 
         )
     if plot is not None:
         title = f"{name}, {_part_words(found.part)}"
+        if found.trained_on:
+            title += f" ({found.trained_on:,} of {len(found.graphs):,} used in training)"
         draw_evaluation(found.bins, found.calibration, title, found.metrics.accuracy, plot)
 
 

@@ -201,8 +201,8 @@ Split = Annotated[
     str | None,
     option(
         "Data",
-        "Shares of train/validation/test, holdout (0.8/0.1/0.1), fold:N (of 10, from 0), or "
-        "a file: FILE, FILE:N, FILE:N:I.",
+        "Shares of train/validation/test, holdout (0.8/0.1/0.1), fold:N (of 10, from 0), "
+        "fold:N:twins (twins in one part), or a file: FILE, FILE:N, FILE:N:I.",
         "--split",
         metavar="SPLIT",
         default="holdout",

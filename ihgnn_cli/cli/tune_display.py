@@ -39,7 +39,8 @@ def show_start(job: "TuneJob") -> None:
     title = "" if config.model_name == DEFAULT_MODEL else f"{config.spec.title} on "
     console.note(
         f"{title}{search.dataset.name}: {counted(job.total, 'trial')}{splits}, "
-        f"{config.training.epochs} epochs each ({search.sampler}, pruner {search.pruner}); "
+        f"{counted(config.training.epochs, 'epoch')} each "
+        f"({search.sampler}, pruner {search.pruner}); "
         f"{counted(len(places.devices), 'worker')} on {places.first.type}, up to {job.stack} "
         f"together; in {job.folder}\nSearched: {space}"
     )

@@ -255,7 +255,7 @@ def _check_edges(card: ModelCard, graph: JsonGraph) -> None:
             there = f"there are {len(rows[0])}" if rows else "there is none"
             raise GraphError(
                 f"the model reads one edge attribute, and {there}.",
-                "Give each edge a list of one number.",
+                "Give each edge one number.",
             )
     if graph.edge_labels is None and graph.edges and card.needs_edge_labels:
         raise GraphError(

@@ -175,6 +175,8 @@ def left_out_note(dataset: GraphDataset) -> str | None:
     why = "a network reads edge attributes only with --edge-bins"
     if dataset.edge_attributes.shape[1] > 1:
         why = "networks do not read several edge attributes"
+    elif np.ptp(dataset.edge_attributes) == 0:
+        why = "the attribute of all edges is the same"
     return f"Random forest, edge attributes: does not count as the best reference, because {why}."
 
 

@@ -197,6 +197,8 @@ def _crossval(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
         "inner_folds": identity["inner_folds"],
         "runs": protocol["runs"],
     }
+    if result is not None and len(result.get("repeats") or ()) > 1:
+        more["repeats"] = len(result["repeats"])
     if "calibration" in protocol:
         more["validation"] = "held out"
     known = {

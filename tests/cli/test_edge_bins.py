@@ -85,8 +85,7 @@ def test_a_model_learns_distances_and_takes_its_boundaries_along(
             assert theirs["probabilities"][value] == pytest.approx(share, abs=1e-5)
     assert [each.get("class") for each in answers[0][:2]] == ["0", "1"]
     assert answers[0][2]["error"] == (
-        "the model reads one edge attribute, and there is none. "
-        "Give each edge a list of one number."
+        "the model reads one edge attribute, and there is none. Give each edge one number."
     )
 
 

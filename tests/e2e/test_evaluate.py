@@ -6,6 +6,7 @@ import pickle
 import re
 from pathlib import Path
 
+import matplotlib as mpl
 import pytest
 from refusals import assert_refused
 
@@ -73,6 +74,20 @@ def test_files_hold_a_figure_and_a_row_a_graph(ihgnn, checkpoint: Path, tmp_path
     rows = list(csv.DictReader((tmp_path / "p.csv").read_text().splitlines()))
     assert len(rows) == 19
     assert all(float(row["p(-1)"]) + float(row["p(1)"]) == pytest.approx(1) for row in rows)
+
+
+def test_a_figure_of_training_graphs_says_so(
+    ihgnn, checkpoint: Path, tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(mpl.rcParams, "svg.fonttype", "none")
+    for part, said in (
+        ("train", "MUTAG, train graphs (150 of 150 used in training)"),
+        ("test", ""),
+    ):
+        assert ihgnn("evaluate", checkpoint, "--split", part, "--plot", "a.svg").returncode == 0
+        figure = (tmp_path / "a.svg").read_text()
+        assert said in figure
+        assert ("used in training" in figure) == bool(said)
 
 
 def test_the_weights_of_the_layers_and_the_nodes_that_mattered(ihgnn, checkpoint: Path) -> None:

@@ -205,3 +205,14 @@ def test_races_and_snapshots_are_marked_and_all_scores_listed(
     shown = CliRunner().invoke(app, ["runs", "."]).stdout
     assert "crossval, race" in shown
     assert "train, snapshots" in shown
+
+
+def test_a_result_over_several_partitions_says_so(tmp_path: Path) -> None:
+    for name, seeds in (("one", [0]), ("two", [0, 1])):
+        crossval(tmp_path / name)
+        repeats = [{"seed": seed} for seed in seeds]
+        scores = {"test_mean": 0.5, "test_std": 0.1, "repeats": repeats}
+        finished = "2026-03-01T10:00:00+00:00"
+        write(tmp_path / name / "result.json", {**scores, "finished": finished})
+    found = {each.folder.name: each.differing.get("repeats") for each in find_runs(tmp_path)}
+    assert found == {"one": None, "two": 2}
