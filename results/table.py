@@ -195,7 +195,7 @@ def accuracy_row(name: str) -> str:
 
 def auc_row(name: str) -> str:
     """The row of a data set in the table of ROC-AUC and balanced accuracy."""
-    robust, raced = partitions(f"robust/{name}"), partitions(f"race/{name}")
+    robust, (ours, _) = partitions(f"robust/{name}"), setup(name)
 
     def balanced(found: Sequence[dict[str, Any]]) -> str:
         return "; ".join(f"{100 * each['balanced_accuracy']:.1f}" for each in found) or NONE
@@ -205,10 +205,10 @@ def auc_row(name: str) -> str:
     boxes = [
         BONDS.get(name, name),
         "; ".join(f"{each:.3f}" for each in best),
-        "; ".join(each.roc_auc for each in raced) or NONE,
+        "; ".join(each.roc_auc for each in ours) or NONE,
         "; ".join(each.roc_auc for each in robust),
         balanced([each.scores(best_reference(robust)) for each in robust]),
-        balanced([each.content for each in raced]),
+        balanced([each.content for each in ours]),
         balanced([each.content for each in robust]),
     ]
     return f"| {' | '.join(boxes)} |"
