@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits import read_fold_file
+from ihgnn_cli.data.splits.folds import read_fold_file
 from ihgnn_cli.report.comparison import accuracy_table, significance_table, write_cells
 from ihgnn_cli.report.layout_files import markdown
 from ihgnn_cli.studies.budgets import BUDGETS, BudgetName

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.api.messages import in_python
-from ihgnn_cli.data.sources import locate, read, refuse_overwriting
+from ihgnn_cli.data.sources.source import locate, read, refuse_overwriting
 from ihgnn_cli.deploy.bundles import planned_bundles, write_bundles
 from ihgnn_cli.deploy.form import OPSET, Form, Layout
 from ihgnn_cli.deploy.onnx_model import SUFFIX, check_target

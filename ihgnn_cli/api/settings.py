@@ -9,7 +9,7 @@ from typing import Any
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.objects import from_graphs
-from ihgnn_cli.data.sources import load_dataset as load_by_name
+from ihgnn_cli.data.sources.source import load_dataset as load_by_name
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import find_model

@@ -140,7 +140,7 @@ def _graphs(
 ) -> "GraphDataset":
     """The graphs of `--dataset` or of the model's own data set, encoded for the model."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources import locate, read
+    from ihgnn_cli.data.sources.source import locate, read
     from ihgnn_cli.errors import InputError
     from ihgnn_cli.inference.vocabulary import encode_dataset
 

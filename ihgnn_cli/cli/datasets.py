@@ -31,8 +31,8 @@ def _refuse_data(given: str) -> None:
     from pathlib import Path
 
     from ihgnn_cli.cli.console import quoted
-    from ihgnn_cli.data.sources import is_own_name
     from ihgnn_cli.data.sources.catalogue import catalogue
+    from ihgnn_cli.data.sources.source import is_own_name
     from ihgnn_cli.errors import InputError
 
     meant = None
@@ -144,7 +144,7 @@ def check(
 
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.readers.json_graph import meant_by
-    from ihgnn_cli.data.sources import Origin, locate_file, read
+    from ihgnn_cli.data.sources.source import Origin, locate_file, read
     from ihgnn_cli.errors import DataError
     from ihgnn_cli.report.homophily import reading_remarks
     from ihgnn_cli.words import counted
@@ -214,8 +214,8 @@ def fetch(
 ) -> None:
     """Download data sets for later use offline."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources import Origin, locate_by_name
     from ihgnn_cli.data.sources.download import check_whole
+    from ihgnn_cli.data.sources.source import Origin, locate_by_name
     from ihgnn_cli.errors import IhgnnError
 
     fetched: list[dict[str, object]] = []

@@ -24,7 +24,7 @@ from ihgnn_cli.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from ihgnn_cli.data.sources import Source
+    from ihgnn_cli.data.sources.source import Source
     from ihgnn_cli.deploy.runtime import Predictor
     from ihgnn_cli.errors import Problem
     from ihgnn_cli.inference.prediction import Answer, Errors, GraphBatch
@@ -91,7 +91,7 @@ def predict(
     refuse_missing(graphs, model)
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
-    from ihgnn_cli.data.sources import locate, refuse_overwriting
+    from ihgnn_cli.data.sources.source import locate, refuse_overwriting
     from ihgnn_cli.deploy import load
     from ihgnn_cli.inference.prediction import Prediction, has_members, predictions
     from ihgnn_cli.inference.vocabulary import UnknownLabels
@@ -179,7 +179,7 @@ def _batches(
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.readers import jsonl, smiles
     from ihgnn_cli.data.readers.lines import lines_as_they_come
-    from ihgnn_cli.data.sources import Origin, read
+    from ihgnn_cli.data.sources.source import Origin, read
     from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_lines, of_molecules
     from ihgnn_cli.inference.prediction import batches_of
     from ihgnn_cli.progress import Advance, silent

@@ -23,7 +23,7 @@ from ihgnn_cli.cli.options import (
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.dataset import GraphDataset
-    from ihgnn_cli.data.splits import Fold
+    from ihgnn_cli.data.splits.folds import Fold
     from ihgnn_cli.studies.signal import Signal
 
 _DEFAULT = "MUTAG"

@@ -9,7 +9,7 @@ import numpy as np
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.sources import load_dataset
+from ihgnn_cli.data.sources.source import load_dataset
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.node_inputs import fit_columns, model_features, with_columns
 from ihgnn_cli.progress import NO_PROGRESS, Progress
@@ -18,7 +18,7 @@ from ihgnn_cli.training.config import RunConfig
 if TYPE_CHECKING:  # data is read, and may be refused, before torch is imported
     import torch
 
-    from ihgnn_cli.data.batching import GraphStore
+    from ihgnn_cli.data.batching.store import GraphStore
 
 
 def load_data(
@@ -77,7 +77,7 @@ def store_for(
     config: RunConfig, dataset: GraphDataset, max_nodes: int, device: "torch.device"
 ) -> "GraphStore":
     """The graphs in the form that the configured model takes."""
-    from ihgnn_cli.data.batching import GraphStore
+    from ihgnn_cli.data.batching.store import GraphStore
 
     rounds, features = config.spec.rounds(config.model), config.data.features
     columns = fit_columns(dataset, config.data.inputs, features)

@@ -16,9 +16,11 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.batching import Positions
+from ihgnn_cli.data.batching.batch import Positions
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits import Split, is_drawn, load_split
+from ihgnn_cli.data.kinds import is_drawn
+from ihgnn_cli.data.splits.load import load_split
+from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.errors import IhgnnError, InputError, SettingError
 from ihgnn_cli.files import locked, remove_parts
 from ihgnn_cli.inference.metrics import Metrics, mean_probabilities, measure

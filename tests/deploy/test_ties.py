@@ -12,7 +12,7 @@ from onnx.reference.op_run import OpRun
 from tiny_models import ALL, SMALL, dataset, torch_logits, untrained
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.sources import locate, read
+from ihgnn_cli.data.sources.source import locate, read
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
 from ihgnn_cli.deploy.network import as_onnx

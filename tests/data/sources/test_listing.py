@@ -7,9 +7,9 @@ from shutil import copy
 
 import pytest
 
-from ihgnn_cli.data.sources import Origin, bundled_folder, locate
 from ihgnn_cli.data.sources.catalogue import catalogue
 from ihgnn_cli.data.sources.listing import Listed, list_downloadable, list_local
+from ihgnn_cli.data.sources.source import Origin, bundled_folder, locate
 
 # The paper's data sets, and the node labels that each one's files hold.
 PAPER = {

@@ -10,7 +10,7 @@ from shutil import copy, copytree
 import pytest
 
 from ihgnn_cli.data import load_dataset, sources
-from ihgnn_cli.data.sources import (
+from ihgnn_cli.data.sources.source import (
     Origin,
     Source,
     bundled_folder,
