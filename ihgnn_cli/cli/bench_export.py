@@ -19,6 +19,7 @@ from ihgnn_cli.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from ihgnn_cli.data.access import Access
     from ihgnn_cli.data.dataset import GraphDataset
     from ihgnn_cli.deploy.onnx_model import OnnxClassifier
     from ihgnn_cli.deploy.speed import Speed
@@ -84,7 +85,7 @@ def bench_export(
     classifier = load_onnx(model, chosen, providers, threads, cuda_graph=cuda_graph)
     if chosen == AUTO and providers is None:
         _warn_of_fallback(classifier)
-    graphs = _graphs(model, classifier.card, dataset, data_root, offline)
+    graphs = _graphs(model, classifier.card, dataset, console.access(data_root, offline))
     found, bound = [], io_binding or cuda_graph
     fixed = classifier.described.batch
     sizes = dict.fromkeys(batch_size or (_BATCH_SIZES if fixed is None else (fixed,)))
@@ -135,11 +136,8 @@ def _warn_of_fallback(classifier: "OnnxClassifier") -> None:
         )
 
 
-def _graphs(
-    model: Path, card: "ModelCard", given: str | None, data_root: Path | None, offline: bool
-) -> "GraphDataset":
+def _graphs(model: Path, card: "ModelCard", given: str | None, where: "Access") -> "GraphDataset":
     """The graphs of `--dataset` or of the model's own data set, encoded for the model."""
-    from ihgnn_cli.cli import console
     from ihgnn_cli.data.sources.source import locate, read
     from ihgnn_cli.errors import InputError
     from ihgnn_cli.inference.vocabulary import encode_dataset
@@ -150,9 +148,7 @@ def _graphs(
             f"{model} was trained on a file ({card.dataset_name}) whose place is not recorded. "
             "Give graphs with --dataset."
         )
-    progress = console.ProgressDisplay()
-    source = locate(name, data_root=data_root, offline=offline, progress=progress)
-    return encode_dataset(card, read(source, progress)).dataset
+    return encode_dataset(card, read(locate(name, where), where.progress)).dataset
 
 
 def _threads_words(threads: int | None) -> str:

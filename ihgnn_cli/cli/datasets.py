@@ -223,9 +223,7 @@ def fetch(
     code = 0
     for name in names:
         try:
-            source = locate_by_name(
-                name, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
-            )
+            source = locate_by_name(name, console.access(data_root, offline))
             if source.origin == Origin.DATA_ROOT and source.path.suffix == ".zip":
                 check_whole(source.path, name)
         except IhgnnError as error:

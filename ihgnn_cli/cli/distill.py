@@ -86,8 +86,6 @@ def distill(
         given,
         out,
         name=dataset,
-        data_root=data_root,
-        offline=offline,
-        progress=console.ProgressDisplay(),
+        where=console.access(data_root, offline),
     )
     show_run(complete_run(begun, log=None, quiet=quiet), begun.folder, as_json)

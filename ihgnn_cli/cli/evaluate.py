@@ -22,7 +22,9 @@ from ihgnn_cli.cli.options import (
     refuse_missing,
     refuse_swapped,
 )
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.kinds import Part
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -121,7 +123,6 @@ def evaluate(
     from ihgnn_cli.data.sources.source import locate
     from ihgnn_cli.deploy.onnx_model import SUFFIX
     from ihgnn_cli.deploy.runtime import load
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.inference import evaluation
     from ihgnn_cli.models.registry import find_model
     from ihgnn_cli.training import folder as folders
@@ -132,8 +133,9 @@ def evaluate(
     explain = explain or graph is not None
     if explain and model.suffix.lower() == SUFFIX:
         raise InputError("An exported model cannot be explained. Give its checkpoint.")
+    where = console.access(data_root, offline)
     if dataset is not None:
-        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
+        locate(dataset, where)
     say_loading(model)
     classifier = load(model, device or AUTO).classifier
     if kind is not None and find_model(kind).name != _model_name(classifier):
@@ -141,23 +143,10 @@ def evaluate(
             f"{model} is a checkpoint of {_model_name(classifier)}, not {kind}. Leave out --model, "
             "or give another checkpoint."
         )
-    source, graphs = data_for(
-        model,
-        classifier.card,
-        dataset,
-        outputs=outputs,
-        data_root=data_root,
-        offline=offline,
-        progress=console.ProgressDisplay(),
-    )
+    source, graphs = data_for(model, classifier.card, dataset, where, outputs=outputs)
     thresholds = None
     if conformal is not None:
-        thresholds = calibrate_model(
-            *(model, classifier, conformal, graphs),
-            data_root=data_root,
-            offline=offline,
-            progress=console.ProgressDisplay(),
-        )
+        thresholds = calibrate_model(model, classifier, conformal, graphs, where)
     found = evaluation.evaluate(
         classifier, graphs, split, allow_unknown=allow_unknown, conformal=thresholds
     )
@@ -222,7 +211,6 @@ def _write(found: "Evaluation", name: str, plot: Path | None, predictions: Path 
 
 def _checked_outputs(plot: Path | None, predictions: Path | None, model: Path) -> list[Path]:
     """The files to write, none of them a file of the model or of its run."""
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.report.figures import check_figure_path
     from ihgnn_cli.training import folder as folders
 
@@ -244,7 +232,6 @@ def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard", folder
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.conformal_display import warn_of_few
     from ihgnn_cli.training.folder import is_unfinished
-    from ihgnn_cli.words import counted
 
     if is_unfinished(folder):
         console.warn(
@@ -313,8 +300,6 @@ def _show_metrics(found: "Evaluation", classifier: "Classifier") -> None:
 
 def _confidence_rows(found: "Evaluation") -> list[tuple[str, str, str]]:
     """Calibration with a temperature, and the spread between members, where there are any."""
-    from ihgnn_cli.words import counted
-
     rows = []
     scaled, temperature = found.calibration.scaled, found.calibration.temperature
     if scaled is not None:

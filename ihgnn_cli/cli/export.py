@@ -142,7 +142,7 @@ def export(
     from ihgnn_cli.training.folder import best_of
 
     if dataset is not None and verify:
-        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
+        locate(dataset, console.access(data_root, offline))
     say_loading(checkpoint)
     done = unwrap(exports.export)(  # whose messages would name arguments
         checkpoint,

@@ -87,13 +87,11 @@ def homophily(
     shown = tuple(dict.fromkeys(measure or [Measure.NODE]))
     # The paper's beta is always computed: the comparison and the JSON need it.
     measures = shown if Measure.NODE in shown else (*shown, Measure.NODE)
-    progress = console.ProgressDisplay()
-    sources = [
-        locate(name, data_root=data_root, offline=offline, progress=progress) for name in names
-    ]
+    where = console.access(data_root, offline)
+    sources = [locate(name, where) for name in names]
     refuse_overwriting([each for each in (csv, plot) if each is not None], sources)
     datasets = [
-        with_edge_labels(read(source, progress), background=background_edge_label or "")
+        with_edge_labels(read(source, where.progress), background=background_edge_label or "")
         for source in sources
     ]
     summaries = [summarize(each, measures) for each in datasets]

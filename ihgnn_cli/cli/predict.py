@@ -24,6 +24,7 @@ from ihgnn_cli.cli.options import (
 )
 
 if TYPE_CHECKING:
+    from ihgnn_cli.data.access import Access
     from ihgnn_cli.data.sources.source import Source
     from ihgnn_cli.deploy.runtime import Predictor
     from ihgnn_cli.errors import Problem
@@ -98,10 +99,8 @@ def predict(
     from ihgnn_cli.report.predictions import json_line
     from ihgnn_cli.training.devices import AUTO
 
-    source = None
-    if graphs != STANDARD:
-        progress = console.ProgressDisplay()
-        source = locate(graphs, data_root=data_root, offline=offline, progress=progress)
+    where = console.access(data_root, offline)
+    source = None if graphs == STANDARD else locate(graphs, where)
     target = _checked_target(csv, as_json, model)
     if target is not None and source is not None:
         refuse_overwriting([target], [source])
@@ -109,7 +108,7 @@ def predict(
     predictor = load(model, device or AUTO, chosen_providers(device, provider))
     console.note(f"{model} on {predictor.runs_on}")
     if conformal is not None:
-        predictor = _with_sets(predictor, model, conformal, data_root, offline)
+        predictor = _with_sets(predictor, model, conformal, where)
     labels = UnknownLabels(predictor.card, allow_unknown)
     tally = _Tally(labels)
     errors: Errors = "raise" if strict else "return"
@@ -131,22 +130,14 @@ def predict(
     tally.finish()
 
 
-def _with_sets(
-    predictor: "Predictor", model: Path, alpha: float, data_root: Path | None, offline: bool
-) -> "Predictor":
+def _with_sets(predictor: "Predictor", model: Path, alpha: float, where: "Access") -> "Predictor":
     """The model with prediction sets that are calibrated now."""
     from ihgnn_cli.api.evaluate import also_chosen, calibrate_model
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.conformal_display import described, warn_of_few
     from ihgnn_cli.training.folder import best_of
 
-    progress = console.ProgressDisplay()
-    thresholds = calibrate_model(
-        *(model, predictor.classifier, alpha),
-        data_root=data_root,
-        offline=offline,
-        progress=progress,
-    )
+    thresholds = calibrate_model(model, predictor.classifier, alpha, where=where)
     warn_of_few(thresholds)
     console.note(described(thresholds, also_chosen(predictor.card, best_of(model))))
     return predictor.with_sets(thresholds)

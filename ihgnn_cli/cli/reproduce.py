@@ -127,10 +127,11 @@ def reproduce(
     keys = None if models is None else _listed("--models", models)
     configure(overrides={"seed": seed})  # refused before torch starts
     check_device_name(device or "auto")
+    where = console.access(data_root, offline)
     request = Request(
         subject=subject,
         models=chosen_models(subject, keys),
-        datasets=chosen_datasets(subject, names, chosen, data_root=data_root, offline=offline),
+        datasets=chosen_datasets(subject, names, chosen, where),
         budget=chosen,
         folder=folder,
         seed=seed or 0,
@@ -138,8 +139,7 @@ def reproduce(
         splits=splits,
         device=device,
         workers=processes,
-        data_root=data_root,
-        offline=offline,
+        where=where,
         command=shlex.join(["ihgnn", *sys.argv[1:]]),
     )
     if not quiet:

@@ -182,12 +182,7 @@ def _means(request: Request) -> Means:
 
 
 def _loader(request: Request) -> Callable[[RunConfig], Any]:
-    return partial(
-        load_data,
-        data_root=request.data_root,
-        offline=request.offline,
-        progress=console.ProgressDisplay(),
-    )
+    return partial(load_data, where=request.where)
 
 
 def _run(plans: Sequence[CellPlan], means: Means, quiet: bool) -> list[Done]:

@@ -112,8 +112,7 @@ def signal(
     from ihgnn_cli.training.loading import load_data
     from ihgnn_cli.words import counted
 
-    progress = console.ProgressDisplay()
-    _, graphs = load_data(config, data_root=data_root, offline=offline, progress=progress)
+    _, graphs = load_data(config, console.access(data_root, offline))
     if graphs.edge_bins is not None and not quiet:
         console.note(graphs.edge_bins.sentence(edge_bins))
     made = make_folds(graphs, seed, file=split_file, folds=folds, group_twins=group_twins)

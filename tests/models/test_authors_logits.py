@@ -14,6 +14,7 @@ import pytest
 import torch
 from torch import Tensor
 
+from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.batching.store import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.sources.source import locate, read
@@ -84,7 +85,7 @@ def authors_weights(variant: Variant) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("variant", LOGITS)
 def test_the_logits_are_those_of_the_authors_code(variant: Variant) -> None:
-    data = read(locate("MUTAG", offline=True))
+    data = read(locate("MUTAG", Access(offline=True)))
     settings = IHGNNSettings(
         layers=K,
         width=WIDTH,

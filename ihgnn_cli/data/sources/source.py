@@ -22,6 +22,7 @@ from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
 
+from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.readers import jsonl, smiles
 from ihgnn_cli.data.readers.json_graph import ignored_keys
@@ -78,13 +79,7 @@ class Source:
         return str(self.path) if self.origin == Origin.PATH else self.name
 
 
-def locate(
-    given: str,
-    *,
-    data_root: Path | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
-) -> Source:
+def locate(given: str, where: Access = DEFAULT) -> Source:
     """Find a data set by name or path; download it if it is not on this machine.
 
     Raises:
@@ -95,8 +90,8 @@ def locate(
     path = None if is_own_name(given) else _existing(given)
     if path is None and not is_own_name(given) and not _is_name(given):
         raise _no_path(given)
-    if path is None or _hides_a_name(path, given, data_root):
-        return locate_by_name(given, data_root=data_root, offline=offline, progress=progress)
+    if path is None or _hides_a_name(path, given, where.data_root):
+        return locate_by_name(given, where)
     return Source(_stem(path), Origin.PATH, path.absolute())
 
 
@@ -113,23 +108,17 @@ def locate_file(given: str, *, data_root: Path | None = None) -> Source:
     found = find_in_root(default_data_root(data_root), given) if _is_name(given) else None
     if found is None and not is_own_name(given):
         raise _no_path(given)
-    return locate_by_name(given, data_root=data_root, offline=True)
+    return locate_by_name(given, Access(data_root, offline=True))
 
 
-def locate_by_name(
-    given: str,
-    *,
-    data_root: Path | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
-) -> Source:
+def locate_by_name(given: str, where: Access = DEFAULT) -> Source:
     """`locate`, ignoring files and folders in the working directory.
 
     Raises:
         InputError: it is not a name, or no data set has it.
         DownloadError: it cannot be downloaded; says where to put the file.
     """
-    given = _spelled(given, data_root)
+    given = _spelled(given, where.data_root)
     if given in BUNDLED:
         return Source(given, Origin.BUNDLED, bundled_folder(given))
     if is_synthetic(given):
@@ -140,7 +129,7 @@ def locate_by_name(
             f"'{given}' is not the name of a data set. Give a name that 'ihgnn datasets --all' "
             "lists."
         )
-    root = default_data_root(data_root)
+    root = default_data_root(where.data_root)
     found = find_in_root(root, given)
     if found is not None:
         return Source(given, Origin.DATA_ROOT, found)
@@ -148,14 +137,14 @@ def locate_by_name(
     server = mirror()
     if not known and server is None:
         raise _unknown(given)
-    if offline:
+    if where.offline:
         raise DownloadError(
             f"{given} is not on this machine, and --offline forbids downloading it.\n"
             f"Put the file at {root / given}.zip"
         )
     retry = RETRY_POLICY if known else replace(RETRY_POLICY, attempts=1)
     try:
-        return Source(given, Origin.DOWNLOAD, download(given, root, progress, retry))
+        return Source(given, Origin.DOWNLOAD, download(given, root, where.progress, retry))
     except NotOnServerError as error:
         if known:
             raise
@@ -194,7 +183,7 @@ def load_dataset(
     progress: Progress = NO_PROGRESS,
 ) -> GraphDataset:
     """Find and read a data set by name or path: `locate`, then `read`."""
-    return read(locate(given, data_root=data_root, offline=offline, progress=progress), progress)
+    return read(locate(given, Access(data_root, offline, progress)), progress)
 
 
 def refuse_overwriting(outputs: Sequence[Path], sources: Sequence[Source]) -> None:
