@@ -17,6 +17,8 @@ from ihgnn_cli.cli.options import (
     chosen_providers,
     refuse_missing,
 )
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.access import Access
@@ -77,7 +79,6 @@ def bench_export(
     from ihgnn_cli.cli import console
     from ihgnn_cli.deploy.onnx_model import load_onnx
     from ihgnn_cli.deploy.speed import measure
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.training.devices import AUTO
 
     providers = chosen_providers(device, provider)
@@ -139,7 +140,6 @@ def _warn_of_fallback(classifier: "OnnxClassifier") -> None:
 def _graphs(model: Path, card: "ModelCard", given: str | None, where: "Access") -> "GraphDataset":
     """The graphs of `--dataset` or of the model's own data set, encoded for the model."""
     from ihgnn_cli.data.sources.source import locate, read
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.inference.vocabulary import encode_dataset
 
     name = given or card.dataset
@@ -152,8 +152,6 @@ def _graphs(model: Path, card: "ModelCard", given: str | None, where: "Access") 
 
 
 def _threads_words(threads: int | None) -> str:
-    from ihgnn_cli.words import counted
-
     return "threads chosen by onnxruntime" if threads is None else counted(threads, "thread")
 
 

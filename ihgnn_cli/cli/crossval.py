@@ -41,6 +41,8 @@ from ihgnn_cli.cli.options import (
     output_folder,
     refuse_missing,
 )
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.api.crossval import Begun
@@ -271,7 +273,6 @@ def crossval(
     from ihgnn_cli.cli.starting import read_data
     from ihgnn_cli.studies.folds import make_folds
     from ihgnn_cli.studies.job_folder import CROSSVAL_JOB, refuse_unusable
-    from ihgnn_cli.words import counted
 
     if out is not None:
         refuse_unusable(out, CROSSVAL_JOB)
@@ -339,8 +340,6 @@ def crossval(
 
 def _processes(workers: str, cluster: str | None) -> int | None:
     """The value of --workers, `None` for auto; a cluster may have any number."""
-    from ihgnn_cli.errors import InputError
-
     count = count_or_auto("--workers", workers)
     if cluster is None and count is not None and count > _MOST_WORKERS:
         raise InputError(
@@ -354,8 +353,6 @@ def _listed(
     name: str, text: str | None, kind: type[_Number], example: str
 ) -> tuple[_Number, ...] | None:
     """The numbers of a comma-separated list; `None` if it is not given."""
-    from ihgnn_cli.errors import InputError
-
     if text is None:
         return None
     try:
@@ -385,7 +382,6 @@ def _references(begun: "Begun", *, quiet: bool) -> "tuple[Reference, ...]":
 def _finish(begun: "Begun", references: "Sequence[Reference]", *, quiet: bool) -> "Finished":
     from ihgnn_cli.cli import console, crossval_display
     from ihgnn_cli.training.snapshots import fewer_snapshots
-    from ihgnn_cli.words import counted
 
     job, executor = begun.job, begun.executor
     protocol, folds = job.protocol, job.folds

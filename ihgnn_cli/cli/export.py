@@ -1,6 +1,7 @@
 """`ihgnn export`: write a checkpoint as an ONNX file and verify it in onnxruntime."""
 
 from dataclasses import asdict
+from inspect import unwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +17,7 @@ from ihgnn_cli.cli.options import (
     refuse_missing,
 )
 from ihgnn_cli.deploy.form import OPSET, TENSORRT_NODES, Layout, is_absurd, padded_bytes
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.deploy.export import Export
@@ -132,8 +134,6 @@ def export(
     """
     check_conformal(conformal)
     refuse_missing(dataset, checkpoint, TRAINED)
-    from inspect import unwrap
-
     from ihgnn_cli.api import export as exports
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.conformal_display import warn_of_few
@@ -224,7 +224,6 @@ def _show(done: "Export") -> None:
 
 def _show_parity(parity: "Parity") -> None:
     from ihgnn_cli.cli import console
-    from ihgnn_cli.words import counted
 
     compared = console.table(
         "Largest differences from the checkpoint", "", "Graphs", "Logits", "Probabilities"

@@ -12,6 +12,7 @@ from ihgnn_cli.cli.options import (
     complete_dataset,
     figure,
 )
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.kinds import Measure
 
 if TYPE_CHECKING:
@@ -75,7 +76,6 @@ def homophily(
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.edge_labels import with_edge_labels
     from ihgnn_cli.data.sources.source import locate, read, refuse_overwriting
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.homophily.summary import summarize
     from ihgnn_cli.report.figures import check_figure_path
     from ihgnn_cli.report.homophily import as_entry, draw_histograms, write_csv

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from ihgnn_cli.cli.help import argument, option
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.training.kinds import ClassWeights, Recipe
 
@@ -43,7 +44,6 @@ def refuse_missing(data: str | None, model: Path | None = None, accepted: str = 
     Raises:
         InputError: the data looks like a path, and there is none; or there is no such model.
     """
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.paths import expanded
 
     # os.path.exists also takes names that are too long for a path.
@@ -71,8 +71,6 @@ def named_folder(text: str) -> Path:
     Raises:
         InputError: it is empty, or the path of a file.
     """
-    from ihgnn_cli.errors import InputError
-
     if not text:
         raise InputError("--out needs the name of a folder.")
     if Path(text).exists() and not Path(text).is_dir():
@@ -86,8 +84,6 @@ def one_dataset(argument: str | None, option: str | None) -> str | None:
     Raises:
         InputError: both are given and differ.
     """
-    from ihgnn_cli.errors import InputError
-
     if argument is not None and option not in (None, argument):
         raise InputError(
             f"Two data sets are given, {argument} and --dataset {option}. Give one of them."
@@ -101,8 +97,6 @@ def some_bins(count: int | None) -> int | None:
     Raises:
         InputError: it is 0.
     """
-    from ihgnn_cli.errors import InputError
-
     if count == 0:
         raise InputError("--edge-bins must be from 2 to 64, not 0.")
     return count
@@ -397,7 +391,6 @@ def refuse_swapped(model: Path, other: Path | str, usage: str) -> None:
             `{0}` is the model and `{1}` the other argument.
     """
     from ihgnn_cli.cli.console import quoted
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.training.folder import is_model
 
     if is_model(Path(other)) and not is_model(model):
@@ -412,8 +405,6 @@ def chosen_providers(device: str | None, provider: str | None) -> list[str] | No
     Raises:
         InputError: `--device` is given, too.
     """
-    from ihgnn_cli.errors import InputError
-
     if provider is None:
         return None
     if device is not None:
@@ -427,8 +418,6 @@ def count_or_auto(name: str, text: str) -> int | None:
     Raises:
         InputError: it is neither.
     """
-    from ihgnn_cli.errors import InputError
-
     if text == "auto":
         return None
     if not text.isdecimal() or len(text) > 6 or int(text) < 1:

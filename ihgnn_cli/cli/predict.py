@@ -22,6 +22,8 @@ from ihgnn_cli.cli.options import (
     refuse_missing,
     refuse_swapped,
 )
+from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.access import Access
@@ -145,7 +147,6 @@ def _with_sets(predictor: "Predictor", model: Path, alpha: float, where: "Access
 
 def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
     """The file to write, if any."""
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.training.folder import refuse_own
 
     if csv == STANDARD and as_json:
@@ -203,7 +204,6 @@ def _batches(
 def _opened(source: "Source | None") -> Iterator[BinaryIO]:
     """The file, pipe or standard input to read lines from."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.errors import InputError
 
     if source is None:
         if sys.stdin is None:
@@ -280,8 +280,6 @@ class _Tally:
             IhgnnError: some graphs were invalid.
         """
         from ihgnn_cli.cli import console
-        from ihgnn_cli.errors import IhgnnError
-        from ihgnn_cli.words import counted
 
         total = self.answered + self.bad
         console.unknown_labels(self.labels)

@@ -19,6 +19,8 @@ from ihgnn_cli.cli.options import (
     count_or_auto,
     output_folder,
 )
+from ihgnn_cli.errors import InputError, SettingError
+from ihgnn_cli.settings import checked
 from ihgnn_cli.studies.subjects import Subject
 
 _RUNS = Path("runs")
@@ -110,8 +112,6 @@ def reproduce(
     """
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.reproduce_request import Request, chosen_datasets, chosen_models
-    from ihgnn_cli.errors import InputError, SettingError
-    from ihgnn_cli.settings import checked
     from ihgnn_cli.studies.budgets import BUDGETS, BudgetName
     from ihgnn_cli.training.config import configure
     from ihgnn_cli.training.devices import check_device_name
@@ -159,8 +159,6 @@ def reproduce(
 
 def _listed(option: str, text: str) -> tuple[str, ...]:
     """The names of a comma-separated list; names of synthetic data sets contain commas."""
-    from ihgnn_cli.errors import InputError
-
     found: list[str] = []
     for part in (each.strip() for each in text.split(",")):
         if found and "=" in part and found[-1].startswith("synthetic:") and ":" not in part:

@@ -15,6 +15,7 @@ from ihgnn_cli.cli.options import (
     chosen_providers,
     refuse_missing,
 )
+from ihgnn_cli.errors import InputError
 
 _EXTRA = ("starlette", "uvicorn", "prometheus_client")
 
@@ -74,7 +75,6 @@ def serve(
     """
     refuse_missing(None, model, EXPORTED)
     from ihgnn_cli.deploy.serving.settings import ServeSettings
-    from ihgnn_cli.errors import InputError
 
     settings = ServeSettings(
         batch_size=batch_size,
@@ -134,8 +134,6 @@ def _checked_name(given: str | None, model: Path) -> str:
     Raises:
         InputError: it has characters that do not belong there.
     """
-    from ihgnn_cli.errors import InputError
-
     if given is None:
         return re.sub(r"[^A-Za-z0-9._-]", "-", model.stem) or "model"
     if not re.fullmatch(r"[A-Za-z0-9._-]+", given):

@@ -20,6 +20,7 @@ from ihgnn_cli.cli.options import (
     one_dataset,
     refuse_missing,
 )
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.dataset import GraphDataset
@@ -110,7 +111,6 @@ def signal(
     from ihgnn_cli.studies.folds import make_folds
     from ihgnn_cli.studies.signal import measure_signal
     from ihgnn_cli.training.loading import load_data
-    from ihgnn_cli.words import counted
 
     _, graphs = load_data(config, console.access(data_root, offline))
     if graphs.edge_bins is not None and not quiet:

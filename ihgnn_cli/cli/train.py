@@ -37,7 +37,9 @@ from ihgnn_cli.cli.options import (
     output_folder,
     refuse_missing,
 )
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, WeightInit
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.api.train import Begun
@@ -290,8 +292,6 @@ def _set(options: dict[str, object]) -> dict[str, object]:
 
 
 def _refuse_with_resume(options: dict[str, object]) -> None:
-    from ihgnn_cli.errors import InputError
-
     for name in _set(options):
         raise InputError(
             f"--{name.replace('_', '-')} cannot be changed when a run is resumed. Leave it out, "
@@ -307,7 +307,6 @@ def complete_run(
     from ihgnn_cli.cli import console
     from ihgnn_cli.training.run import last_epoch
     from ihgnn_cli.training.snapshots import fewer_snapshots
-    from ihgnn_cli.words import counted
 
     prepared, folder = begun.prepared, begun.folder
     split = prepared.split
@@ -368,7 +367,6 @@ def show_run(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     from ihgnn_cli.cli import console
     from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model
     from ihgnn_cli.training import folder as folders
-    from ihgnn_cli.words import counted
 
     checkpoint = folder / folders.BEST
     if as_json:
@@ -423,8 +421,6 @@ def _kept(result: dict[str, Any]) -> str:
     """What a final training keeps."""
     models, epochs = len(result["seeds"]), len(result.get("snapshots") or ())
     if epochs:
-        from ihgnn_cli.words import counted
-
         of = f" of each of {models} models" if models > 1 else ""
         return f"{counted(epochs, 'epoch')}{of} {'is' if epochs == 1 else 'are'} kept"
     return "the last one is kept" if models == 1 else f"the last one of {models} models is kept"
@@ -432,7 +428,6 @@ def _kept(result: dict[str, Any]) -> str:
 
 def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
     from ihgnn_cli.cli import console
-    from ihgnn_cli.words import counted
 
     test, validation, training = (
         result["test"],

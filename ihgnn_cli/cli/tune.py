@@ -36,6 +36,7 @@ from ihgnn_cli.cli.options import (
     output_folder,
     refuse_missing,
 )
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
 
 if TYPE_CHECKING:
@@ -352,8 +353,6 @@ def _finish(job: "TuneJob", done: "TrialsRun", *, quiet: bool) -> "dict[str, Any
 
 
 def _named(text: str) -> tuple[str, str]:
-    from ihgnn_cli.errors import InputError
-
     name, found, space = text.partition("=")
     if not found:
         raise InputError(f"--set takes NAME=SPACE, such as --set width=16,32, not '{text}'.")
@@ -362,8 +361,6 @@ def _named(text: str) -> tuple[str, str]:
 
 def _seconds(text: str | None) -> float | None:
     """A time such as 90, 45s, 30m, 2h or 1h30m, in seconds."""
-    from ihgnn_cli.errors import InputError
-
     if text is None:
         return None
     number = r"(\d{1,6}(?:\.\d{1,6})?)"
