@@ -40,6 +40,7 @@ from ihgnn_cli.cli.options import (
     one_dataset,
     output_folder,
     refuse_missing,
+    settings_among,
 )
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.words import counted
@@ -242,23 +243,7 @@ def crossval(
     if plot is not None:
         check_figure_path(plot)
     stacked, processes = count_or_auto("--stack", stack), _processes(workers, cluster)
-    given = {
-        "dataset": dataset,
-        "features": features,
-        "inputs": inputs,
-        "edge_labels": edge_labels,
-        "background_edge_label": background_edge_label,
-        "edge_bins": edge_bins,
-        "variant": variant,
-        "label_smoothing": label_smoothing,
-        "class_weights": class_weights,
-        "equal_batches": equal_batches,
-        "snapshots": snapshots,
-        "epochs": epochs,
-        "patience": patience,
-        "seed": seed,
-        "device": device,
-    }
+    given = settings_among(locals(), "lr", "batch_size", "layers")
     chosen = configure(recipe, config, given, model=model)
     lists = {
         "lr": _listed("--lr", lr, float, "0.01,0.001"),

@@ -1,6 +1,7 @@
 """Options that several commands share, so that each is declared and explained once."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -89,6 +90,14 @@ def one_dataset(argument: str | None, option: str | None) -> str | None:
             f"Two data sets are given, {argument} and --dataset {option}. Give one of them."
         )
     return option if argument is None else argument
+
+
+def settings_among(options: Mapping[str, object], *own: str) -> dict[str, object]:
+    """The options of a command that are settings of a configuration, without its `own` ones."""
+    from ihgnn_cli.training.config import RunConfig
+
+    names = set(RunConfig().names()).difference(own)
+    return {name: value for name, value in options.items() if name in names}
 
 
 def some_bins(count: int | None) -> int | None:

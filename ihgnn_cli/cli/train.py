@@ -36,6 +36,7 @@ from ihgnn_cli.cli.options import (
     one_dataset,
     output_folder,
     refuse_missing,
+    settings_among,
 )
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, WeightInit
@@ -204,43 +205,18 @@ def train(
     models have their own ('ihgnn models NAME').
     """
     dataset = one_dataset(data, dataset)
-    given: dict[str, object] = {
-        "dataset": dataset,
-        "features": features,
-        "inputs": inputs,
-        "edge_labels": edge_labels,
-        "background_edge_label": background_edge_label,
-        "edge_bins": edge_bins,
-        "split": split,
-        "layers": layers,
-        "width": width,
-        "hidden": hidden,
-        "dropout": dropout,
-        "variant": variant,
-        "sort_key": sort_key,
-        "sort_order": sort_order,
-        "readout_relu": readout_relu,
-        "theta_init": theta_init,
-        "weight_init": weight_init,
-        "lr": lr,
-        "batch_size": batch_size,
-        "weight_decay": weight_decay,
-        "label_smoothing": label_smoothing,
-        "class_weights": class_weights,
-        "equal_batches": equal_batches,
-        "ensemble": ensemble,
-        "snapshots": snapshots,
-        "seed": seed,
-    }
     refuse_missing(dataset)
+    given = settings_among(locals())
     from ihgnn_cli.cli import console
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.config import configure, parse_setting
     from ihgnn_cli.training.final import asks_for_final, final_config
 
     if resume is not None:
-        fixed = {"model": model, "set": settings, "recipe": recipe, "config": config, "out": out}
-        _refuse_with_resume({**given, **fixed, "final": final or None})
+        free = ("epochs", "patience", "device")
+        fixed = {name: value for name, value in given.items() if name not in free}
+        fixed |= {"model": model, "set": settings, "recipe": recipe, "config": config, "out": out}
+        _refuse_with_resume({**fixed, "final": final or None})
         before = folders.config_of(resume)
         chosen = folders.config_of(resume, epochs=epochs, patience=patience)
         done = folders.finished(resume)
@@ -254,7 +230,6 @@ def train(
             return
         chosen = chosen.with_values(_set({"device": device}))
     else:
-        given |= {"epochs": epochs, "patience": patience, "device": device}
         final = asks_for_final(given, final=final)
         chosen = configure(recipe, config, given, model=model)
         own = dict(parse_setting(chosen, text) for text in settings or ())

@@ -35,6 +35,7 @@ from ihgnn_cli.cli.options import (
     one_dataset,
     output_folder,
     refuse_missing,
+    settings_among,
 )
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
@@ -241,23 +242,7 @@ def tune(
 
     seconds = _seconds(timeout)
     together, processes = count_or_auto("--stack", stack), count_or_auto("--workers", workers)
-    given = {
-        "dataset": dataset,
-        "features": features,
-        "inputs": inputs,
-        "edge_labels": edge_labels,
-        "background_edge_label": background_edge_label,
-        "edge_bins": edge_bins,
-        "split": split,
-        "label_smoothing": label_smoothing,
-        "class_weights": class_weights,
-        "epochs": epochs,
-        "patience": patience,
-        "seed": seed,
-        "device": device,
-    }
-    settings = configure(recipe, config, given, model=model)
-    texts = {
+    spaces = {
         "lr": lr,
         "batch_size": batch_size,
         "layers": layers,
@@ -265,8 +250,10 @@ def tune(
         "hidden": hidden,
         "dropout": dropout,
         "variant": variant,
-        **dict(_named(each) for each in more or ()),
     }
+    given = settings_among(locals(), *spaces)
+    settings = configure(recipe, config, given, model=model)
+    texts = {**spaces, **dict(_named(each) for each in more or ())}
     # Settings, data and split are refused before torch and optuna start.
     make_space(settings, texts, search_space, grid=sampler == SamplerName.GRID)
     from ihgnn_cli.cli.starting import read_data
