@@ -4,19 +4,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import examples, option
-from ihgnn_cli.cli.options import (
-    EXPORTED,
-    AsJson,
-    DataRoot,
-    Device,
-    ExportedModel,
-    Offline,
-    OtherData,
-    Provider,
-    chosen_providers,
-    refuse_missing,
-)
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.words import counted
 
@@ -37,10 +26,10 @@ EXAMPLES = examples(
 
 
 def bench_export(
-    model: ExportedModel,
-    dataset: OtherData = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
+    model: options.ExportedModel,
+    dataset: options.OtherData = None,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
     batch_size: Annotated[
         list[int] | None,
         option(
@@ -53,8 +42,8 @@ def bench_export(
     threads: Annotated[
         int | None, option("Compute", "CPU threads.", default="chosen by onnxruntime", min=1)
     ] = None,
-    device: Device = None,
-    provider: Provider = None,
+    device: options.Device = None,
+    provider: options.Provider = None,
     io_binding: Annotated[
         bool,
         option(
@@ -72,16 +61,16 @@ def bench_export(
             "--cuda-graph",
         ),
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Measure throughput and latency of an exported model on graphs of its data set."""
-    refuse_missing(dataset, model, EXPORTED)
+    options.refuse_missing(dataset, model, options.EXPORTED)
     from ihgnn_cli.cli import console
     from ihgnn_cli.deploy.onnx_model import load_onnx
     from ihgnn_cli.deploy.speed import measure
     from ihgnn_cli.training.devices import AUTO
 
-    providers = chosen_providers(device, provider)
+    providers = options.chosen_providers(device, provider)
     chosen = device or ("cuda" if cuda_graph else AUTO)
     classifier = load_onnx(model, chosen, providers, threads, cuda_graph=cuda_graph)
     if chosen == AUTO and providers is None:

@@ -4,24 +4,8 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import argument, examples, option
-from ihgnn_cli.cli.options import (
-    AllowUnknown,
-    AsJson,
-    ConformalShare,
-    DataRoot,
-    Device,
-    Offline,
-    OtherData,
-    TrainedModel,
-    check_conformal,
-    complete_dataset,
-    complete_model,
-    figure,
-    one_dataset,
-    refuse_missing,
-    refuse_swapped,
-)
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.kinds import Part
 from ihgnn_cli.words import counted
@@ -51,17 +35,17 @@ EXAMPLES = examples(
 
 
 def evaluate(
-    model: TrainedModel,
+    model: options.TrainedModel,
     data: Annotated[
         str | None,
         argument(
             "DATASET",
             "The same as --dataset.",
             default="the model's own",
-            autocompletion=complete_dataset,
+            autocompletion=options.complete_dataset,
         ),
     ] = None,
-    dataset: OtherData = None,
+    dataset: options.OtherData = None,
     split: Annotated[
         Part | None,
         option(
@@ -71,11 +55,11 @@ def evaluate(
             default="test, or all of other data",
         ),
     ] = None,
-    allow_unknown: AllowUnknown = False,
-    data_root: DataRoot = None,
-    offline: Offline = False,
-    device: Device = None,
-    conformal: ConformalShare = None,
+    allow_unknown: options.AllowUnknown = False,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
+    device: options.Device = None,
+    conformal: options.ConformalShare = None,
     explain: Annotated[
         bool, option("Output", "Show the learned weight of each layer (theta).", "--explain")
     ] = False,
@@ -89,7 +73,7 @@ def evaluate(
         ),
     ] = None,
     plot: Annotated[
-        Path | None, figure("accuracy by graph homophily and against confidence")
+        Path | None, options.figure("accuracy by graph homophily and against confidence")
     ] = None,
     predictions: Annotated[
         Path | None,
@@ -99,7 +83,7 @@ def evaluate(
             metavar="FILE",
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
     kind: Annotated[
         str | None,
         option(
@@ -107,16 +91,16 @@ def evaluate(
             "Fail if the checkpoint is not of this model.",
             "--model",
             metavar="NAME",
-            autocompletion=complete_model,
+            autocompletion=options.complete_model,
         ),
     ] = None,
 ) -> None:
     """Evaluate a model on its test graphs, or on other graphs."""
-    check_conformal(conformal)
-    dataset = one_dataset(data, dataset)
+    options.check_conformal(conformal)
+    dataset = options.one_dataset(data, dataset)
     if dataset is not None:
-        refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
-    refuse_missing(dataset, model)
+        options.refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
+    options.refuse_missing(dataset, model)
     from ihgnn_cli.api.evaluate import also_chosen, calibrate_model, data_for
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading

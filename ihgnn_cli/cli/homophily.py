@@ -3,15 +3,8 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import argument, examples, option
-from ihgnn_cli.cli.options import (
-    AsJson,
-    BackgroundEdgeLabel,
-    DataRoot,
-    Offline,
-    complete_dataset,
-    figure,
-)
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.kinds import Measure
 
@@ -42,7 +35,7 @@ def homophily(
         argument(
             "NAME",
             "Data sets: names (MUTAG, synthetic:...), TU folders or zips, .jsonl files.",
-            autocompletion=complete_dataset,
+            autocompletion=options.complete_dataset,
         ),
     ],
     measure: Annotated[
@@ -56,17 +49,17 @@ def homophily(
             default="node",
         ),
     ] = None,
-    background_edge_label: BackgroundEdgeLabel = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
+    background_edge_label: options.BackgroundEdgeLabel = None,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
     compare_paper: Annotated[
         bool, option("Output", "Compare with the paper's numbers.", "--compare-paper")
     ] = False,
-    plot: Annotated[Path | None, figure("histograms of the first measure")] = None,
+    plot: Annotated[Path | None, options.figure("histograms of the first measure")] = None,
     csv: Annotated[
         Path | None, option("Output", "Write a CSV file with one row per graph.", metavar="FILE")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Measure how often connected nodes have the same label, per graph.
 

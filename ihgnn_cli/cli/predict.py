@@ -6,22 +6,8 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import argument, examples, option
-from ihgnn_cli.cli.options import (
-    AllowUnknown,
-    AsJson,
-    ConformalShare,
-    DataRoot,
-    Device,
-    Offline,
-    Provider,
-    TrainedModel,
-    check_conformal,
-    chosen_providers,
-    complete_dataset,
-    refuse_missing,
-    refuse_swapped,
-)
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.words import counted
 
@@ -51,27 +37,27 @@ EXAMPLES = examples(
 
 
 def predict(
-    model: TrainedModel,
+    model: options.TrainedModel,
     graphs: Annotated[
         str,
         argument(
             "GRAPHS",
             "A .jsonl file, - (stdin), a .csv of SMILES, a TU folder or zip, or a name.",
-            autocompletion=complete_dataset,
+            autocompletion=options.complete_dataset,
         ),
     ],
     strict: Annotated[
         bool, option("Data", "Stop at the first invalid graph instead of skipping it.", "--strict")
     ] = False,
-    allow_unknown: AllowUnknown = False,
-    data_root: DataRoot = None,
-    offline: Offline = False,
+    allow_unknown: options.AllowUnknown = False,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
     batch_size: Annotated[
         int | None, option("Compute", "Largest number of graphs per batch.", default="256", min=1)
     ] = None,
-    device: Device = None,
-    provider: Provider = None,
-    conformal: ConformalShare = None,
+    device: options.Device = None,
+    provider: options.Provider = None,
+    conformal: options.ConformalShare = None,
     csv: Annotated[
         str | None,
         option(
@@ -80,7 +66,7 @@ def predict(
             metavar="FILE",
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Predict the classes of graphs.
 
@@ -89,9 +75,9 @@ def predict(
 
     A file exported with --conformal lists the prediction set of each graph without the option here.
     """
-    check_conformal(conformal)
-    refuse_swapped(model, graphs, "ihgnn predict {0} {1}")
-    refuse_missing(graphs, model)
+    options.check_conformal(conformal)
+    options.refuse_swapped(model, graphs, "ihgnn predict {0} {1}")
+    options.refuse_missing(graphs, model)
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.data.sources.source import locate, refuse_overwriting
@@ -107,7 +93,7 @@ def predict(
     if target is not None and source is not None:
         refuse_overwriting([target], [source])
     say_loading(model)
-    predictor = load(model, device or AUTO, chosen_providers(device, provider))
+    predictor = load(model, device or AUTO, options.chosen_providers(device, provider))
     console.note(f"{model} on {predictor.runs_on}")
     if conformal is not None:
         predictor = _with_sets(predictor, model, conformal, where)

@@ -7,18 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import argument, examples, option
-from ihgnn_cli.cli.options import (
-    AsJson,
-    DataRoot,
-    Device,
-    Offline,
-    Quiet,
-    Seed,
-    Workers,
-    count_or_auto,
-    output_folder,
-)
 from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.settings import checked
 from ihgnn_cli.studies.subjects import Subject
@@ -62,8 +52,8 @@ def reproduce(
             exists=True,
         ),
     ] = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
     models: Annotated[
         str | None,
         option(
@@ -73,7 +63,7 @@ def reproduce(
             default="all of the table or figure",
         ),
     ] = None,
-    seed: Seed = None,
+    seed: options.Seed = None,
     budget: Annotated[
         str,
         option(
@@ -93,11 +83,11 @@ def reproduce(
             default="1",
         ),
     ] = 1,
-    device: Device = None,
-    workers: Workers = "auto",
-    out: Annotated[Path | None, output_folder("runs/reproduce-BUDGET")] = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    device: options.Device = None,
+    workers: options.Workers = "auto",
+    out: Annotated[Path | None, options.output_folder("runs/reproduce-BUDGET")] = None,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Reproduce a table or figure of the paper, with the published numbers beside.
 
@@ -117,7 +107,7 @@ def reproduce(
     from ihgnn_cli.training.devices import check_device_name
 
     chosen = BUDGETS[checked("budget", budget, BudgetName)]
-    processes = count_or_auto("--workers", workers)
+    processes = options.count_or_auto("--workers", workers)
     if repeats < 1:
         raise SettingError("repeats", f"must be at least 1, not {repeats}.")
     if repeats > 1 and splits is not None:

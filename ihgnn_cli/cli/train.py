@@ -7,37 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import examples, option
-from ihgnn_cli.cli.options import (
-    AsJson,
-    BackgroundEdgeLabel,
-    ClassWeighting,
-    ConfigFile,
-    DataArgument,
-    DataRoot,
-    Device,
-    EdgeBins,
-    EdgeLabels,
-    Epochs,
-    EqualBatches,
-    FeatureKind,
-    Inputs,
-    LabelSmoothing,
-    ModelName,
-    Offline,
-    OwnData,
-    Patience,
-    Quiet,
-    RecipeName,
-    Seed,
-    Snapshots,
-    Split,
-    VariantName,
-    one_dataset,
-    output_folder,
-    refuse_missing,
-    settings_among,
-)
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, WeightInit
 from ihgnn_cli.words import counted
@@ -63,17 +34,17 @@ EXAMPLES = examples(
 
 
 def train(
-    data: DataArgument = None,
-    dataset: OwnData = None,
-    features: FeatureKind = None,
-    inputs: Inputs = None,
-    edge_labels: EdgeLabels = None,
-    background_edge_label: BackgroundEdgeLabel = None,
-    edge_bins: EdgeBins = None,
-    split: Split = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
-    model: ModelName = None,
+    data: options.DataArgument = None,
+    dataset: options.OwnData = None,
+    features: options.FeatureKind = None,
+    inputs: options.Inputs = None,
+    edge_labels: options.EdgeLabels = None,
+    background_edge_label: options.BackgroundEdgeLabel = None,
+    edge_bins: options.EdgeBins = None,
+    split: options.Split = None,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
+    model: options.ModelName = None,
     layers: Annotated[
         int | None,
         option(
@@ -91,7 +62,7 @@ def train(
     dropout: Annotated[
         float | None, option("Model", "Dropout rate in the classifier.", default="0.5")
     ] = None,
-    variant: VariantName = None,
+    variant: options.VariantName = None,
     settings: Annotated[
         list[str] | None,
         option(
@@ -110,9 +81,9 @@ def train(
     weight_decay: Annotated[
         float | None, option("Training", "Weight decay of Adam.", default="0")
     ] = None,
-    label_smoothing: LabelSmoothing = None,
-    class_weights: ClassWeighting = None,
-    equal_batches: EqualBatches = None,
+    label_smoothing: options.LabelSmoothing = None,
+    class_weights: options.ClassWeighting = None,
+    equal_batches: options.EqualBatches = None,
     ensemble: Annotated[
         int | None,
         option(
@@ -121,10 +92,10 @@ def train(
             default="1",
         ),
     ] = None,
-    snapshots: Snapshots = None,
-    epochs: Epochs = None,
-    patience: Patience = None,
-    seed: Seed = None,
+    snapshots: options.Snapshots = None,
+    epochs: options.Epochs = None,
+    patience: options.Patience = None,
+    seed: options.Seed = None,
     final: Annotated[
         bool,
         option(
@@ -134,11 +105,11 @@ def train(
             "--final",
         ),
     ] = False,
-    recipe: RecipeName = None,
-    config: ConfigFile = None,
-    device: Device = None,
+    recipe: options.RecipeName = None,
+    config: options.ConfigFile = None,
+    device: options.Device = None,
     out: Annotated[
-        Path | None, output_folder("runs/NAME-1, runs/NAME-2, ...", "Folder of the run.")
+        Path | None, options.output_folder("runs/NAME-1, runs/NAME-2, ...", "Folder of the run.")
     ] = None,
     resume: Annotated[
         Path | None,
@@ -151,8 +122,8 @@ def train(
     tensorboard: Annotated[
         bool, option("Output", "Also log to the folder 'tensorboard' of the run.", "--tensorboard")
     ] = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
     sort_key: Annotated[
         SortKey | None,
         option(
@@ -204,9 +175,9 @@ def train(
     Without options, IHGNN is trained on the bundled MUTAG. Defaults are those of IHGNN; other
     models have their own ('ihgnn models NAME').
     """
-    dataset = one_dataset(data, dataset)
-    refuse_missing(dataset)
-    given = settings_among(locals())
+    dataset = options.one_dataset(data, dataset)
+    options.refuse_missing(dataset)
+    given = options.settings_among(locals())
     from ihgnn_cli.cli import console
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.config import configure, parse_setting

@@ -6,37 +6,8 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import examples, option
-from ihgnn_cli.cli.options import (
-    AsJson,
-    BackgroundEdgeLabel,
-    ClassWeighting,
-    ConfigFile,
-    DataArgument,
-    DataRoot,
-    Device,
-    EdgeBins,
-    EdgeLabels,
-    Epochs,
-    FeatureKind,
-    Inputs,
-    LabelSmoothing,
-    ModelName,
-    Offline,
-    OwnData,
-    Patience,
-    Quiet,
-    RecipeName,
-    Seed,
-    Split,
-    Stack,
-    Workers,
-    count_or_auto,
-    one_dataset,
-    output_folder,
-    refuse_missing,
-    settings_among,
-)
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
 
@@ -65,17 +36,17 @@ EXAMPLES = examples(
 
 
 def tune(
-    data: DataArgument = None,
-    dataset: OwnData = None,
-    features: FeatureKind = None,
-    inputs: Inputs = None,
-    edge_labels: EdgeLabels = None,
-    background_edge_label: BackgroundEdgeLabel = None,
-    edge_bins: EdgeBins = None,
-    split: Split = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
-    model: ModelName = None,
+    data: options.DataArgument = None,
+    dataset: options.OwnData = None,
+    features: options.FeatureKind = None,
+    inputs: options.Inputs = None,
+    edge_labels: options.EdgeLabels = None,
+    background_edge_label: options.BackgroundEdgeLabel = None,
+    edge_bins: options.EdgeBins = None,
+    split: options.Split = None,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
+    model: options.ModelName = None,
     layers: Annotated[
         str | None,
         option(
@@ -130,13 +101,13 @@ def tune(
             default="32,64,128",
         ),
     ] = None,
-    epochs: Epochs = None,
-    patience: Patience = None,
-    label_smoothing: LabelSmoothing = None,
-    class_weights: ClassWeighting = None,
-    seed: Seed = None,
-    recipe: RecipeName = None,
-    config: ConfigFile = None,
+    epochs: options.Epochs = None,
+    patience: options.Patience = None,
+    label_smoothing: options.LabelSmoothing = None,
+    class_weights: options.ClassWeighting = None,
+    seed: options.Seed = None,
+    recipe: options.RecipeName = None,
+    config: options.ConfigFile = None,
     trials: Annotated[
         int | None,
         option(
@@ -181,9 +152,9 @@ def tune(
             metavar="FILE",
         ),
     ] = None,
-    device: Device = None,
-    workers: Workers = "auto",
-    stack: Stack = "auto",
+    device: options.Device = None,
+    workers: options.Workers = "auto",
+    stack: options.Stack = "auto",
     storage: Annotated[
         str | None,
         option(
@@ -201,7 +172,7 @@ def tune(
             "Compute", "Name of the study in the storage.", metavar="NAME", default="NAME-tune-HASH"
         ),
     ] = None,
-    out: Annotated[Path | None, output_folder("runs/NAME-tune-HASH")] = None,
+    out: Annotated[Path | None, options.output_folder("runs/NAME-tune-HASH")] = None,
     dashboard: Annotated[
         bool,
         option(
@@ -211,8 +182,8 @@ def tune(
             "--dashboard",
         ),
     ] = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
     report_every: Annotated[
         int | None,
         option(
@@ -235,13 +206,16 @@ def tune(
 
     An interrupted command continues where it stopped when it is run again.
     """
-    dataset = one_dataset(data, dataset)
-    refuse_missing(dataset)
+    dataset = options.one_dataset(data, dataset)
+    options.refuse_missing(dataset)
     from ihgnn_cli.studies.tuning.space import make_space
     from ihgnn_cli.training.config import configure
 
     seconds = _seconds(timeout)
-    together, processes = count_or_auto("--stack", stack), count_or_auto("--workers", workers)
+    together, processes = (
+        options.count_or_auto("--stack", stack),
+        options.count_or_auto("--workers", workers),
+    )
     spaces = {
         "lr": lr,
         "batch_size": batch_size,
@@ -251,7 +225,7 @@ def tune(
         "dropout": dropout,
         "variant": variant,
     }
-    given = settings_among(locals(), *spaces)
+    given = options.settings_among(locals(), *spaces)
     settings = configure(recipe, config, given, model=model)
     texts = {**spaces, **dict(_named(each) for each in more or ())}
     # Settings, data and split are refused before torch and optuna start.
