@@ -162,7 +162,6 @@ FeatureKind = Annotated[
     option(
         "Data",
         "Node features: labels, attributes or both.",
-        "--features",
         metavar="KIND",
         default="labels",
     ),
@@ -172,7 +171,6 @@ Inputs = Annotated[
     option(
         "Data",
         "Extra node inputs: degree, homophily, triangles, random-walk (docs: training).",
-        "--inputs",
         metavar="LIST",
         default="none",
     ),
@@ -185,7 +183,6 @@ BackgroundEdgeLabel = Annotated[
     option(
         "Edge labels",
         "Leave out edges with this label: 'no bond' in complete graphs.",
-        "--background-edge-label",
         metavar="LABEL",
     ),
 ]
@@ -194,7 +191,6 @@ EdgeBins = Annotated[
     option(
         "Edge labels",
         "Tell edges apart by N bins of their attribute, such as a distance: 2 to 64.",
-        "--edge-bins",
         metavar="N",
         default="none",
         callback=some_bins,
@@ -206,7 +202,6 @@ Split = Annotated[
         "Data",
         "Shares of train/validation/test, holdout (0.8/0.1/0.1), fold:N (of 10, from 0), "
         "fold:N:twins (twins in one part), or a file: FILE, FILE:N, FILE:N:I.",
-        "--split",
         metavar="SPLIT",
         default="holdout",
     ),
@@ -216,7 +211,6 @@ DataRoot = Annotated[
     option(
         "Data",
         "Folder with data sets; downloads go here.",
-        "--data-root",
         metavar="DIR",
         default="$IHGNN_DATA, else the user's cache folder",
         file_okay=False,
@@ -248,7 +242,6 @@ ModelName = Annotated[
     option(
         "Model",
         "Model to train; 'ihgnn models' lists all.",
-        "--model",
         metavar="NAME",
         default="ihgnn",
         autocompletion=complete_model,
@@ -259,7 +252,6 @@ VariantName = Annotated[
     option(
         "Model",
         "full, or an ablation of IHGNN: no-integration, no-separation, no-adaptive, no-concat.",
-        "--variant",
         metavar="NAME",
         default="full",
     ),
@@ -286,7 +278,6 @@ ClassWeighting = Annotated[
     option(
         "Training",
         "Weight of graphs in the training loss: none, or balanced (equal weight per class).",
-        "--class-weights",
         metavar="NAME",
         default="none",
     ),
@@ -319,7 +310,6 @@ RecipeName = Annotated[
         "Training",
         "Preset: paper (its text), authors (their code) or robust (an ensemble); see 'ihgnn "
         "recipes'.",
-        "--recipe",
         metavar="NAME",
         default="paper",
     ),
@@ -342,7 +332,6 @@ Device = Annotated[
     option(
         "Compute",
         "cpu, cuda, cuda:N, or auto: a GPU if there is one.",
-        "--device",
         metavar="DEVICE",
         default="auto",
     ),
@@ -353,7 +342,6 @@ Provider = Annotated[
         "Compute",
         "For an exported model: an onnxruntime provider instead of --device; 'ihgnn env' "
         "lists those available.",
-        "--provider",
         metavar="NAME",
     ),
 ]
@@ -383,7 +371,6 @@ ConformalShare = Annotated[
         "Output",
         "Prediction sets that miss the true class of about this share of graphs or fewer, on "
         "average, such as 0.1.",
-        "--conformal",
         metavar="ALPHA",
         default="none",
     ),

@@ -233,12 +233,12 @@ def train(
     show_run(done, begun.folder, as_json)
 
 
-def _set(options: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in options.items() if value is not None}
+def _set(given: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in given.items() if value is not None}
 
 
-def _refuse_with_resume(options: dict[str, object]) -> None:
-    for name in _set(options):
+def _refuse_with_resume(given: dict[str, object]) -> None:
+    for name in _set(given):
         raise InputError(
             f"--{name.replace('_', '-')} cannot be changed when a run is resumed. Leave it out, "
             "or start a new run."
