@@ -345,11 +345,10 @@ def _model_name(classifier: "Classifier") -> str:
 def _members(classifier: "Classifier") -> int:
     """The number of members that the model has, in a file perhaps not all that were trained."""
     from ihgnn_cli.deploy.onnx_model import OnnxClassifier
-    from ihgnn_cli.inference.prediction import EnsembleClassifier
 
     if isinstance(classifier, OnnxClassifier):
         return classifier.described.members  # even if the file does not have their spread
-    return classifier.members if isinstance(classifier, EnsembleClassifier) else 1
+    return classifier.members
 
 
 def _model_title(classifier: "Classifier") -> str:

@@ -82,7 +82,7 @@ def predict(
     from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.data.sources.source import locate, refuse_overwriting
     from ihgnn_cli.deploy import load
-    from ihgnn_cli.inference.prediction import Prediction, has_members, predictions
+    from ihgnn_cli.inference.prediction import Prediction, predictions
     from ihgnn_cli.inference.vocabulary import UnknownLabels
     from ihgnn_cli.report.predictions import json_line
     from ihgnn_cli.training.devices import AUTO
@@ -102,7 +102,7 @@ def predict(
     errors: Errors = "raise" if strict else "return"
     with ExitStack() as stack:
         batches = stack.enter_context(_batches(source, labels, batch_size, errors))
-        also = ["uncertainty"] if has_members(predictor.classifier) else []
+        also = ["uncertainty"] if predictor.classifier.members > 1 else []
         also += ["prediction_set"] if predictor.card.conformal is not None else []
         writers = list(_writers(stack, predictor.card, csv, target, as_json, also))
         for answers in predictions(predictor.classifier, batches, errors):

@@ -100,9 +100,7 @@ class OnnxClassifier:
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """[len(graphs), C] for graphs of an encoded data set."""
-        found: NDArray[np.float64] = self.answers(dataset, graphs).probabilities.astype(np.float64)
-        found /= found.sum(axis=1, keepdims=True)
-        return found
+        return self.with_uncertainty(dataset, graphs)[0]
 
     @property
     def members(self) -> int:
@@ -111,13 +109,13 @@ class OnnxClassifier:
 
     def with_uncertainty(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Probabilities, and their spread between the members."""
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Probabilities, and their spread between the members if there are several."""
         found = self.answers(dataset, graphs)
         probabilities: NDArray[np.float64] = found.probabilities.astype(np.float64)
         probabilities /= probabilities.sum(axis=1, keepdims=True)
-        spread = np.zeros(len(graphs)) if found.uncertainty is None else found.uncertainty
-        return probabilities, spread.astype(np.float64)
+        spread = found.uncertainty
+        return probabilities, None if spread is None else spread.astype(np.float64)
 
     @property
     def _outputs(self) -> dict[str, list[int]]:

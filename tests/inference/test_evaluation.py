@@ -62,7 +62,13 @@ class Sure:
     card: ModelCard
     runs_on: str = "paper"
     node_limit: int | None = 10
+    members: int = 1
     asked: list[GraphDataset] = field(default_factory=list)
+
+    def with_uncertainty(
+        self, dataset: GraphDataset, graphs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], None]:
+        return self.probabilities(dataset, graphs), None
 
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]

@@ -21,6 +21,12 @@ class BySize:
     card: ModelCard
     runs_on: str = "paper"
     node_limit: int | None = 9
+    members: int = 1
+
+    def with_uncertainty(
+        self, dataset: GraphDataset, graphs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], None]:
+        return self.probabilities(dataset, graphs), None
 
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
