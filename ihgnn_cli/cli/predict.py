@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import argument, examples, option
 from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.files import reading
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
@@ -201,10 +202,8 @@ def _opened(source: "Source | None") -> Iterator[BinaryIO]:
             )
         yield sys.stdin.buffer
         return
-    try:
+    with reading(source.path):
         stream = source.path.open("rb", buffering=0)
-    except OSError as error:
-        raise InputError(f"Cannot read {source.path}: {error.strerror or error}.") from error
     with stream:
         yield stream
 

@@ -18,6 +18,7 @@ from ihgnn_cli.deploy.inputs import FIRST_BLOCK, Arrays, inputs_for
 from ihgnn_cli.deploy.metadata import FORMAT, KEY, Described, described, inputs_of
 from ihgnn_cli.deploy.raw import checked
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.files import reading
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.words import counted
 
@@ -378,10 +379,8 @@ def _check_readable(path: Path) -> None:
     if not path.is_file():
         problem = "is a folder" if path.is_dir() else "does not exist"
         raise InputError(f"{path} {problem}. {_GIVE_ANOTHER}")
-    try:
+    with reading(path):
         path.open("rb").close()
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
 def _check_shapes(session: "onnxruntime.InferenceSession", about: Described) -> None:

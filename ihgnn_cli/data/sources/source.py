@@ -34,6 +34,7 @@ from ihgnn_cli.data.sources.download import RETRY_POLICY, download, mirror
 from ihgnn_cli.data.sources.synthetic import generate
 from ihgnn_cli.data.sources.synthetic_spec import is_synthetic, parse_synthetic
 from ihgnn_cli.errors import DownloadError, InputError, NotOnServerError
+from ihgnn_cli.files import reading
 from ihgnn_cli.masking import masked
 from ihgnn_cli.paths import cache_root, expanded
 from ihgnn_cli.paths import data_root as default_data_root
@@ -166,10 +167,8 @@ def read(source: Source, progress: Progress = NO_PROGRESS, *, classes: bool = Tr
     """
     if source.origin == Origin.SYNTHETIC:
         return replace(generate(parse_synthetic(source.name)), source=source.reference)
-    try:
+    with reading(source.path):
         dataset = replace(_read(source, progress, classes), source=source.reference)
-    except OSError as error:
-        raise InputError(f"Cannot read {source.path}: {error.strerror or error}.") from error
     if dataset.notes.ignored_keys:
         _log.warning("%s", ignored_keys(source.path.name, dataset.notes.ignored_keys))
     return dataset
@@ -210,13 +209,11 @@ def find_in_root(root: Path, name: str) -> Path | None:
     Raises:
         InputError: the data root cannot be read.
     """
-    try:
+    with reading(root):
         for end in (".zip", "", *_READERS):
             path = root / f"{name}{end}"
             if is_tu_folder(path) if path.is_dir() else path.exists():
                 return path
-    except OSError as error:
-        raise InputError(f"Cannot read {root}: {error.strerror or error}.") from error
     return None
 
 
@@ -232,10 +229,8 @@ def _spelled(given: str, data_root: Path | None) -> str:
 
 
 def _names_in_root(root: Path) -> list[str]:
-    try:
+    with reading(root):
         paths = sorted(root.iterdir()) if root.is_dir() else []
-    except OSError as error:
-        raise InputError(f"Cannot read {root}: {error.strerror or error}.") from error
     files = (".zip", *_READERS)
     names = [path.stem if path.suffix in files else path.name for path in paths]
     return [name for name in names if find_in_root(root, name) is not None]
