@@ -1,6 +1,7 @@
 """Atomic file writes and locks."""
 
 import errno
+import hashlib
 import json
 import os
 import secrets
@@ -67,6 +68,12 @@ def written_whole(target: Path, *, durable: bool = False) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's content."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:

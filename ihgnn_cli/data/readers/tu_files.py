@@ -13,6 +13,7 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from ihgnn_cli.errors import DataError, Problem
+from ihgnn_cli.files import sha256_of
 
 EDGE_LIST = "_A.txt"
 # Numbers as text compress by a factor of 6 (COLLAB) to 50; a zip bomb by 1000 and more.
@@ -100,7 +101,7 @@ class _Zip(TUFiles):
             raise _damaged(self.path, error) from error
 
     def digest(self) -> str:
-        return file_digest(self.path)
+        return sha256_of(self.path)
 
 
 def open_tu(path: Path) -> TUFiles:
@@ -111,13 +112,6 @@ def open_tu(path: Path) -> TUFiles:
         OSError: the path cannot be read.
     """
     return _open_folder(path) if path.is_dir() else _open_zip(path)
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    digest = hashlib.sha256()
-    _update(digest, path)
-    return digest.hexdigest()
 
 
 def _update(digest: "hashlib._Hash", path: Path) -> None:

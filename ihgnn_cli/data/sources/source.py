@@ -27,14 +27,14 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.readers import jsonl, smiles
 from ihgnn_cli.data.readers.json_graph import ignored_keys
 from ihgnn_cli.data.readers.tu import read_tu
-from ihgnn_cli.data.readers.tu_files import file_digest, is_tu_folder, open_tu
+from ihgnn_cli.data.readers.tu_files import is_tu_folder, open_tu
 from ihgnn_cli.data.sources import cache
 from ihgnn_cli.data.sources.catalogue import catalogue, close_names
 from ihgnn_cli.data.sources.download import RETRY_POLICY, download, mirror
 from ihgnn_cli.data.sources.synthetic import generate
 from ihgnn_cli.data.sources.synthetic_spec import is_synthetic, parse_synthetic
 from ihgnn_cli.errors import DownloadError, InputError, NotOnServerError
-from ihgnn_cli.files import reading
+from ihgnn_cli.files import reading, sha256_of
 from ihgnn_cli.masking import masked
 from ihgnn_cli.paths import cache_root, expanded
 from ihgnn_cli.paths import data_root as default_data_root
@@ -288,7 +288,7 @@ def _read(source: Source, progress: Progress, classes: bool) -> GraphDataset:
         with progress.task(f"Reading {source.name}", path.stat().st_size) as advance:
             if not classes:  # not cached
                 return replace(_READERS[suffix](path, advance, classes=False), name=source.name)
-            key = file_digest(path)
+            key = sha256_of(path)
             if suffix == smiles.SUFFIX:  # another version may read a molecule differently
                 key = hashlib.sha256(f"{smiles.require_rdkit()}\n{key}".encode()).hexdigest()
             return cache.load_or_read(
