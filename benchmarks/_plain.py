@@ -14,7 +14,7 @@ from _measure import DATA_VARIABLE
 
 if TYPE_CHECKING:  # heavy; the scripts must stay small until they train
     from ihgnn_cli.data.dataset import GraphDataset
-    from ihgnn_cli.data.splits import Split
+    from ihgnn_cli.data.splits.split import Split
     from ihgnn_cli.models.settings import IHGNNSettings, Inputs
     from ihgnn_cli.training.stack import Stack
 
@@ -48,7 +48,7 @@ def load_task(name: str) -> Task:
 
 def task_on(dataset: "GraphDataset") -> Task:
     """The task on these graphs."""
-    from ihgnn_cli.data.splits import draw_folds
+    from ihgnn_cli.data.splits.folds import draw_folds
     from ihgnn_cli.models.settings import IHGNNSettings, Inputs
 
     classes = len(dataset.class_values)
@@ -64,7 +64,7 @@ def stack(task: Task, members: int = 1) -> "Stack":
     """A stack of this many models, assigned to the folds in turn."""
     import torch
 
-    from ihgnn_cli.data.batching import GraphStore
+    from ihgnn_cli.data.batching.store import GraphStore
     from ihgnn_cli.data.features import Features
     from ihgnn_cli.models.stacked.model import StackedIHGNN
     from ihgnn_cli.training.seeds import generator

@@ -140,7 +140,7 @@ def auto_stack(dataset: Any) -> int:
     """The stack size of `ihgnn crossval --stack auto` with one worker per core."""
     import torch
 
-    from ihgnn_cli.data.splits import draw_folds
+    from ihgnn_cli.data.splits.folds import draw_folds
     from ihgnn_cli.jobs.executor import Executor
     from ihgnn_cli.studies.grid import Configuration
     from ihgnn_cli.studies.memory import stack_size

@@ -1,6 +1,7 @@
 """IHGNN with scikit-learn's interface: `fit(graphs, y)`, `predict`, `predict_proba`, `score`."""
 
 from collections.abc import Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 AUTO = "auto"
 
 
+@dataclass(kw_only=True, eq=False, repr=False)
 class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """IHGNN as a scikit-learn classifier of graphs.
 
@@ -76,54 +78,28 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         checkpoint_: the trained model.
     """
 
-    def __init__(
-        self,
-        *,
-        layers: int = 3,
-        width: int = 32,
-        hidden: int = 128,
-        dropout: float = 0.5,
-        variant: str = "full",
-        lr: float = 0.001,
-        batch_size: int = 32,
-        weight_decay: float = 0.0,
-        epochs: int = 350,
-        patience: int = 0,
-        validation_fraction: float = 0.0,
-        label_smoothing: float = 0.0,
-        equal_batches: bool = False,
-        ensemble: int = 1,
-        snapshots: int = 0,
-        inputs: str = "",
-        edge_labels: bool = False,
-        background_edge_label: str = "",
-        edge_bins: int = 0,
-        features: str = AUTO,
-        device: str = AUTO,
-        random_state: int | np.random.RandomState | None = 0,
-    ) -> None:
-        self.layers = layers
-        self.width = width
-        self.hidden = hidden
-        self.dropout = dropout
-        self.variant = variant
-        self.lr = lr
-        self.batch_size = batch_size
-        self.weight_decay = weight_decay
-        self.epochs = epochs
-        self.patience = patience
-        self.validation_fraction = validation_fraction
-        self.label_smoothing = label_smoothing
-        self.equal_batches = equal_batches
-        self.ensemble = ensemble
-        self.snapshots = snapshots
-        self.inputs = inputs
-        self.edge_labels = edge_labels
-        self.background_edge_label = background_edge_label
-        self.edge_bins = edge_bins
-        self.features = features
-        self.device = device
-        self.random_state = random_state
+    layers: int = 3
+    width: int = 32
+    hidden: int = 128
+    dropout: float = 0.5
+    variant: str = "full"
+    lr: float = 0.001
+    batch_size: int = 32
+    weight_decay: float = 0.0
+    epochs: int = 350
+    patience: int = 0
+    validation_fraction: float = 0.0
+    label_smoothing: float = 0.0
+    equal_batches: bool = False
+    ensemble: int = 1
+    snapshots: int = 0
+    inputs: str = ""
+    edge_labels: bool = False
+    background_edge_label: str = ""
+    edge_bins: int = 0
+    features: str = AUTO
+    device: str = AUTO
+    random_state: int | np.random.RandomState | None = 0
 
     def fit(self, graphs: Iterable[Any], y: Sequence[Hashable]) -> "IHGNNClassifier":
         """Train on graphs and their classes, one per graph, of any sortable type.

@@ -1,6 +1,7 @@
 """Atomic file writes and locks."""
 
 import errno
+import hashlib
 import json
 import os
 import secrets
@@ -48,29 +49,31 @@ def written_whole(target: Path, *, durable: bool = False) -> Iterator[Path]:
     unique = f".{target.stem[:100]}-{os.getpid()}-{secrets.token_hex(4)}.part{target.suffix}"
     temporary = target.parent / unique
     try:
-        try:
+        with writing(target):
             target.parent.mkdir(parents=True, exist_ok=True)
             temporary.touch(exist_ok=False)
-        except OSError as error:
-            raise cannot_write(target, error) from error
         try:
             yield temporary
         except OSError as error:
             if error.errno not in _DISK_ERRORS:
                 raise
             raise cannot_write(target, error) from error
-        try:
+        with writing(target):
             if durable:
                 with temporary.open("rb+") as stream:
                     os.fsync(stream.fileno())
             if target.exists():
                 temporary.chmod(target.stat().st_mode)
             temporary.replace(target)
-        except OSError as error:
-            raise cannot_write(target, error) from error
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def sha256_of(path: Path) -> str:
+    """The SHA-256 of a file's content."""
+    with path.open("rb") as stream:
+        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def write_json(path: Path, content: Mapping[str, Any]) -> None:
@@ -91,11 +94,9 @@ def check_place(target: Path) -> None:
         InputError: the target is a folder.
         IhgnnError: its folder cannot be created or written.
     """
-    try:
+    with writing(target):
         _refuse_folder(target)
         obstacle = _obstacle(target)
-    except OSError as error:
-        raise cannot_write(target, error) from error
     if obstacle is not None:
         raise cannot_write(target, OSError(obstacle, os.strerror(obstacle)))
 
@@ -155,12 +156,10 @@ def exclusive(path: Path) -> Iterator[None]:
         IhgnnError: the folder cannot be written.
     """
     with ExitStack() as stack:
-        try:
+        with writing(path):
             # Open for writing: NFS requires it for an exclusive lock.
             if not stack.enter_context(_flock(path, "ab", wait=True)):
                 stack.enter_context(_lock_file(path))
-        except OSError as error:
-            raise cannot_write(path, error) from error
         yield
 
 
@@ -248,6 +247,24 @@ def clock_of(folder: Path) -> float:
     finally:
         with suppress(OSError):
             probe.unlink(missing_ok=True)
+
+
+@contextmanager
+def reading(path: object) -> Iterator[None]:
+    """Raise errors of the system in the block as an `InputError`: the path cannot be read."""
+    try:
+        yield
+    except OSError as error:
+        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
+
+
+@contextmanager
+def writing(target: Path) -> Iterator[None]:
+    """Raise errors of the system in the block as those of a path that cannot be written."""
+    try:
+        yield
+    except OSError as error:
+        raise cannot_write(target, error) from error
 
 
 def cannot_write(target: Path, error: OSError) -> IhgnnError:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits import Fold, read_fold_file
+from ihgnn_cli.data.splits.folds import Fold, read_fold_file
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.studies import references
 from ihgnn_cli.studies.beside import reference_method, tested_method, tested_share

@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ihgnn_cli.data.batching import Batch, GraphStore
+from ihgnn_cli.data.batching.store import Batch, GraphStore
 
 Step = Sequence[NDArray[np.int64]]
 """The graphs of each member."""

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits import read_fold_file
+from ihgnn_cli.data.splits.folds import read_fold_file
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.studies.beside import beside

@@ -10,8 +10,9 @@ import numpy as np
 import pytest
 
 import ihgnn_cli
+from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.features import node_features
-from ihgnn_cli.data.sources import locate, read
+from ihgnn_cli.data.sources.source import locate, read
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.kinds import Measure
@@ -145,7 +146,7 @@ def test_all_settings_are_checked() -> None:
 
 
 def test_functions_take_choices_as_text_and_refuse_others() -> None:
-    data = read(locate("MUTAG", offline=True))
+    data = read(locate("MUTAG", Access(offline=True)))
     edge = graph_homophily(data, "edge")  # type: ignore[arg-type]
     np.testing.assert_array_equal(edge, graph_homophily(data, Measure.EDGE))
     with pytest.raises(InputError, match="measure must be one of node, edge, adjusted, not 'edgy'"):

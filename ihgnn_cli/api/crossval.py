@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ihgnn_cli.api.messages import in_python
-from ihgnn_cli.api.settings import Graphs, configured, dataset_of, divided
+from ihgnn_cli.api.settings import Graphs, access, configured, dataset_of, divided
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.kinds import HOLDOUT
 from ihgnn_cli.display import Display, Update
@@ -118,7 +118,7 @@ def crossval(
     begun = begin(
         chosen,
         {**recipe_grid(None if recipe is None else Recipe(recipe)), **lists},
-        dataset_of(dataset, data_root, offline, display.reading),
+        dataset_of(dataset, access(data_root, offline, display)),
         runs=runs,
         folds=folds,
         inner_folds=inner_folds,

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 from ihgnn_cli.api.messages import in_python
-from ihgnn_cli.api.settings import Graphs, dataset_of
+from ihgnn_cli.api.settings import Graphs, access, dataset_of
 from ihgnn_cli.api.train import Begun, Run, begin, finished_run
+from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.display import Display
-from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training.checkpoint import load_checkpoint
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.devices import AUTO
@@ -52,18 +52,13 @@ def distill(
         IhgnnError: the training failed.
     """
     display = Display(progress)
-    graphs = None
-    if dataset is not None:
-        root = None if data_root is None else Path(data_root)
-        graphs = dataset_of(dataset, root, offline, display.reading)
+    where = access(data_root, offline, display)
     begun = begin_distillation(
         Path(checkpoint),
         {"label_share": label_share, "epochs": epochs, "seed": seed, "device": device},
         None if out is None else Path(out),
-        graphs=graphs,
-        data_root=None if data_root is None else Path(data_root),
-        offline=offline,
-        progress=display.reading,
+        graphs=None if dataset is None else dataset_of(dataset, where),
+        where=where,
     )
     return finished_run(begun, display)
 
@@ -75,9 +70,7 @@ def begin_distillation(
     *,
     graphs: GraphDataset | None = None,
     name: str | None = None,
-    data_root: Path | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
+    where: Access = DEFAULT,
 ) -> Begun:
     """Prepare the training of a student and make its folder.
 
@@ -87,9 +80,7 @@ def begin_distillation(
         out: the folder.
         graphs: the ensemble's data.
         name: the name or path of that data; by default the ensemble's own.
-        data_root: folder to load it from.
-        offline: never download it.
-        progress: shows the loading.
+        where: where it may come from.
 
     Raises:
         InputError: the checkpoint holds a single model, or a value, the data or the folder is not
@@ -105,9 +96,7 @@ def begin_distillation(
         dataset=graphs,
         split=ensemble.card.split,
         suffix="-student",
-        data_root=data_root,
-        offline=offline,
-        progress=progress,
+        where=where,
     )
 
 

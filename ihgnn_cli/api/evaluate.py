@@ -2,12 +2,12 @@
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from ihgnn_cli.api.messages import in_python
-from ihgnn_cli.api.settings import Graphs, dataset_of
+from ihgnn_cli.api.settings import Graphs, access, dataset_of
+from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.sources import Source, locate, read, refuse_overwriting
+from ihgnn_cli.data.sources.source import Source, locate, read, refuse_overwriting
 from ihgnn_cli.deploy.runtime import load
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError, retold
@@ -18,7 +18,6 @@ from ihgnn_cli.inference.prediction import Classifier
 from ihgnn_cli.inference.vocabulary import with_model_edges
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.conformal import Conformal, check_alpha
-from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training.unfinished import TUNE
 
@@ -59,17 +58,15 @@ def evaluate(
         check_alpha(conformal)
     path = folders.best_of(Path(model))
     classifier = load(path, device).classifier
-    reading = Display(progress).reading
-    root = None if data_root is None else Path(data_root)
-    where: dict[str, Any] = {"data_root": root, "offline": offline, "progress": reading}
+    where = access(data_root, offline, Display(progress))
     if dataset is not None and not isinstance(dataset, str | Path):
         graphs = dataset_of(dataset)
     else:
         given = None if dataset is None else str(dataset)
-        _, graphs = data_for(path, classifier.card, given, **where)
+        _, graphs = data_for(path, classifier.card, given, where)
     thresholds = None
     if conformal is not None:
-        thresholds = calibrate_model(path, classifier, conformal, graphs, **where)
+        thresholds = calibrate_model(path, classifier, conformal, graphs, where)
     found = evaluation.evaluate(
         classifier, graphs, part, allow_unknown=allow_unknown, conformal=thresholds
     )
@@ -81,11 +78,9 @@ def data_for(
     model: Path,
     card: ModelCard,
     given: str | None,
+    where: Access = DEFAULT,
     *,
     outputs: Sequence[Path] = (),
-    data_root: Path | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
 ) -> tuple[Source, GraphDataset]:
     """The data set `given` by name or path, or by default the model's own.
 
@@ -100,7 +95,7 @@ def data_for(
             "Give it with --dataset."
         )
     try:
-        source = locate(name, data_root=data_root, offline=offline, progress=progress)
+        source = locate(name, where)
     except IhgnnError as error:
         if given is not None:
             raise
@@ -108,7 +103,7 @@ def data_for(
             error, f"Cannot find the model's data: {error}\nOr name it with --dataset."
         ) from error
     refuse_overwriting(outputs, [source])
-    graphs = with_model_edges(card, read(source, progress))
+    graphs = with_model_edges(card, read(source, where.progress))
     if given is None and graphs.fingerprint != card.fingerprint:
         raise InputError(
             f"{name} has changed since the model was trained. Restore the original data, or "
@@ -133,10 +128,7 @@ def calibrate_model(
     classifier: Classifier,
     alpha: float,
     graphs: GraphDataset | None = None,
-    *,
-    data_root: Path | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
+    where: Access = DEFAULT,
 ) -> Conformal:
     """The thresholds of prediction sets, from the validation graphs of the model's own data.
 
@@ -153,9 +145,7 @@ def calibrate_model(
         graphs = with_model_edges(card, graphs)
     if graphs is None or graphs.fingerprint != card.fingerprint:
         try:
-            _, graphs = data_for(
-                model, card, None, data_root=data_root, offline=offline, progress=progress
-            )
+            _, graphs = data_for(model, card, None, where)
         except IhgnnError as error:
             raise retold(
                 error,

@@ -2,10 +2,12 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ihgnn_cli.api.messages import in_python
-from ihgnn_cli.data.sources import locate, read, refuse_overwriting
+from ihgnn_cli.api.settings import Graphs, access, dataset_of
+from ihgnn_cli.data.access import Access
+from ihgnn_cli.data.sources.source import locate, read, refuse_overwriting
 from ihgnn_cli.deploy.bundles import planned_bundles, write_bundles
 from ihgnn_cli.deploy.form import OPSET, Form, Layout
 from ihgnn_cli.deploy.onnx_model import SUFFIX, check_target
@@ -17,11 +19,9 @@ from ihgnn_cli.training.folder import checkpoint_of
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
-    from ihgnn_cli.api.settings import Graphs
     from ihgnn_cli.data.dataset import GraphDataset
     from ihgnn_cli.deploy.export import Export
     from ihgnn_cli.models.card import ModelCard
-    from ihgnn_cli.progress import Progress
     from ihgnn_cli.training.checkpoint import Checkpoint
 
 DEFAULT_NAME = "model.onnx"
@@ -40,7 +40,7 @@ def export(
     members: int | None = None,
     conformal: float | None = None,
     verify: bool = True,
-    dataset: "Graphs | None" = None,
+    dataset: Graphs | None = None,
     force: bool = False,
     triton: Path | str | None = None,
     mlflow: Path | str | None = None,
@@ -104,15 +104,11 @@ def export(
         loaded = loaded.with_members(members)
     display = Display(progress)
     cases, golden, graphs = [], [], None
-    where: dict[str, Any] = {
-        "data_root": None if data_root is None else Path(data_root),
-        "offline": offline,
-        "progress": display.reading,
-    }
+    where = access(data_root, offline, display)
     if verify:
-        graphs = _graphs(loaded.card, dataset, outputs, **where)
+        graphs = _graphs(loaded.card, dataset, outputs, where)
     if conformal is not None:
-        loaded = _with_sets(loaded, source, conformal, graphs, **where)
+        loaded = _with_sets(loaded, source, conformal, graphs, where)
     parts = counted(loaded.members, "member") if loaded.members > 1 else loaded.config.spec.title
     display.say(f"Exporting {parts} ...")
     if graphs is not None:
@@ -129,7 +125,7 @@ def _with_sets(
     path: Path,
     alpha: float,
     graphs: "GraphDataset | None",
-    **where: Any,
+    where: Access,
 ) -> "Checkpoint":
     """The checkpoint with thresholds of prediction sets in its card."""
     from ihgnn_cli.api.evaluate import calibrate_model
@@ -137,7 +133,7 @@ def _with_sets(
     from ihgnn_cli.training.devices import resolve_device
 
     classifier = TorchClassifier(checkpoint, resolve_device("cpu"))
-    found = calibrate_model(path, classifier, alpha, graphs, **where)
+    found = calibrate_model(path, classifier, alpha, graphs, where)
     return replace(checkpoint, card=replace(checkpoint.card, conformal=found))
 
 
@@ -147,23 +143,18 @@ def _path(given: Path | str | None) -> Path | None:
 
 def _graphs(
     card: "ModelCard",
-    given: "Graphs | None",
+    given: Graphs | None,
     outputs: list[Path],
-    *,
-    data_root: Path | None,
-    offline: bool,
-    progress: "Progress",
+    where: Access,
 ) -> "GraphDataset":
-    from ihgnn_cli.api.settings import dataset_of
-
     if given is not None and not isinstance(given, str | Path):
         return dataset_of(given)
     try:
         name = card.dataset if given is None else str(given)
         if not name:
             raise InputError(f"the model stores no path of its data ({card.dataset_name}).")
-        source = locate(name, data_root=data_root, offline=offline, progress=progress)
-        graphs = read(source, progress)
+        source = locate(name, where)
+        graphs = read(source, where.progress)
     except IhgnnError as error:
         raise retold(
             error,

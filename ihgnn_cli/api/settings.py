@@ -7,13 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from ihgnn_cli.api.messages import in_python
+from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.objects import from_graphs
-from ihgnn_cli.data.sources import load_dataset as load_by_name
+from ihgnn_cli.data.sources.source import locate, read
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import find_model
-from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.settings import checked
 from ihgnn_cli.training.config import (
     LOSS_AND_DECAY,
@@ -60,21 +60,20 @@ def load_dataset(
         InputError: the data does not exist or is not valid.
         DownloadError: the download failed.
     """
-    return dataset_of(data, data_root, offline, Display(progress).reading)
+    return dataset_of(data, access(data_root, offline, Display(progress)))
 
 
-def dataset_of(
-    data: Graphs,
-    data_root: Path | str | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
-) -> GraphDataset:
+def access(data_root: Path | str | None, offline: bool, display: Display) -> Access:
+    """Where the data sets of a call may come from."""
+    return Access(None if data_root is None else Path(data_root), offline, display.reading)
+
+
+def dataset_of(data: Graphs, where: Access = DEFAULT) -> GraphDataset:
     """As `load_dataset`, with the caller's progress display."""
     if isinstance(data, GraphDataset):
         return data
     if isinstance(data, str | Path):
-        root = None if data_root is None else Path(data_root)
-        return load_by_name(str(data), data_root=root, offline=offline, progress=progress)
+        return read(locate(str(data), where), where.progress)
     return from_graphs(data)
 
 

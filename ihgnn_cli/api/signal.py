@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ihgnn_cli.api.messages import in_python
-from ihgnn_cli.api.settings import Graphs, configured, dataset_of
+from ihgnn_cli.api.settings import Graphs, access, configured, dataset_of
 from ihgnn_cli.display import Display, in_steps
 from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.signal import Signal, measure_signal
@@ -53,7 +53,7 @@ def signal(
         "edge_bins": edge_bins,
     }
     config = configured({**edges, "seed": seed}, call=signal)
-    data = dataset_of(dataset, data_root, offline, display.reading)
+    data = dataset_of(dataset, access(data_root, offline, display))
     _, data = load_data(config, dataset=data)
     file = None if split_file is None else Path(split_file)
     made = make_folds(data, seed, file=file, folds=folds, group_twins=group_twins)

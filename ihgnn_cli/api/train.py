@@ -7,9 +7,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.api.messages import in_python
-from ihgnn_cli.api.settings import Graphs, configured, dataset_of
+from ihgnn_cli.api.settings import Graphs, access, configured, dataset_of
+from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits import Split
+from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.deploy.runtime import Predictor, load
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError
@@ -17,7 +18,6 @@ from ihgnn_cli.inference import evaluation
 from ihgnn_cli.inference.kinds import Part
 from ihgnn_cli.inference.metrics import Metrics
 from ihgnn_cli.inference.prediction import Prediction
-from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.report.training import draw_curves
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training import run
@@ -142,7 +142,7 @@ def train(
     begun = begin(
         chosen,
         None if out is None else Path(out),
-        dataset=dataset_of(dataset, data_root, offline, display.reading),
+        dataset=dataset_of(dataset, access(data_root, offline, display)),
     )
     return finished_run(begun, display)
 
@@ -188,9 +188,7 @@ def begin(
     dataset: GraphDataset | None = None,
     split: Split | None = None,
     suffix: str = "",
-    data_root: Path | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
+    where: Access = DEFAULT,
 ) -> Begun:
     """Prepare a training and make its folder: `out`, or by default `runs/NAME-1`, `-2`, ...
 
@@ -203,14 +201,7 @@ def begin(
         if out == Path():
             raise InputError("--out needs the name of a folder.")
         folders.refuse_used(out)
-    prepared = run.prepare(
-        config,
-        dataset=dataset,
-        split=split,
-        data_root=data_root,
-        offline=offline,
-        progress=progress,
-    )
+    prepared = run.prepare(config, dataset=dataset, split=split, where=where)
     asked = prepared.config
     if out is not None:
         return Begun(run.start(prepared, out), out, asked)

@@ -10,7 +10,7 @@ from typing import Any
 import optuna
 
 from ihgnn_cli.api.messages import in_python
-from ihgnn_cli.api.settings import Graphs, configured, dataset_of, divided, searchable
+from ihgnn_cli.api.settings import Graphs, access, configured, dataset_of, divided, searchable
 from ihgnn_cli.api.train import draw
 from ihgnn_cli.display import Display
 from ihgnn_cli.report.tuning import write_trials
@@ -121,7 +121,7 @@ def tune(
     job = plan_search(
         chosen,
         {name: _as_text(value) for name, value in competing.items()},
-        dataset_of(dataset, data_root, offline, display.reading),
+        dataset_of(dataset, access(data_root, offline, display)),
         trials=trials,
         sampler=checked("sampler", sampler, SamplerName),
         pruner=checked("pruner", pruner, PrunerName),

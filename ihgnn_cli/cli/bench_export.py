@@ -4,21 +4,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import examples, option
-from ihgnn_cli.cli.options import (
-    EXPORTED,
-    AsJson,
-    DataRoot,
-    Device,
-    ExportedModel,
-    Offline,
-    OtherData,
-    Provider,
-    chosen_providers,
-    refuse_missing,
-)
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
+    from ihgnn_cli.data.access import Access
     from ihgnn_cli.data.dataset import GraphDataset
     from ihgnn_cli.deploy.onnx_model import OnnxClassifier
     from ihgnn_cli.deploy.speed import Speed
@@ -34,10 +26,10 @@ EXAMPLES = examples(
 
 
 def bench_export(
-    model: ExportedModel,
-    dataset: OtherData = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
+    model: options.ExportedModel,
+    dataset: options.OtherData = None,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
     batch_size: Annotated[
         list[int] | None,
         option(
@@ -50,8 +42,8 @@ def bench_export(
     threads: Annotated[
         int | None, option("Compute", "CPU threads.", default="chosen by onnxruntime", min=1)
     ] = None,
-    device: Device = None,
-    provider: Provider = None,
+    device: options.Device = None,
+    provider: options.Provider = None,
     io_binding: Annotated[
         bool,
         option(
@@ -69,22 +61,21 @@ def bench_export(
             "--cuda-graph",
         ),
     ] = False,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Measure throughput and latency of an exported model on graphs of its data set."""
-    refuse_missing(dataset, model, EXPORTED)
+    options.refuse_missing(dataset, model, options.EXPORTED)
     from ihgnn_cli.cli import console
     from ihgnn_cli.deploy.onnx_model import load_onnx
     from ihgnn_cli.deploy.speed import measure
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.training.devices import AUTO
 
-    providers = chosen_providers(device, provider)
+    providers = options.chosen_providers(device, provider)
     chosen = device or ("cuda" if cuda_graph else AUTO)
     classifier = load_onnx(model, chosen, providers, threads, cuda_graph=cuda_graph)
     if chosen == AUTO and providers is None:
         _warn_of_fallback(classifier)
-    graphs = _graphs(model, classifier.card, dataset, data_root, offline)
+    graphs = _graphs(model, classifier.card, dataset, console.access(data_root, offline))
     found, bound = [], io_binding or cuda_graph
     fixed = classifier.described.batch
     sizes = dict.fromkeys(batch_size or (_BATCH_SIZES if fixed is None else (fixed,)))
@@ -135,13 +126,9 @@ def _warn_of_fallback(classifier: "OnnxClassifier") -> None:
         )
 
 
-def _graphs(
-    model: Path, card: "ModelCard", given: str | None, data_root: Path | None, offline: bool
-) -> "GraphDataset":
+def _graphs(model: Path, card: "ModelCard", given: str | None, where: "Access") -> "GraphDataset":
     """The graphs of `--dataset` or of the model's own data set, encoded for the model."""
-    from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources import locate, read
-    from ihgnn_cli.errors import InputError
+    from ihgnn_cli.data.sources.source import locate, read
     from ihgnn_cli.inference.vocabulary import encode_dataset
 
     name = given or card.dataset
@@ -150,14 +137,10 @@ def _graphs(
             f"{model} was trained on a file ({card.dataset_name}) whose place is not recorded. "
             "Give graphs with --dataset."
         )
-    progress = console.ProgressDisplay()
-    source = locate(name, data_root=data_root, offline=offline, progress=progress)
-    return encode_dataset(card, read(source, progress)).dataset
+    return encode_dataset(card, read(locate(name, where), where.progress)).dataset
 
 
 def _threads_words(threads: int | None) -> str:
-    from ihgnn_cli.words import counted
-
     return "threads chosen by onnxruntime" if threads is None else counted(threads, "thread")
 
 

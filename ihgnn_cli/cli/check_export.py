@@ -1,10 +1,13 @@
 """`ihgnn check-export`: an exported file in the runtimes of this machine."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ihgnn_cli.cli.help import argument, examples, option
 from ihgnn_cli.cli.options import EXPORTED, AsJson, refuse_missing
+from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.deploy.checking import Checked, RuntimeResult
@@ -36,8 +39,6 @@ def check_export(
     refuse_missing(None, model, EXPORTED)
     from ihgnn_cli.cli import console
     from ihgnn_cli.deploy import checking
-    from ihgnn_cli.errors import IhgnnError
-    from ihgnn_cli.words import counted
 
     checked = checking.check_export(model, provider or ())
     if as_json:
@@ -77,8 +78,6 @@ def _show(checked: "Checked") -> None:
 
 
 def _show_json(checked: "Checked") -> None:
-    from dataclasses import asdict
-
     from ihgnn_cli.cli import console
 
     console.show_json(

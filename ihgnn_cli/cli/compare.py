@@ -1,5 +1,6 @@
 """`ihgnn compare`: cross-validations of the same folds, with paired differences."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -34,8 +35,6 @@ def compare(
     by the corrected resampled t-test over folds, after Holm's correction over all comparisons, if
     it is also larger than two standard errors.
     """
-    from dataclasses import asdict
-
     from ihgnn_cli.cli import console
     from ihgnn_cli.studies.compare_folders import compare_folders
 

@@ -21,6 +21,7 @@ from rich.table import Column, Table
 
 from ihgnn_cli import display
 from ihgnn_cli.cli.help import KEPT
+from ihgnn_cli.data.access import Access
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.report.layout import auc_text
 
@@ -261,6 +262,11 @@ class ProgressDisplay(display.ProgressDisplay):
 
     def __init__(self) -> None:
         super().__init__(err)
+
+
+def access(data_root: Path | None, offline: bool) -> Access:
+    """Where the data sets of a command may come from."""
+    return Access(data_root, offline, ProgressDisplay())
 
 
 @contextmanager

@@ -6,41 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import examples, option
-from ihgnn_cli.cli.options import (
-    AsJson,
-    BackgroundEdgeLabel,
-    ClassWeighting,
-    ConfigFile,
-    DataArgument,
-    DataRoot,
-    Device,
-    EdgeBins,
-    EdgeLabels,
-    Epochs,
-    EqualBatches,
-    FeatureKind,
-    GroupTwins,
-    Inputs,
-    LabelSmoothing,
-    ModelName,
-    Offline,
-    OwnData,
-    Patience,
-    Quiet,
-    RecipeName,
-    Seed,
-    Snapshots,
-    Stack,
-    VariantName,
-    Workers,
-    check_conformal,
-    count_or_auto,
-    figure,
-    one_dataset,
-    output_folder,
-    refuse_missing,
-)
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.api.crossval import Begun
@@ -66,13 +35,13 @@ EXAMPLES = examples(
 
 
 def crossval(
-    data: DataArgument = None,
-    dataset: OwnData = None,
-    features: FeatureKind = None,
-    inputs: Inputs = None,
-    edge_labels: EdgeLabels = None,
-    background_edge_label: BackgroundEdgeLabel = None,
-    edge_bins: EdgeBins = None,
+    data: options.DataArgument = None,
+    dataset: options.OwnData = None,
+    features: options.FeatureKind = None,
+    inputs: options.Inputs = None,
+    edge_labels: options.EdgeLabels = None,
+    background_edge_label: options.BackgroundEdgeLabel = None,
+    edge_bins: options.EdgeBins = None,
     split_file: Annotated[
         Path | None,
         option(
@@ -82,9 +51,9 @@ def crossval(
             default="stratified folds, drawn from the seed",
         ),
     ] = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
-    model: ModelName = None,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
+    model: options.ModelName = None,
     layers: Annotated[
         str | None,
         option(
@@ -96,7 +65,7 @@ def crossval(
             default="3,4,5",
         ),
     ] = None,
-    variant: VariantName = None,
+    variant: options.VariantName = None,
     settings: Annotated[
         list[str] | None,
         option(
@@ -116,15 +85,15 @@ def crossval(
             "Training", "Batch sizes.", "--batch-size", "-b", metavar="LIST", default="32,64,128"
         ),
     ] = None,
-    label_smoothing: LabelSmoothing = None,
-    class_weights: ClassWeighting = None,
-    equal_batches: EqualBatches = None,
-    snapshots: Snapshots = None,
-    epochs: Epochs = None,
-    patience: Patience = None,
-    seed: Seed = None,
-    recipe: RecipeName = None,
-    config: ConfigFile = None,
+    label_smoothing: options.LabelSmoothing = None,
+    class_weights: options.ClassWeighting = None,
+    equal_batches: options.EqualBatches = None,
+    snapshots: options.Snapshots = None,
+    epochs: options.Epochs = None,
+    patience: options.Patience = None,
+    seed: options.Seed = None,
+    recipe: options.RecipeName = None,
+    config: options.ConfigFile = None,
     folds: Annotated[
         int | None,
         option(
@@ -188,7 +157,7 @@ def crossval(
             metavar="ALPHA",
         ),
     ] = None,
-    group_twins: GroupTwins = False,
+    group_twins: options.GroupTwins = False,
     no_references: Annotated[
         bool,
         option(
@@ -197,9 +166,9 @@ def crossval(
             "--no-references",
         ),
     ] = False,
-    device: Device = None,
-    workers: Workers = "auto",
-    stack: Stack = "auto",
+    device: options.Device = None,
+    workers: options.Workers = "auto",
+    stack: options.Stack = "auto",
     cluster: Annotated[
         str | None,
         option(
@@ -211,14 +180,14 @@ def crossval(
     ] = None,
     out: Annotated[
         Path | None,
-        output_folder(
+        options.output_folder(
             "runs/NAME-crossval-HASH",
             "Folder for the results. Commands with the same folder share the work.",
         ),
     ] = None,
-    plot: Annotated[Path | None, figure("the accuracy of each fold")] = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    plot: Annotated[Path | None, options.figure("the accuracy of each fold")] = None,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Estimate test accuracy by nested cross-validation.
 
@@ -229,9 +198,9 @@ def crossval(
 
     An interrupted command continues where it stopped when it is run again.
     """
-    dataset = one_dataset(data, dataset)
-    check_conformal(conformal)
-    refuse_missing(dataset)
+    dataset = options.one_dataset(data, dataset)
+    options.check_conformal(conformal)
+    options.refuse_missing(dataset)
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.figures import check_figure_path
     from ihgnn_cli.studies.grid import check_choices, listed_settings, own_grid
@@ -239,24 +208,8 @@ def crossval(
 
     if plot is not None:
         check_figure_path(plot)
-    stacked, processes = count_or_auto("--stack", stack), _processes(workers, cluster)
-    given = {
-        "dataset": dataset,
-        "features": features,
-        "inputs": inputs,
-        "edge_labels": edge_labels,
-        "background_edge_label": background_edge_label,
-        "edge_bins": edge_bins,
-        "variant": variant,
-        "label_smoothing": label_smoothing,
-        "class_weights": class_weights,
-        "equal_batches": equal_batches,
-        "snapshots": snapshots,
-        "epochs": epochs,
-        "patience": patience,
-        "seed": seed,
-        "device": device,
-    }
+    stacked, processes = options.count_or_auto("--stack", stack), _processes(workers, cluster)
+    given = options.settings_among(locals(), "lr", "batch_size", "layers")
     chosen = configure(recipe, config, given, model=model)
     lists = {
         "lr": _listed("--lr", lr, float, "0.01,0.001"),
@@ -271,7 +224,6 @@ def crossval(
     from ihgnn_cli.cli.starting import read_data
     from ihgnn_cli.studies.folds import make_folds
     from ihgnn_cli.studies.job_folder import CROSSVAL_JOB, refuse_unusable
-    from ihgnn_cli.words import counted
 
     if out is not None:
         refuse_unusable(out, CROSSVAL_JOB)
@@ -339,9 +291,7 @@ def crossval(
 
 def _processes(workers: str, cluster: str | None) -> int | None:
     """The value of --workers, `None` for auto; a cluster may have any number."""
-    from ihgnn_cli.errors import InputError
-
-    count = count_or_auto("--workers", workers)
+    count = options.count_or_auto("--workers", workers)
     if cluster is None and count is not None and count > _MOST_WORKERS:
         raise InputError(
             f"--workers must be at most {_MOST_WORKERS:,} on one machine, not {count:,}. auto "
@@ -354,8 +304,6 @@ def _listed(
     name: str, text: str | None, kind: type[_Number], example: str
 ) -> tuple[_Number, ...] | None:
     """The numbers of a comma-separated list; `None` if it is not given."""
-    from ihgnn_cli.errors import InputError
-
     if text is None:
         return None
     try:
@@ -385,7 +333,6 @@ def _references(begun: "Begun", *, quiet: bool) -> "tuple[Reference, ...]":
 def _finish(begun: "Begun", references: "Sequence[Reference]", *, quiet: bool) -> "Finished":
     from ihgnn_cli.cli import console, crossval_display
     from ihgnn_cli.training.snapshots import fewer_snapshots
-    from ihgnn_cli.words import counted
 
     job, executor = begun.job, begun.executor
     protocol, folds = job.protocol, job.folds

@@ -1,11 +1,15 @@
 """`ihgnn datasets`: list, check and download data sets."""
 
+from dataclasses import asdict
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ihgnn_cli.cli.help import Command, Group, argument, examples, option
 from ihgnn_cli.cli.options import AsJson, DataRoot, Offline, complete_dataset
+from ihgnn_cli.errors import DataError, IhgnnError, InputError
+from ihgnn_cli.words import counted, file_size
 
 if TYPE_CHECKING:
     # Typer brings its own copy of click, which has no public name.
@@ -28,12 +32,9 @@ class _Datasets(Group):
 
 
 def _refuse_data(given: str) -> None:
-    from pathlib import Path
-
     from ihgnn_cli.cli.console import quoted
-    from ihgnn_cli.data.sources import is_own_name
     from ihgnn_cli.data.sources.catalogue import catalogue
-    from ihgnn_cli.errors import InputError
+    from ihgnn_cli.data.sources.source import is_own_name
 
     meant = None
     if is_own_name(given) or Path(given[:255]).exists():
@@ -66,15 +67,11 @@ def list_datasets(
     as_json: AsJson = False,
 ) -> None:
     """List, check and download data sets."""
-    from ihgnn_cli.errors import InputError
-
     if context.invoked_subcommand is not None:
         if downloadable or as_json or data_root is not None:
             name = context.invoked_subcommand
             raise InputError(f"Put the options after the command: ihgnn datasets {name} ...")
         return
-    from dataclasses import asdict
-
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.sources.listing import list_downloadable, list_local
     from ihgnn_cli.data.sources.synthetic_spec import EXAMPLE
@@ -101,7 +98,6 @@ def list_datasets(
 
 def _table(entries: "list[Listed]") -> object:
     from ihgnn_cli.cli import console
-    from ihgnn_cli.words import file_size
 
     found = console.table(
         None, "Name", "Where", "Size", "Graphs", "Classes", "Node labels", "Attributes"
@@ -140,14 +136,10 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Read a data set and report all its problems."""
-    from dataclasses import asdict
-
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.readers.json_graph import meant_by
-    from ihgnn_cli.data.sources import Origin, locate_file, read
-    from ihgnn_cli.errors import DataError
+    from ihgnn_cli.data.sources.source import Origin, locate_file, read
     from ihgnn_cli.report.homophily import reading_remarks
-    from ihgnn_cli.words import counted
 
     source = locate_file(path, data_root=data_root)
     place = None if source.origin == Origin.SYNTHETIC else source.path
@@ -214,18 +206,15 @@ def fetch(
 ) -> None:
     """Download data sets for later use offline."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources import Origin, locate_by_name
     from ihgnn_cli.data.sources.download import check_whole
-    from ihgnn_cli.errors import IhgnnError
+    from ihgnn_cli.data.sources.source import Origin, locate_by_name
 
     fetched: list[dict[str, object]] = []
     failed: list[dict[str, str]] = []
     code = 0
     for name in names:
         try:
-            source = locate_by_name(
-                name, data_root=data_root, offline=offline, progress=console.ProgressDisplay()
-            )
+            source = locate_by_name(name, console.access(data_root, offline))
             if source.origin == Origin.DATA_ROOT and source.path.suffix == ".zip":
                 check_whole(source.path, name)
         except IhgnnError as error:

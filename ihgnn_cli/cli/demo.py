@@ -13,6 +13,7 @@ import typer
 
 from ihgnn_cli.cli.help import examples, option
 from ihgnn_cli.cli.options import AsJson, named_folder
+from ihgnn_cli.errors import InputError
 
 EXAMPLES = examples(
     ("ihgnn demo", "In the folder ihgnn-demo"),
@@ -134,8 +135,6 @@ def _steps(out: Path, graphs: Path, epochs: int) -> list[_Step]:
 
 def _refuse_other(out: Path, graphs: Path) -> None:
     """Refuse a folder that holds anything but a demo."""
-    from ihgnn_cli.errors import InputError
-
     if out.exists() and not out.is_dir():
         raise InputError(f"{out} is not a folder. Choose another --out.")
     if out.is_dir() and any(out.iterdir()) and not graphs.exists():

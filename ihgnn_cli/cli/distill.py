@@ -3,18 +3,8 @@
 from pathlib import Path
 from typing import Annotated
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import argument, examples, option
-from ihgnn_cli.cli.options import (
-    TRAINED,
-    AsJson,
-    DataRoot,
-    Device,
-    Offline,
-    OtherData,
-    Quiet,
-    output_folder,
-    refuse_missing,
-)
 
 EXAMPLES = examples(
     (
@@ -32,9 +22,9 @@ def distill(
             "CHECKPOINT", "Folder of a run with several members, or its checkpoint (ckpt.pt)."
         ),
     ],
-    dataset: OtherData = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
+    dataset: options.OtherData = None,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
     label_share: Annotated[
         float | None,
         option(
@@ -48,20 +38,22 @@ def distill(
     seed: Annotated[
         int | None, option("Training", "Random seed.", default="the first of the ensemble")
     ] = None,
-    device: Device = None,
+    device: options.Device = None,
     out: Annotated[
         Path | None,
-        output_folder("runs/NAME-student-1, runs/NAME-student-2, ...", "Folder of the run."),
+        options.output_folder(
+            "runs/NAME-student-1, runs/NAME-student-2, ...", "Folder of the run."
+        ),
     ] = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Train one model on the probabilities of an ensemble.
 
     The student has the settings, the data and the split of the ensemble, and is one model instead
     of many. Its run folder is like any other; 'ihgnn train --resume' continues an interrupted run.
     """
-    refuse_missing(dataset, checkpoint, TRAINED)
+    options.refuse_missing(dataset, checkpoint, options.TRAINED)
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.cli.train import complete_run, show_run
@@ -86,8 +78,6 @@ def distill(
         given,
         out,
         name=dataset,
-        data_root=data_root,
-        offline=offline,
-        progress=console.ProgressDisplay(),
+        where=console.access(data_root, offline),
     )
     show_run(complete_run(begun, log=None, quiet=quiet), begun.folder, as_json)

@@ -7,6 +7,8 @@ from typing import Annotated
 
 from ihgnn_cli.cli.help import argument, examples
 from ihgnn_cli.cli.options import AsJson
+from ihgnn_cli.errors import InputError
+from ihgnn_cli.words import hint
 
 EXAMPLES = examples(
     ("ihgnn docs", "List the pages"),
@@ -35,8 +37,6 @@ def docs(
 ) -> None:
     """Show a page of the documentation, or list the pages."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.errors import InputError
-    from ihgnn_cli.words import hint
 
     pages = _pages()
     if topic is None:

@@ -1,5 +1,7 @@
 """`ihgnn env`: versions, devices and folders of this installation."""
 
+from dataclasses import asdict
+
 from ihgnn_cli.cli.help import examples
 from ihgnn_cli.cli.options import AsJson
 
@@ -8,8 +10,6 @@ EXAMPLES = examples(("ihgnn env", "For a bug report"))
 
 def env(as_json: AsJson = False) -> None:
     """Print versions, devices and folders, for a bug report."""
-    from dataclasses import asdict
-
     from ihgnn_cli.cli import console
     from ihgnn_cli.environment import describe_environment
 

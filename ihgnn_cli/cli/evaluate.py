@@ -4,25 +4,11 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import argument, examples, option
-from ihgnn_cli.cli.options import (
-    AllowUnknown,
-    AsJson,
-    ConformalShare,
-    DataRoot,
-    Device,
-    Offline,
-    OtherData,
-    TrainedModel,
-    check_conformal,
-    complete_dataset,
-    complete_model,
-    figure,
-    one_dataset,
-    refuse_missing,
-    refuse_swapped,
-)
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.kinds import Part
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -49,17 +35,17 @@ EXAMPLES = examples(
 
 
 def evaluate(
-    model: TrainedModel,
+    model: options.TrainedModel,
     data: Annotated[
         str | None,
         argument(
             "DATASET",
             "The same as --dataset.",
             default="the model's own",
-            autocompletion=complete_dataset,
+            autocompletion=options.complete_dataset,
         ),
     ] = None,
-    dataset: OtherData = None,
+    dataset: options.OtherData = None,
     split: Annotated[
         Part | None,
         option(
@@ -69,11 +55,11 @@ def evaluate(
             default="test, or all of other data",
         ),
     ] = None,
-    allow_unknown: AllowUnknown = False,
-    data_root: DataRoot = None,
-    offline: Offline = False,
-    device: Device = None,
-    conformal: ConformalShare = None,
+    allow_unknown: options.AllowUnknown = False,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
+    device: options.Device = None,
+    conformal: options.ConformalShare = None,
     explain: Annotated[
         bool, option("Output", "Show the learned weight of each layer (theta).", "--explain")
     ] = False,
@@ -87,7 +73,7 @@ def evaluate(
         ),
     ] = None,
     plot: Annotated[
-        Path | None, figure("accuracy by graph homophily and against confidence")
+        Path | None, options.figure("accuracy by graph homophily and against confidence")
     ] = None,
     predictions: Annotated[
         Path | None,
@@ -97,7 +83,7 @@ def evaluate(
             metavar="FILE",
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
     kind: Annotated[
         str | None,
         option(
@@ -105,23 +91,22 @@ def evaluate(
             "Fail if the checkpoint is not of this model.",
             "--model",
             metavar="NAME",
-            autocompletion=complete_model,
+            autocompletion=options.complete_model,
         ),
     ] = None,
 ) -> None:
     """Evaluate a model on its test graphs, or on other graphs."""
-    check_conformal(conformal)
-    dataset = one_dataset(data, dataset)
+    options.check_conformal(conformal)
+    dataset = options.one_dataset(data, dataset)
     if dataset is not None:
-        refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
-    refuse_missing(dataset, model)
+        options.refuse_swapped(model, dataset, "ihgnn evaluate {0} --dataset {1}")
+    options.refuse_missing(dataset, model)
     from ihgnn_cli.api.evaluate import also_chosen, calibrate_model, data_for
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
-    from ihgnn_cli.data.sources import locate
+    from ihgnn_cli.data.sources.source import locate
     from ihgnn_cli.deploy.onnx_model import SUFFIX
     from ihgnn_cli.deploy.runtime import load
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.inference import evaluation
     from ihgnn_cli.models.registry import find_model
     from ihgnn_cli.training import folder as folders
@@ -132,8 +117,9 @@ def evaluate(
     explain = explain or graph is not None
     if explain and model.suffix.lower() == SUFFIX:
         raise InputError("An exported model cannot be explained. Give its checkpoint.")
+    where = console.access(data_root, offline)
     if dataset is not None:
-        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
+        locate(dataset, where)
     say_loading(model)
     classifier = load(model, device or AUTO).classifier
     if kind is not None and find_model(kind).name != _model_name(classifier):
@@ -141,23 +127,10 @@ def evaluate(
             f"{model} is a checkpoint of {_model_name(classifier)}, not {kind}. Leave out --model, "
             "or give another checkpoint."
         )
-    source, graphs = data_for(
-        model,
-        classifier.card,
-        dataset,
-        outputs=outputs,
-        data_root=data_root,
-        offline=offline,
-        progress=console.ProgressDisplay(),
-    )
+    source, graphs = data_for(model, classifier.card, dataset, where, outputs=outputs)
     thresholds = None
     if conformal is not None:
-        thresholds = calibrate_model(
-            *(model, classifier, conformal, graphs),
-            data_root=data_root,
-            offline=offline,
-            progress=console.ProgressDisplay(),
-        )
+        thresholds = calibrate_model(model, classifier, conformal, graphs, where)
     found = evaluation.evaluate(
         classifier, graphs, split, allow_unknown=allow_unknown, conformal=thresholds
     )
@@ -222,7 +195,6 @@ def _write(found: "Evaluation", name: str, plot: Path | None, predictions: Path 
 
 def _checked_outputs(plot: Path | None, predictions: Path | None, model: Path) -> list[Path]:
     """The files to write, none of them a file of the model or of its run."""
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.report.figures import check_figure_path
     from ihgnn_cli.training import folder as folders
 
@@ -244,7 +216,6 @@ def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard", folder
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.conformal_display import warn_of_few
     from ihgnn_cli.training.folder import is_unfinished
-    from ihgnn_cli.words import counted
 
     if is_unfinished(folder):
         console.warn(
@@ -313,8 +284,6 @@ def _show_metrics(found: "Evaluation", classifier: "Classifier") -> None:
 
 def _confidence_rows(found: "Evaluation") -> list[tuple[str, str, str]]:
     """Calibration with a temperature, and the spread between members, where there are any."""
-    from ihgnn_cli.words import counted
-
     rows = []
     scaled, temperature = found.calibration.scaled, found.calibration.temperature
     if scaled is not None:
@@ -376,11 +345,10 @@ def _model_name(classifier: "Classifier") -> str:
 def _members(classifier: "Classifier") -> int:
     """The number of members that the model has, in a file perhaps not all that were trained."""
     from ihgnn_cli.deploy.onnx_model import OnnxClassifier
-    from ihgnn_cli.inference.prediction import EnsembleClassifier
 
     if isinstance(classifier, OnnxClassifier):
         return classifier.described.members  # even if the file does not have their spread
-    return classifier.members if isinstance(classifier, EnsembleClassifier) else 1
+    return classifier.members
 
 
 def _model_title(classifier: "Classifier") -> str:

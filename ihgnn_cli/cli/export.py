@@ -1,21 +1,14 @@
 """`ihgnn export`: write a checkpoint as an ONNX file and verify it in onnxruntime."""
 
 from dataclasses import asdict
+from inspect import unwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import argument, examples, option
-from ihgnn_cli.cli.options import (
-    TRAINED,
-    AsJson,
-    ConformalShare,
-    DataRoot,
-    Offline,
-    OtherData,
-    check_conformal,
-    refuse_missing,
-)
 from ihgnn_cli.deploy.form import OPSET, TENSORRT_NODES, Layout, is_absurd, padded_bytes
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.deploy.export import Export
@@ -38,7 +31,7 @@ def export(
         Path | None,
         argument("MODEL", "ONNX file to write.", default="model.onnx beside the checkpoint"),
     ] = None,
-    dataset: OtherData = None,
+    dataset: options.OtherData = None,
     verify: Annotated[
         bool,
         option(
@@ -49,8 +42,8 @@ def export(
             default="verify",
         ),
     ] = True,
-    data_root: DataRoot = None,
-    offline: Offline = False,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
     layout: Annotated[
         Layout,
         option(
@@ -71,7 +64,7 @@ def export(
             min=1,
         ),
     ] = None,
-    conformal: ConformalShare = None,
+    conformal: options.ConformalShare = None,
     small: Annotated[
         bool,
         option(
@@ -95,7 +88,7 @@ def export(
             "Output", "Also write an MLflow model to this folder (extra mlflow).", metavar="DIR"
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
     max_nodes: Annotated[
         int | None,
         option(
@@ -130,19 +123,17 @@ def export(
     'ihgnn models' lists the layouts of each model. The readout of IHGNN uses at most m nodes, the
     size of the largest graph of the model's data: of a larger graph, the first m in sorted order.
     """
-    check_conformal(conformal)
-    refuse_missing(dataset, checkpoint, TRAINED)
-    from inspect import unwrap
-
+    options.check_conformal(conformal)
+    options.refuse_missing(dataset, checkpoint, options.TRAINED)
     from ihgnn_cli.api import export as exports
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.conformal_display import warn_of_few
     from ihgnn_cli.cli.starting import say_loading
-    from ihgnn_cli.data.sources import locate
+    from ihgnn_cli.data.sources.source import locate
     from ihgnn_cli.training.folder import best_of
 
     if dataset is not None and verify:
-        locate(dataset, data_root=data_root, offline=offline, progress=console.ProgressDisplay())
+        locate(dataset, console.access(data_root, offline))
     say_loading(checkpoint)
     done = unwrap(exports.export)(  # whose messages would name arguments
         checkpoint,
@@ -224,7 +215,6 @@ def _show(done: "Export") -> None:
 
 def _show_parity(parity: "Parity") -> None:
     from ihgnn_cli.cli import console
-    from ihgnn_cli.words import counted
 
     compared = console.table(
         "Largest differences from the checkpoint", "", "Graphs", "Logits", "Probabilities"

@@ -3,20 +3,14 @@
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import argument, examples, option
-from ihgnn_cli.cli.options import (
-    AsJson,
-    BackgroundEdgeLabel,
-    DataRoot,
-    Offline,
-    complete_dataset,
-    figure,
-)
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.kinds import Measure
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.dataset import GraphDataset
-    from ihgnn_cli.data.sources import Source
+    from ihgnn_cli.data.sources.source import Source
     from ihgnn_cli.homophily.summary import Distribution, HomophilySummary, MeasureSummary
 
 _BAR_WIDTH = 48
@@ -41,7 +35,7 @@ def homophily(
         argument(
             "NAME",
             "Data sets: names (MUTAG, synthetic:...), TU folders or zips, .jsonl files.",
-            autocompletion=complete_dataset,
+            autocompletion=options.complete_dataset,
         ),
     ],
     measure: Annotated[
@@ -55,17 +49,17 @@ def homophily(
             default="node",
         ),
     ] = None,
-    background_edge_label: BackgroundEdgeLabel = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
+    background_edge_label: options.BackgroundEdgeLabel = None,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
     compare_paper: Annotated[
         bool, option("Output", "Compare with the paper's numbers.", "--compare-paper")
     ] = False,
-    plot: Annotated[Path | None, figure("histograms of the first measure")] = None,
+    plot: Annotated[Path | None, options.figure("histograms of the first measure")] = None,
     csv: Annotated[
         Path | None, option("Output", "Write a CSV file with one row per graph.", metavar="FILE")
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Measure how often connected nodes have the same label, per graph.
 
@@ -74,8 +68,7 @@ def homophily(
     """
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.edge_labels import with_edge_labels
-    from ihgnn_cli.data.sources import locate, read, refuse_overwriting
-    from ihgnn_cli.errors import InputError
+    from ihgnn_cli.data.sources.source import locate, read, refuse_overwriting
     from ihgnn_cli.homophily.summary import summarize
     from ihgnn_cli.report.figures import check_figure_path
     from ihgnn_cli.report.homophily import as_entry, draw_histograms, write_csv
@@ -87,13 +80,11 @@ def homophily(
     shown = tuple(dict.fromkeys(measure or [Measure.NODE]))
     # The paper's beta is always computed: the comparison and the JSON need it.
     measures = shown if Measure.NODE in shown else (*shown, Measure.NODE)
-    progress = console.ProgressDisplay()
-    sources = [
-        locate(name, data_root=data_root, offline=offline, progress=progress) for name in names
-    ]
+    where = console.access(data_root, offline)
+    sources = [locate(name, where) for name in names]
     refuse_overwriting([each for each in (csv, plot) if each is not None], sources)
     datasets = [
-        with_edge_labels(read(source, progress), background=background_edge_label or "")
+        with_edge_labels(read(source, where.progress), background=background_edge_label or "")
         for source in sources
     ]
     summaries = [summarize(each, measures) for each in datasets]

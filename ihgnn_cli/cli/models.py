@@ -1,5 +1,6 @@
 """`ihgnn models`: list the models, or describe one of them."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 from ihgnn_cli.cli.help import argument, examples
@@ -71,8 +72,6 @@ def _parameters_text(spec: "ModelSpec") -> str:
 
 
 def _entry(spec: "ModelSpec") -> dict[str, Any]:
-    from dataclasses import asdict
-
     return {
         "name": spec.name,
         "title": spec.title,
@@ -92,8 +91,6 @@ def _entry(spec: "ModelSpec") -> dict[str, Any]:
 
 
 def _describe(spec: "ModelSpec") -> None:
-    from dataclasses import asdict
-
     from ihgnn_cli.cli import console
     from ihgnn_cli.studies.grid import shown as value_shown
 

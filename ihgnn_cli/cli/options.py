@@ -1,10 +1,12 @@
 """Options that several commands share, so that each is declared and explained once."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 from ihgnn_cli.cli.help import argument, option
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.training.kinds import ClassWeights, Recipe
 
@@ -43,7 +45,6 @@ def refuse_missing(data: str | None, model: Path | None = None, accepted: str = 
     Raises:
         InputError: the data looks like a path, and there is none; or there is no such model.
     """
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.paths import expanded
 
     # os.path.exists also takes names that are too long for a path.
@@ -71,8 +72,6 @@ def named_folder(text: str) -> Path:
     Raises:
         InputError: it is empty, or the path of a file.
     """
-    from ihgnn_cli.errors import InputError
-
     if not text:
         raise InputError("--out needs the name of a folder.")
     if Path(text).exists() and not Path(text).is_dir():
@@ -86,13 +85,19 @@ def one_dataset(argument: str | None, option: str | None) -> str | None:
     Raises:
         InputError: both are given and differ.
     """
-    from ihgnn_cli.errors import InputError
-
     if argument is not None and option not in (None, argument):
         raise InputError(
             f"Two data sets are given, {argument} and --dataset {option}. Give one of them."
         )
     return option if argument is None else argument
+
+
+def settings_among(options: Mapping[str, object], *own: str) -> dict[str, object]:
+    """The options of a command that are settings of a configuration, without its `own` ones."""
+    from ihgnn_cli.training.config import RunConfig
+
+    names = set(RunConfig().names()).difference(own)
+    return {name: value for name, value in options.items() if name in names}
 
 
 def some_bins(count: int | None) -> int | None:
@@ -101,8 +106,6 @@ def some_bins(count: int | None) -> int | None:
     Raises:
         InputError: it is 0.
     """
-    from ihgnn_cli.errors import InputError
-
     if count == 0:
         raise InputError("--edge-bins must be from 2 to 64, not 0.")
     return count
@@ -159,7 +162,6 @@ FeatureKind = Annotated[
     option(
         "Data",
         "Node features: labels, attributes or both.",
-        "--features",
         metavar="KIND",
         default="labels",
     ),
@@ -169,7 +171,6 @@ Inputs = Annotated[
     option(
         "Data",
         "Extra node inputs: degree, homophily, triangles, random-walk (docs: training).",
-        "--inputs",
         metavar="LIST",
         default="none",
     ),
@@ -182,7 +183,6 @@ BackgroundEdgeLabel = Annotated[
     option(
         "Edge labels",
         "Leave out edges with this label: 'no bond' in complete graphs.",
-        "--background-edge-label",
         metavar="LABEL",
     ),
 ]
@@ -191,7 +191,6 @@ EdgeBins = Annotated[
     option(
         "Edge labels",
         "Tell edges apart by N bins of their attribute, such as a distance: 2 to 64.",
-        "--edge-bins",
         metavar="N",
         default="none",
         callback=some_bins,
@@ -203,7 +202,6 @@ Split = Annotated[
         "Data",
         "Shares of train/validation/test, holdout (0.8/0.1/0.1), fold:N (of 10, from 0), "
         "fold:N:twins (twins in one part), or a file: FILE, FILE:N, FILE:N:I.",
-        "--split",
         metavar="SPLIT",
         default="holdout",
     ),
@@ -213,7 +211,6 @@ DataRoot = Annotated[
     option(
         "Data",
         "Folder with data sets; downloads go here.",
-        "--data-root",
         metavar="DIR",
         default="$IHGNN_DATA, else the user's cache folder",
         file_okay=False,
@@ -245,7 +242,6 @@ ModelName = Annotated[
     option(
         "Model",
         "Model to train; 'ihgnn models' lists all.",
-        "--model",
         metavar="NAME",
         default="ihgnn",
         autocompletion=complete_model,
@@ -256,7 +252,6 @@ VariantName = Annotated[
     option(
         "Model",
         "full, or an ablation of IHGNN: no-integration, no-separation, no-adaptive, no-concat.",
-        "--variant",
         metavar="NAME",
         default="full",
     ),
@@ -283,7 +278,6 @@ ClassWeighting = Annotated[
     option(
         "Training",
         "Weight of graphs in the training loss: none, or balanced (equal weight per class).",
-        "--class-weights",
         metavar="NAME",
         default="none",
     ),
@@ -316,7 +310,6 @@ RecipeName = Annotated[
         "Training",
         "Preset: paper (its text), authors (their code) or robust (an ensemble); see 'ihgnn "
         "recipes'.",
-        "--recipe",
         metavar="NAME",
         default="paper",
     ),
@@ -339,7 +332,6 @@ Device = Annotated[
     option(
         "Compute",
         "cpu, cuda, cuda:N, or auto: a GPU if there is one.",
-        "--device",
         metavar="DEVICE",
         default="auto",
     ),
@@ -350,7 +342,6 @@ Provider = Annotated[
         "Compute",
         "For an exported model: an onnxruntime provider instead of --device; 'ihgnn env' "
         "lists those available.",
-        "--provider",
         metavar="NAME",
     ),
 ]
@@ -380,7 +371,6 @@ ConformalShare = Annotated[
         "Output",
         "Prediction sets that miss the true class of about this share of graphs or fewer, on "
         "average, such as 0.1.",
-        "--conformal",
         metavar="ALPHA",
         default="none",
     ),
@@ -397,7 +387,6 @@ def refuse_swapped(model: Path, other: Path | str, usage: str) -> None:
             `{0}` is the model and `{1}` the other argument.
     """
     from ihgnn_cli.cli.console import quoted
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.training.folder import is_model
 
     if is_model(Path(other)) and not is_model(model):
@@ -412,8 +401,6 @@ def chosen_providers(device: str | None, provider: str | None) -> list[str] | No
     Raises:
         InputError: `--device` is given, too.
     """
-    from ihgnn_cli.errors import InputError
-
     if provider is None:
         return None
     if device is not None:
@@ -427,8 +414,6 @@ def count_or_auto(name: str, text: str) -> int | None:
     Raises:
         InputError: it is neither.
     """
-    from ihgnn_cli.errors import InputError
-
     if text == "auto":
         return None
     if not text.isdecimal() or len(text) > 6 or int(text) < 1:

@@ -6,25 +6,15 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import argument, examples, option
-from ihgnn_cli.cli.options import (
-    AllowUnknown,
-    AsJson,
-    ConformalShare,
-    DataRoot,
-    Device,
-    Offline,
-    Provider,
-    TrainedModel,
-    check_conformal,
-    chosen_providers,
-    complete_dataset,
-    refuse_missing,
-    refuse_swapped,
-)
+from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.files import reading
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
-    from ihgnn_cli.data.sources import Source
+    from ihgnn_cli.data.access import Access
+    from ihgnn_cli.data.sources.source import Source
     from ihgnn_cli.deploy.runtime import Predictor
     from ihgnn_cli.errors import Problem
     from ihgnn_cli.inference.prediction import Answer, Errors, GraphBatch
@@ -48,27 +38,27 @@ EXAMPLES = examples(
 
 
 def predict(
-    model: TrainedModel,
+    model: options.TrainedModel,
     graphs: Annotated[
         str,
         argument(
             "GRAPHS",
             "A .jsonl file, - (stdin), a .csv of SMILES, a TU folder or zip, or a name.",
-            autocompletion=complete_dataset,
+            autocompletion=options.complete_dataset,
         ),
     ],
     strict: Annotated[
         bool, option("Data", "Stop at the first invalid graph instead of skipping it.", "--strict")
     ] = False,
-    allow_unknown: AllowUnknown = False,
-    data_root: DataRoot = None,
-    offline: Offline = False,
+    allow_unknown: options.AllowUnknown = False,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
     batch_size: Annotated[
         int | None, option("Compute", "Largest number of graphs per batch.", default="256", min=1)
     ] = None,
-    device: Device = None,
-    provider: Provider = None,
-    conformal: ConformalShare = None,
+    device: options.Device = None,
+    provider: options.Provider = None,
+    conformal: options.ConformalShare = None,
     csv: Annotated[
         str | None,
         option(
@@ -77,7 +67,7 @@ def predict(
             metavar="FILE",
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Predict the classes of graphs.
 
@@ -86,36 +76,34 @@ def predict(
 
     A file exported with --conformal lists the prediction set of each graph without the option here.
     """
-    check_conformal(conformal)
-    refuse_swapped(model, graphs, "ihgnn predict {0} {1}")
-    refuse_missing(graphs, model)
+    options.check_conformal(conformal)
+    options.refuse_swapped(model, graphs, "ihgnn predict {0} {1}")
+    options.refuse_missing(graphs, model)
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
-    from ihgnn_cli.data.sources import locate, refuse_overwriting
+    from ihgnn_cli.data.sources.source import locate, refuse_overwriting
     from ihgnn_cli.deploy import load
-    from ihgnn_cli.inference.prediction import Prediction, has_members, predictions
+    from ihgnn_cli.inference.prediction import Prediction, predictions
     from ihgnn_cli.inference.vocabulary import UnknownLabels
     from ihgnn_cli.report.predictions import json_line
     from ihgnn_cli.training.devices import AUTO
 
-    source = None
-    if graphs != STANDARD:
-        progress = console.ProgressDisplay()
-        source = locate(graphs, data_root=data_root, offline=offline, progress=progress)
+    where = console.access(data_root, offline)
+    source = None if graphs == STANDARD else locate(graphs, where)
     target = _checked_target(csv, as_json, model)
     if target is not None and source is not None:
         refuse_overwriting([target], [source])
     say_loading(model)
-    predictor = load(model, device or AUTO, chosen_providers(device, provider))
+    predictor = load(model, device or AUTO, options.chosen_providers(device, provider))
     console.note(f"{model} on {predictor.runs_on}")
     if conformal is not None:
-        predictor = _with_sets(predictor, model, conformal, data_root, offline)
+        predictor = _with_sets(predictor, model, conformal, where)
     labels = UnknownLabels(predictor.card, allow_unknown)
     tally = _Tally(labels)
     errors: Errors = "raise" if strict else "return"
     with ExitStack() as stack:
         batches = stack.enter_context(_batches(source, labels, batch_size, errors))
-        also = ["uncertainty"] if has_members(predictor.classifier) else []
+        also = ["uncertainty"] if predictor.classifier.members > 1 else []
         also += ["prediction_set"] if predictor.card.conformal is not None else []
         writers = list(_writers(stack, predictor.card, csv, target, as_json, also))
         for answers in predictions(predictor.classifier, batches, errors):
@@ -131,22 +119,14 @@ def predict(
     tally.finish()
 
 
-def _with_sets(
-    predictor: "Predictor", model: Path, alpha: float, data_root: Path | None, offline: bool
-) -> "Predictor":
+def _with_sets(predictor: "Predictor", model: Path, alpha: float, where: "Access") -> "Predictor":
     """The model with prediction sets that are calibrated now."""
     from ihgnn_cli.api.evaluate import also_chosen, calibrate_model
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.conformal_display import described, warn_of_few
     from ihgnn_cli.training.folder import best_of
 
-    progress = console.ProgressDisplay()
-    thresholds = calibrate_model(
-        *(model, predictor.classifier, alpha),
-        data_root=data_root,
-        offline=offline,
-        progress=progress,
-    )
+    thresholds = calibrate_model(model, predictor.classifier, alpha, where=where)
     warn_of_few(thresholds)
     console.note(described(thresholds, also_chosen(predictor.card, best_of(model))))
     return predictor.with_sets(thresholds)
@@ -154,7 +134,6 @@ def _with_sets(
 
 def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
     """The file to write, if any."""
-    from ihgnn_cli.errors import InputError
     from ihgnn_cli.training.folder import refuse_own
 
     if csv == STANDARD and as_json:
@@ -179,7 +158,7 @@ def _batches(
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.readers import jsonl, smiles
     from ihgnn_cli.data.readers.lines import lines_as_they_come
-    from ihgnn_cli.data.sources import Origin, read
+    from ihgnn_cli.data.sources.source import Origin, read
     from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_lines, of_molecules
     from ihgnn_cli.inference.prediction import batches_of
     from ihgnn_cli.progress import Advance, silent
@@ -212,7 +191,6 @@ def _batches(
 def _opened(source: "Source | None") -> Iterator[BinaryIO]:
     """The file, pipe or standard input to read lines from."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.errors import InputError
 
     if source is None:
         if sys.stdin is None:
@@ -224,10 +202,8 @@ def _opened(source: "Source | None") -> Iterator[BinaryIO]:
             )
         yield sys.stdin.buffer
         return
-    try:
+    with reading(source.path):
         stream = source.path.open("rb", buffering=0)
-    except OSError as error:
-        raise InputError(f"Cannot read {source.path}: {error.strerror or error}.") from error
     with stream:
         yield stream
 
@@ -289,8 +265,6 @@ class _Tally:
             IhgnnError: some graphs were invalid.
         """
         from ihgnn_cli.cli import console
-        from ihgnn_cli.errors import IhgnnError
-        from ihgnn_cli.words import counted
 
         total = self.answered + self.bad
         console.unknown_labels(self.labels)

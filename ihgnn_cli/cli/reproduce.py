@@ -7,18 +7,10 @@ from typing import Annotated
 
 import typer
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import argument, examples, option
-from ihgnn_cli.cli.options import (
-    AsJson,
-    DataRoot,
-    Device,
-    Offline,
-    Quiet,
-    Seed,
-    Workers,
-    count_or_auto,
-    output_folder,
-)
+from ihgnn_cli.errors import InputError, SettingError
+from ihgnn_cli.settings import checked
 from ihgnn_cli.studies.subjects import Subject
 
 _RUNS = Path("runs")
@@ -60,8 +52,8 @@ def reproduce(
             exists=True,
         ),
     ] = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
     models: Annotated[
         str | None,
         option(
@@ -71,7 +63,7 @@ def reproduce(
             default="all of the table or figure",
         ),
     ] = None,
-    seed: Seed = None,
+    seed: options.Seed = None,
     budget: Annotated[
         str,
         option(
@@ -91,11 +83,11 @@ def reproduce(
             default="1",
         ),
     ] = 1,
-    device: Device = None,
-    workers: Workers = "auto",
-    out: Annotated[Path | None, output_folder("runs/reproduce-BUDGET")] = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    device: options.Device = None,
+    workers: options.Workers = "auto",
+    out: Annotated[Path | None, options.output_folder("runs/reproduce-BUDGET")] = None,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Reproduce a table or figure of the paper, with the published numbers beside.
 
@@ -110,14 +102,12 @@ def reproduce(
     """
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.reproduce_request import Request, chosen_datasets, chosen_models
-    from ihgnn_cli.errors import InputError, SettingError
-    from ihgnn_cli.settings import checked
     from ihgnn_cli.studies.budgets import BUDGETS, BudgetName
     from ihgnn_cli.training.config import configure
     from ihgnn_cli.training.devices import check_device_name
 
     chosen = BUDGETS[checked("budget", budget, BudgetName)]
-    processes = count_or_auto("--workers", workers)
+    processes = options.count_or_auto("--workers", workers)
     if repeats < 1:
         raise SettingError("repeats", f"must be at least 1, not {repeats}.")
     if repeats > 1 and splits is not None:
@@ -127,10 +117,11 @@ def reproduce(
     keys = None if models is None else _listed("--models", models)
     configure(overrides={"seed": seed})  # refused before torch starts
     check_device_name(device or "auto")
+    where = console.access(data_root, offline)
     request = Request(
         subject=subject,
         models=chosen_models(subject, keys),
-        datasets=chosen_datasets(subject, names, chosen, data_root=data_root, offline=offline),
+        datasets=chosen_datasets(subject, names, chosen, where),
         budget=chosen,
         folder=folder,
         seed=seed or 0,
@@ -138,8 +129,7 @@ def reproduce(
         splits=splits,
         device=device,
         workers=processes,
-        data_root=data_root,
-        offline=offline,
+        where=where,
         command=shlex.join(["ihgnn", *sys.argv[1:]]),
     )
     if not quiet:
@@ -159,8 +149,6 @@ def reproduce(
 
 def _listed(option: str, text: str) -> tuple[str, ...]:
     """The names of a comma-separated list; names of synthetic data sets contain commas."""
-    from ihgnn_cli.errors import InputError
-
     found: list[str] = []
     for part in (each.strip() for each in text.split(",")):
         if found and "=" in part and found[-1].startswith("synthetic:") and ":" not in part:

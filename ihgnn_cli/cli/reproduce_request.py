@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ihgnn_cli.cli import console
+from ihgnn_cli.data.access import Access
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.paths import data_root as default_data_root
@@ -32,8 +33,7 @@ class Request:
     splits: Path | None
     device: str | None
     workers: int | None
-    data_root: Path | None
-    offline: bool
+    where: Access
     command: str
 
 
@@ -63,17 +63,15 @@ def chosen_datasets(
     subject: Subject,
     given: Sequence[str] | None,
     budget: Budget,
-    *,
-    data_root: Path | None,
-    offline: bool,
+    where: Access,
 ) -> tuple[str, ...]:
     """The data sets asked for, or those of the budget that are on this machine.
 
     Raises:
         InputError: a data set is not available, or two have the same name.
     """
-    from ihgnn_cli.data.sources import locate
     from ihgnn_cli.data.sources.listing import list_local
+    from ihgnn_cli.data.sources.source import locate
 
     if subject == Subject.SWEEP:
         if given is not None:
@@ -85,9 +83,8 @@ def chosen_datasets(
     if given is not None:
         # Report unavailable data sets and equal names before any training.
         sources: dict[str, str] = {}
-        progress = console.ProgressDisplay()
         for each in given:
-            name = locate(each, data_root=data_root, offline=offline, progress=progress).name
+            name = locate(each, where).name
             if name in sources:
                 raise InputError(
                     f"{sources[name]} and {each} are both named {name} and could not be "
@@ -95,7 +92,7 @@ def chosen_datasets(
                 )
             sources[name] = each
         return tuple(given)
-    here = {each.name for each in list_local(default_data_root(data_root))}
+    here = {each.name for each in list_local(default_data_root(where.data_root))}
     own = paper_datasets() if subject == Subject.FIGURE1 else budget.datasets
     left = [each for each in own if each not in here]
     if left:

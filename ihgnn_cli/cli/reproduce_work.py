@@ -9,7 +9,7 @@ from typing import Any
 
 from ihgnn_cli.cli import console, reproduce_display
 from ihgnn_cli.cli.reproduce_request import Request
-from ihgnn_cli.files import cannot_write
+from ihgnn_cli.files import writing
 from ihgnn_cli.report.reproduction import (
     Written,
     write_chart,
@@ -182,12 +182,7 @@ def _means(request: Request) -> Means:
 
 
 def _loader(request: Request) -> Callable[[RunConfig], Any]:
-    return partial(
-        load_data,
-        data_root=request.data_root,
-        offline=request.offline,
-        progress=console.ProgressDisplay(),
-    )
+    return partial(load_data, where=request.where)
 
 
 def _run(plans: Sequence[CellPlan], means: Means, quiet: bool) -> list[Done]:
@@ -211,10 +206,8 @@ def _run(plans: Sequence[CellPlan], means: Means, quiet: bool) -> list[Done]:
 
 def _refuse_unwritable(folder: Path) -> None:
     """Make sure before the first training that its results can be written."""
-    try:
+    with writing(folder):
         folder.mkdir(parents=True, exist_ok=True)
-    except OSError as error:
-        raise cannot_write(folder, error) from error
 
 
 def _folds(done: Sequence[Done]) -> int | str | None:

@@ -1,10 +1,12 @@
 """`ihgnn runs`: list the run folders below a directory."""
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 from ihgnn_cli.cli.help import argument, examples, option
 from ihgnn_cli.cli.options import AsJson
+from ihgnn_cli.settings import checked
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -30,10 +32,7 @@ def runs(
 
     Settings are shown where they differ from the defaults of the model.
     """
-    from dataclasses import asdict
-
     from ihgnn_cli.cli import console
-    from ihgnn_cli.settings import checked
     from ihgnn_cli.studies.runs import Kind, Order, State, find_runs
     from ihgnn_cli.training.folder import RUNS
 

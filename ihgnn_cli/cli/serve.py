@@ -4,17 +4,9 @@ import re
 from pathlib import Path
 from typing import Annotated
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import examples, option
-from ihgnn_cli.cli.options import (
-    EXPORTED,
-    AllowUnknown,
-    AsJson,
-    Device,
-    ExportedModel,
-    Provider,
-    chosen_providers,
-    refuse_missing,
-)
+from ihgnn_cli.errors import InputError
 
 _EXTRA = ("starlette", "uvicorn", "prometheus_client")
 
@@ -26,7 +18,7 @@ EXAMPLES = examples(
 
 
 def serve(
-    model: ExportedModel,
+    model: options.ExportedModel,
     host: Annotated[
         str, option("Service", "Address to listen on; 0.0.0.0 for all.", metavar="ADDRESS")
     ] = "127.0.0.1",
@@ -37,7 +29,7 @@ def serve(
             "Service", "Name of the model in /v2/models/NAME.", metavar="NAME", default="file name"
         ),
     ] = None,
-    allow_unknown: AllowUnknown = False,
+    allow_unknown: options.AllowUnknown = False,
     batch_size: Annotated[int, option("Compute", "A batch starts at this number of graphs.")] = 64,
     batch_wait: Annotated[
         float,
@@ -51,8 +43,8 @@ def serve(
         int | None,
         option("Compute", "CPU threads of the model.", default="chosen by onnxruntime", min=1),
     ] = None,
-    device: Device = None,
-    provider: Provider = None,
+    device: options.Device = None,
+    provider: options.Provider = None,
     max_graphs: Annotated[int, option("Limits", "Graphs per request.")] = 1000,
     max_nodes: Annotated[
         int | None,
@@ -63,7 +55,7 @@ def serve(
     timeout: Annotated[
         float, option("Limits", "Time to receive a request, and to answer it.", metavar="SECONDS")
     ] = 30.0,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Serve an exported model over HTTP.
 
@@ -72,9 +64,8 @@ def serve(
     requests share batches. Ctrl-C or SIGTERM stops the service after it has answered everything
     it accepted.
     """
-    refuse_missing(None, model, EXPORTED)
+    options.refuse_missing(None, model, options.EXPORTED)
     from ihgnn_cli.deploy.serving.settings import ServeSettings
-    from ihgnn_cli.errors import InputError
 
     settings = ServeSettings(
         batch_size=batch_size,
@@ -103,7 +94,7 @@ def serve(
     from ihgnn_cli.deploy.onnx_model import load_onnx
     from ihgnn_cli.training.devices import AUTO
 
-    providers = chosen_providers(device, provider)
+    providers = options.chosen_providers(device, provider)
     listening = server.listen(host, port)
     with listening:
         classifier = load_onnx(model, device or AUTO, providers, threads)
@@ -134,8 +125,6 @@ def _checked_name(given: str | None, model: Path) -> str:
     Raises:
         InputError: it has characters that do not belong there.
     """
-    from ihgnn_cli.errors import InputError
-
     if given is None:
         return re.sub(r"[^A-Za-z0-9._-]", "-", model.stem) or "model"
     if not re.fullmatch(r"[A-Za-z0-9._-]+", given):

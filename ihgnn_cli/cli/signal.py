@@ -4,26 +4,13 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import examples, option
-from ihgnn_cli.cli.options import (
-    AsJson,
-    BackgroundEdgeLabel,
-    DataArgument,
-    DataRoot,
-    EdgeBins,
-    EdgeLabels,
-    GroupTwins,
-    Offline,
-    OwnData,
-    Quiet,
-    figure,
-    one_dataset,
-    refuse_missing,
-)
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.dataset import GraphDataset
-    from ihgnn_cli.data.splits import Fold
+    from ihgnn_cli.data.splits.folds import Fold
     from ihgnn_cli.studies.signal import Signal
 
 _DEFAULT = "MUTAG"
@@ -40,8 +27,8 @@ EXAMPLES = examples(
 
 
 def signal(
-    data: DataArgument = None,
-    dataset: OwnData = None,
+    data: options.DataArgument = None,
+    dataset: options.OwnData = None,
     split_file: Annotated[
         Path | None,
         option(
@@ -51,11 +38,11 @@ def signal(
             default="the folds of 'ihgnn crossval'",
         ),
     ] = None,
-    edge_labels: EdgeLabels = None,
-    background_edge_label: BackgroundEdgeLabel = None,
-    edge_bins: EdgeBins = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
+    edge_labels: options.EdgeLabels = None,
+    background_edge_label: options.BackgroundEdgeLabel = None,
+    edge_bins: options.EdgeBins = None,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
     folds: Annotated[
         int | None,
         option(
@@ -64,7 +51,7 @@ def signal(
             default="10, or all in the file",
         ),
     ] = None,
-    group_twins: GroupTwins = False,
+    group_twins: options.GroupTwins = False,
     permutations: Annotated[
         int | None,
         option(
@@ -75,10 +62,10 @@ def signal(
     ] = None,
     seed: Annotated[int, option("Protocol", "Random seed of folds and shuffles.")] = 0,
     plot: Annotated[
-        Path | None, figure("references, ceiling and permutation test in one picture")
+        Path | None, options.figure("references, ceiling and permutation test in one picture")
     ] = None,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Measure what is attainable on a data set before a network is trained.
 
@@ -86,8 +73,8 @@ def signal(
     is the best accuracy of any message-passing network. Twins are graphs that such a network cannot
     tell apart. The permutation test compares with shuffled classes.
     """
-    name = one_dataset(data, dataset) or _DEFAULT
-    refuse_missing(name)
+    name = options.one_dataset(data, dataset) or _DEFAULT
+    options.refuse_missing(name)
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.figures import check_figure_path
     from ihgnn_cli.studies.kinds import check_permutations
@@ -110,10 +97,8 @@ def signal(
     from ihgnn_cli.studies.folds import make_folds
     from ihgnn_cli.studies.signal import measure_signal
     from ihgnn_cli.training.loading import load_data
-    from ihgnn_cli.words import counted
 
-    progress = console.ProgressDisplay()
-    _, graphs = load_data(config, data_root=data_root, offline=offline, progress=progress)
+    _, graphs = load_data(config, console.access(data_root, offline))
     if graphs.edge_bins is not None and not quiet:
         console.note(graphs.edge_bins.sentence(edge_bins))
     made = make_folds(graphs, seed, file=split_file, folds=folds, group_twins=group_twins)

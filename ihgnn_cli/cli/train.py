@@ -7,37 +7,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import examples, option
-from ihgnn_cli.cli.options import (
-    AsJson,
-    BackgroundEdgeLabel,
-    ClassWeighting,
-    ConfigFile,
-    DataArgument,
-    DataRoot,
-    Device,
-    EdgeBins,
-    EdgeLabels,
-    Epochs,
-    EqualBatches,
-    FeatureKind,
-    Inputs,
-    LabelSmoothing,
-    ModelName,
-    Offline,
-    OwnData,
-    Patience,
-    Quiet,
-    RecipeName,
-    Seed,
-    Snapshots,
-    Split,
-    VariantName,
-    one_dataset,
-    output_folder,
-    refuse_missing,
-)
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, WeightInit
+from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.api.train import Begun
@@ -60,17 +34,17 @@ EXAMPLES = examples(
 
 
 def train(
-    data: DataArgument = None,
-    dataset: OwnData = None,
-    features: FeatureKind = None,
-    inputs: Inputs = None,
-    edge_labels: EdgeLabels = None,
-    background_edge_label: BackgroundEdgeLabel = None,
-    edge_bins: EdgeBins = None,
-    split: Split = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
-    model: ModelName = None,
+    data: options.DataArgument = None,
+    dataset: options.OwnData = None,
+    features: options.FeatureKind = None,
+    inputs: options.Inputs = None,
+    edge_labels: options.EdgeLabels = None,
+    background_edge_label: options.BackgroundEdgeLabel = None,
+    edge_bins: options.EdgeBins = None,
+    split: options.Split = None,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
+    model: options.ModelName = None,
     layers: Annotated[
         int | None,
         option(
@@ -88,7 +62,7 @@ def train(
     dropout: Annotated[
         float | None, option("Model", "Dropout rate in the classifier.", default="0.5")
     ] = None,
-    variant: VariantName = None,
+    variant: options.VariantName = None,
     settings: Annotated[
         list[str] | None,
         option(
@@ -107,9 +81,9 @@ def train(
     weight_decay: Annotated[
         float | None, option("Training", "Weight decay of Adam.", default="0")
     ] = None,
-    label_smoothing: LabelSmoothing = None,
-    class_weights: ClassWeighting = None,
-    equal_batches: EqualBatches = None,
+    label_smoothing: options.LabelSmoothing = None,
+    class_weights: options.ClassWeighting = None,
+    equal_batches: options.EqualBatches = None,
     ensemble: Annotated[
         int | None,
         option(
@@ -118,10 +92,10 @@ def train(
             default="1",
         ),
     ] = None,
-    snapshots: Snapshots = None,
-    epochs: Epochs = None,
-    patience: Patience = None,
-    seed: Seed = None,
+    snapshots: options.Snapshots = None,
+    epochs: options.Epochs = None,
+    patience: options.Patience = None,
+    seed: options.Seed = None,
     final: Annotated[
         bool,
         option(
@@ -131,11 +105,11 @@ def train(
             "--final",
         ),
     ] = False,
-    recipe: RecipeName = None,
-    config: ConfigFile = None,
-    device: Device = None,
+    recipe: options.RecipeName = None,
+    config: options.ConfigFile = None,
+    device: options.Device = None,
     out: Annotated[
-        Path | None, output_folder("runs/NAME-1, runs/NAME-2, ...", "Folder of the run.")
+        Path | None, options.output_folder("runs/NAME-1, runs/NAME-2, ...", "Folder of the run.")
     ] = None,
     resume: Annotated[
         Path | None,
@@ -148,8 +122,8 @@ def train(
     tensorboard: Annotated[
         bool, option("Output", "Also log to the folder 'tensorboard' of the run.", "--tensorboard")
     ] = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
     sort_key: Annotated[
         SortKey | None,
         option(
@@ -201,44 +175,19 @@ def train(
     Without options, IHGNN is trained on the bundled MUTAG. Defaults are those of IHGNN; other
     models have their own ('ihgnn models NAME').
     """
-    dataset = one_dataset(data, dataset)
-    given: dict[str, object] = {
-        "dataset": dataset,
-        "features": features,
-        "inputs": inputs,
-        "edge_labels": edge_labels,
-        "background_edge_label": background_edge_label,
-        "edge_bins": edge_bins,
-        "split": split,
-        "layers": layers,
-        "width": width,
-        "hidden": hidden,
-        "dropout": dropout,
-        "variant": variant,
-        "sort_key": sort_key,
-        "sort_order": sort_order,
-        "readout_relu": readout_relu,
-        "theta_init": theta_init,
-        "weight_init": weight_init,
-        "lr": lr,
-        "batch_size": batch_size,
-        "weight_decay": weight_decay,
-        "label_smoothing": label_smoothing,
-        "class_weights": class_weights,
-        "equal_batches": equal_batches,
-        "ensemble": ensemble,
-        "snapshots": snapshots,
-        "seed": seed,
-    }
-    refuse_missing(dataset)
+    dataset = options.one_dataset(data, dataset)
+    options.refuse_missing(dataset)
+    given = options.settings_among(locals())
     from ihgnn_cli.cli import console
     from ihgnn_cli.training import folder as folders
     from ihgnn_cli.training.config import configure, parse_setting
     from ihgnn_cli.training.final import asks_for_final, final_config
 
     if resume is not None:
-        fixed = {"model": model, "set": settings, "recipe": recipe, "config": config, "out": out}
-        _refuse_with_resume({**given, **fixed, "final": final or None})
+        free = ("epochs", "patience", "device")
+        fixed = {name: value for name, value in given.items() if name not in free}
+        fixed |= {"model": model, "set": settings, "recipe": recipe, "config": config, "out": out}
+        _refuse_with_resume({**fixed, "final": final or None})
         before = folders.config_of(resume)
         chosen = folders.config_of(resume, epochs=epochs, patience=patience)
         done = folders.finished(resume)
@@ -252,7 +201,6 @@ def train(
             return
         chosen = chosen.with_values(_set({"device": device}))
     else:
-        given |= {"epochs": epochs, "patience": patience, "device": device}
         final = asks_for_final(given, final=final)
         chosen = configure(recipe, config, given, model=model)
         own = dict(parse_setting(chosen, text) for text in settings or ())
@@ -262,7 +210,7 @@ def train(
         if out is not None:
             folders.refuse_used(out)
     from ihgnn_cli.cli.starting import read_data
-    from ihgnn_cli.data.splits import load_split
+    from ihgnn_cli.data.splits.load import load_split
 
     graphs = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
     if resume is None:
@@ -285,14 +233,12 @@ def train(
     show_run(done, begun.folder, as_json)
 
 
-def _set(options: dict[str, object]) -> dict[str, object]:
-    return {name: value for name, value in options.items() if value is not None}
+def _set(given: dict[str, object]) -> dict[str, object]:
+    return {name: value for name, value in given.items() if value is not None}
 
 
-def _refuse_with_resume(options: dict[str, object]) -> None:
-    from ihgnn_cli.errors import InputError
-
-    for name in _set(options):
+def _refuse_with_resume(given: dict[str, object]) -> None:
+    for name in _set(given):
         raise InputError(
             f"--{name.replace('_', '-')} cannot be changed when a run is resumed. Leave it out, "
             "or start a new run."
@@ -307,7 +253,6 @@ def complete_run(
     from ihgnn_cli.cli import console
     from ihgnn_cli.training.run import last_epoch
     from ihgnn_cli.training.snapshots import fewer_snapshots
-    from ihgnn_cli.words import counted
 
     prepared, folder = begun.prepared, begun.folder
     split = prepared.split
@@ -368,7 +313,6 @@ def show_run(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     from ihgnn_cli.cli import console
     from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model
     from ihgnn_cli.training import folder as folders
-    from ihgnn_cli.words import counted
 
     checkpoint = folder / folders.BEST
     if as_json:
@@ -423,8 +367,6 @@ def _kept(result: dict[str, Any]) -> str:
     """What a final training keeps."""
     models, epochs = len(result["seeds"]), len(result.get("snapshots") or ())
     if epochs:
-        from ihgnn_cli.words import counted
-
         of = f" of each of {models} models" if models > 1 else ""
         return f"{counted(epochs, 'epoch')}{of} {'is' if epochs == 1 else 'are'} kept"
     return "the last one is kept" if models == 1 else f"the last one of {models} models is kept"
@@ -432,7 +374,6 @@ def _kept(result: dict[str, Any]) -> str:
 
 def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
     from ihgnn_cli.cli import console
-    from ihgnn_cli.words import counted
 
     test, validation, training = (
         result["test"],

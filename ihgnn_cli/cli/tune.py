@@ -6,36 +6,9 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import examples, option
-from ihgnn_cli.cli.options import (
-    AsJson,
-    BackgroundEdgeLabel,
-    ClassWeighting,
-    ConfigFile,
-    DataArgument,
-    DataRoot,
-    Device,
-    EdgeBins,
-    EdgeLabels,
-    Epochs,
-    FeatureKind,
-    Inputs,
-    LabelSmoothing,
-    ModelName,
-    Offline,
-    OwnData,
-    Patience,
-    Quiet,
-    RecipeName,
-    Seed,
-    Split,
-    Stack,
-    Workers,
-    count_or_auto,
-    one_dataset,
-    output_folder,
-    refuse_missing,
-)
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
 
 if TYPE_CHECKING:
@@ -63,17 +36,17 @@ EXAMPLES = examples(
 
 
 def tune(
-    data: DataArgument = None,
-    dataset: OwnData = None,
-    features: FeatureKind = None,
-    inputs: Inputs = None,
-    edge_labels: EdgeLabels = None,
-    background_edge_label: BackgroundEdgeLabel = None,
-    edge_bins: EdgeBins = None,
-    split: Split = None,
-    data_root: DataRoot = None,
-    offline: Offline = False,
-    model: ModelName = None,
+    data: options.DataArgument = None,
+    dataset: options.OwnData = None,
+    features: options.FeatureKind = None,
+    inputs: options.Inputs = None,
+    edge_labels: options.EdgeLabels = None,
+    background_edge_label: options.BackgroundEdgeLabel = None,
+    edge_bins: options.EdgeBins = None,
+    split: options.Split = None,
+    data_root: options.DataRoot = None,
+    offline: options.Offline = False,
+    model: options.ModelName = None,
     layers: Annotated[
         str | None,
         option(
@@ -128,13 +101,13 @@ def tune(
             default="32,64,128",
         ),
     ] = None,
-    epochs: Epochs = None,
-    patience: Patience = None,
-    label_smoothing: LabelSmoothing = None,
-    class_weights: ClassWeighting = None,
-    seed: Seed = None,
-    recipe: RecipeName = None,
-    config: ConfigFile = None,
+    epochs: options.Epochs = None,
+    patience: options.Patience = None,
+    label_smoothing: options.LabelSmoothing = None,
+    class_weights: options.ClassWeighting = None,
+    seed: options.Seed = None,
+    recipe: options.RecipeName = None,
+    config: options.ConfigFile = None,
     trials: Annotated[
         int | None,
         option(
@@ -179,9 +152,9 @@ def tune(
             metavar="FILE",
         ),
     ] = None,
-    device: Device = None,
-    workers: Workers = "auto",
-    stack: Stack = "auto",
+    device: options.Device = None,
+    workers: options.Workers = "auto",
+    stack: options.Stack = "auto",
     storage: Annotated[
         str | None,
         option(
@@ -199,7 +172,7 @@ def tune(
             "Compute", "Name of the study in the storage.", metavar="NAME", default="NAME-tune-HASH"
         ),
     ] = None,
-    out: Annotated[Path | None, output_folder("runs/NAME-tune-HASH")] = None,
+    out: Annotated[Path | None, options.output_folder("runs/NAME-tune-HASH")] = None,
     dashboard: Annotated[
         bool,
         option(
@@ -209,8 +182,8 @@ def tune(
             "--dashboard",
         ),
     ] = False,
-    quiet: Quiet = False,
-    as_json: AsJson = False,
+    quiet: options.Quiet = False,
+    as_json: options.AsJson = False,
     report_every: Annotated[
         int | None,
         option(
@@ -233,30 +206,17 @@ def tune(
 
     An interrupted command continues where it stopped when it is run again.
     """
-    dataset = one_dataset(data, dataset)
-    refuse_missing(dataset)
+    dataset = options.one_dataset(data, dataset)
+    options.refuse_missing(dataset)
     from ihgnn_cli.studies.tuning.space import make_space
     from ihgnn_cli.training.config import configure
 
     seconds = _seconds(timeout)
-    together, processes = count_or_auto("--stack", stack), count_or_auto("--workers", workers)
-    given = {
-        "dataset": dataset,
-        "features": features,
-        "inputs": inputs,
-        "edge_labels": edge_labels,
-        "background_edge_label": background_edge_label,
-        "edge_bins": edge_bins,
-        "split": split,
-        "label_smoothing": label_smoothing,
-        "class_weights": class_weights,
-        "epochs": epochs,
-        "patience": patience,
-        "seed": seed,
-        "device": device,
-    }
-    settings = configure(recipe, config, given, model=model)
-    texts = {
+    together, processes = (
+        options.count_or_auto("--stack", stack),
+        options.count_or_auto("--workers", workers),
+    )
+    spaces = {
         "lr": lr,
         "batch_size": batch_size,
         "layers": layers,
@@ -264,12 +224,14 @@ def tune(
         "hidden": hidden,
         "dropout": dropout,
         "variant": variant,
-        **dict(_named(each) for each in more or ()),
     }
+    given = options.settings_among(locals(), *spaces)
+    settings = configure(recipe, config, given, model=model)
+    texts = {**spaces, **dict(_named(each) for each in more or ())}
     # Settings, data and split are refused before torch and optuna start.
     make_space(settings, texts, search_space, grid=sampler == SamplerName.GRID)
     from ihgnn_cli.cli.starting import read_data
-    from ihgnn_cli.data.splits import load_split
+    from ihgnn_cli.data.splits.load import load_split
     from ihgnn_cli.studies.job_folder import SEARCH, refuse_unusable
     from ihgnn_cli.studies.tuning.storage import address
 
@@ -352,8 +314,6 @@ def _finish(job: "TuneJob", done: "TrialsRun", *, quiet: bool) -> "dict[str, Any
 
 
 def _named(text: str) -> tuple[str, str]:
-    from ihgnn_cli.errors import InputError
-
     name, found, space = text.partition("=")
     if not found:
         raise InputError(f"--set takes NAME=SPACE, such as --set width=16,32, not '{text}'.")
@@ -362,8 +322,6 @@ def _named(text: str) -> tuple[str, str]:
 
 def _seconds(text: str | None) -> float | None:
     """A time such as 90, 45s, 30m, 2h or 1h30m, in seconds."""
-    from ihgnn_cli.errors import InputError
-
     if text is None:
         return None
     number = r"(\d{1,6}(?:\.\d{1,6})?)"

@@ -11,14 +11,13 @@ import onnx
 
 from ihgnn_cli.deploy.cases import Case
 from ihgnn_cli.deploy.form import Form, Layout
-from ihgnn_cli.deploy.golden import sha256_of
 from ihgnn_cli.deploy.golden_vectors import golden_vectors
 from ihgnn_cli.deploy.metadata import KEY, Limits, for_callers, metadata
 from ihgnn_cli.deploy.network import as_onnx, check
 from ihgnn_cli.deploy.onnx_model import check_target, load_onnx
 from ihgnn_cli.deploy.verification import Parity, compare
 from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.files import written_whole
+from ihgnn_cli.files import sha256_of, written_whole
 from ihgnn_cli.models.conformal import Conformal
 from ihgnn_cli.training.checkpoint import Checkpoint
 

@@ -130,13 +130,12 @@ class Vocabulary(nn.Module):
             positions[degrees] = torch.arange(self.size)
             self.register_buffer("positions", positions)
 
-    def of_labels(self, labels: Tensor) -> Tensor:
-        """Rows for label ids; ids outside the vocabulary are unknown."""
+    def rows(self, labels: Tensor, degrees: Callable[[], Tensor]) -> Tensor:
+        """Rows for label ids, or for node degrees if these are the labels; others are unknown."""
+        if self.counts_degrees:
+            known = degrees().clamp(max=len(self.positions) - 1)
+            return self.positions.index_select(0, known.flatten())
         return torch.where((labels >= 0) & (labels < self.size), labels, self.size)
-
-    def of_degrees(self, degrees: Tensor) -> Tensor:
-        """Rows for node degrees."""
-        return self.positions.index_select(0, degrees.clamp(max=len(self.positions) - 1).flatten())
 
 
 class FoldedNodes(nn.Module):

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.files import cannot_write
+from ihgnn_cli.files import writing
 
 
 def refuse_taken(folder: Path, marker: str, *, force: bool) -> None:
@@ -41,14 +41,12 @@ def folder_written_whole(folder: Path) -> Iterator[Path]:
     folder = folder.resolve()
     temporary = folder.with_name(f".{folder.name[:100]}-{secrets.token_hex(4)}.part")
     try:
-        try:
+        with writing(folder):
             folder.parent.mkdir(parents=True, exist_ok=True)
             temporary.mkdir()
             yield temporary
             if folder.exists():
                 shutil.rmtree(folder)
             temporary.replace(folder)
-        except OSError as error:
-            raise cannot_write(folder, error) from error
     finally:
         shutil.rmtree(temporary, ignore_errors=True)

@@ -3,7 +3,6 @@
 `docs/export.md` describes the file for callers in any language. This module needs no torch.
 """
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +14,7 @@ from numpy.typing import NDArray
 from ihgnn_cli.data.dataset import Value
 from ihgnn_cli.deploy.inputs import Arrays
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.files import sha256_of
 
 FORMAT = 1
 SUFFIX = ".golden.json"
@@ -82,12 +82,6 @@ class Golden:
 def golden_path(model: Path) -> Path:
     """The file of golden vectors that belongs to an exported file."""
     return model.with_suffix(SUFFIX)
-
-
-def sha256_of(path: Path) -> str:
-    """The SHA-256 of a file's content."""
-    with path.open("rb") as stream:
-        return hashlib.file_digest(stream, "sha256").hexdigest()
 
 
 def read_golden(model: Path) -> Golden:

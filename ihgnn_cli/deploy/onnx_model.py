@@ -18,6 +18,7 @@ from ihgnn_cli.deploy.inputs import FIRST_BLOCK, Arrays, inputs_for
 from ihgnn_cli.deploy.metadata import FORMAT, KEY, Described, described, inputs_of
 from ihgnn_cli.deploy.raw import checked
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.files import reading
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.words import counted
 
@@ -100,9 +101,7 @@ class OnnxClassifier:
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """[len(graphs), C] for graphs of an encoded data set."""
-        found: NDArray[np.float64] = self.answers(dataset, graphs).probabilities.astype(np.float64)
-        found /= found.sum(axis=1, keepdims=True)
-        return found
+        return self.with_uncertainty(dataset, graphs)[0]
 
     @property
     def members(self) -> int:
@@ -111,13 +110,13 @@ class OnnxClassifier:
 
     def with_uncertainty(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Probabilities, and their spread between the members."""
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Probabilities, and their spread between the members if there are several."""
         found = self.answers(dataset, graphs)
         probabilities: NDArray[np.float64] = found.probabilities.astype(np.float64)
         probabilities /= probabilities.sum(axis=1, keepdims=True)
-        spread = np.zeros(len(graphs)) if found.uncertainty is None else found.uncertainty
-        return probabilities, spread.astype(np.float64)
+        spread = found.uncertainty
+        return probabilities, None if spread is None else spread.astype(np.float64)
 
     @property
     def _outputs(self) -> dict[str, list[int]]:
@@ -380,10 +379,8 @@ def _check_readable(path: Path) -> None:
     if not path.is_file():
         problem = "is a folder" if path.is_dir() else "does not exist"
         raise InputError(f"{path} {problem}. {_GIVE_ANOTHER}")
-    try:
+    with reading(path):
         path.open("rb").close()
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
 def _check_shapes(session: "onnxruntime.InferenceSession", about: Described) -> None:

@@ -59,10 +59,7 @@ class PaddedIHGNN(nn.Module):
         edges = edges_between(real, adjacency.bool())
         if self.edge_types:
             edges = edges_by_label(edges, adjacency, self.edge_types)
-        if self.vocabulary.counts_degrees:
-            row = self.vocabulary.of_degrees(edges.sum(2).long())
-        else:
-            row = self.vocabulary.of_labels(node_labels)
+        row = self.vocabulary.rows(node_labels, lambda: edges.sum(2).long())
         if attributes is not None:
             # Not a product with 0: padding may hold NaN.
             attributes = torch.where(real.unsqueeze(2), attributes, 0).flatten(0, 1)

@@ -75,10 +75,7 @@ class SparseIHGNN(nn.Module):
         none = torch.zeros_like(node_labels)
         graphs = GraphRows(ptr, none)
         edges = Edges(edge_index, none, self.neighbor_ends, edge_labels, self.edge_types)
-        if self.vocabulary.counts_degrees:
-            row = self.vocabulary.of_degrees(edges.degree)
-        else:
-            row = self.vocabulary.of_labels(node_labels)
+        row = self.vocabulary.rows(node_labels, lambda: edges.degree)
         h, key = self.members.nodes(row, attributes, edges.spread)
         return combined(self.members.classify(h, key, graphs), self.members.count)
 

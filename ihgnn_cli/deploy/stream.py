@@ -19,6 +19,7 @@ from ihgnn_cli.data.readers.smiles import MoleculeRow, molecules
 from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.data.recode import Recoded
 from ihgnn_cli.errors import DataError, InputError
+from ihgnn_cli.files import reading
 from ihgnn_cli.inference.prediction import Errors, Failure, GraphBatch, Origin
 from ihgnn_cli.inference.vocabulary import (
     UnknownLabels,
@@ -63,11 +64,9 @@ def of_molecules(path: Path, advance: Advance = silent) -> Iterator[Arrival]:
     Raises:
         InputError: the file cannot be read, or RDKit is not installed.
     """
-    try:
+    with reading(path):
         for number, (line, row) in enumerate(molecules(path, advance)):
             yield Origin(number, path.name, line), row
-    except OSError as error:
-        raise InputError(f"Cannot read {path}: {error.strerror or error}.") from error
 
 
 def of_objects(graphs: Iterable[Any]) -> Iterator[Arrival]:

@@ -72,10 +72,7 @@ class PaddedModel(TracedModel):
         """Outputs as in `answers`."""
         mask = node_labels != PADDING
         edges = edges_between(mask, adjacency.bool()) * mask.unsqueeze(2)
-        if self.vocabulary.counts_degrees:
-            row = self.vocabulary.of_degrees(edges.sum(2).long())
-        else:
-            row = self.vocabulary.of_labels(node_labels)
+        row = self.vocabulary.rows(node_labels, lambda: edges.sum(2).long())
         x = torch.where(mask.view(-1, 1), self.features(row, attributes), 0.0)
         return self.answers(PaddedGraphs(x, mask, edges))
 
@@ -97,10 +94,7 @@ class SparseModel(TracedModel):
         """Outputs as in `answers`."""
         none = torch.zeros_like(node_labels)
         rows, edges = GraphRows(ptr, none), Edges(edge_index, none, self.neighbor_ends)
-        if self.vocabulary.counts_degrees:
-            row = self.vocabulary.of_degrees(edges.degree)
-        else:
-            row = self.vocabulary.of_labels(node_labels)
+        row = self.vocabulary.rows(node_labels, lambda: edges.degree)
         return self.answers(
             FlatGraphs(
                 x=self.features(row, attributes),

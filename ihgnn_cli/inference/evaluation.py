@@ -21,7 +21,7 @@ from ihgnn_cli.inference.metrics import (
     accuracy_by_side,
     measure,
 )
-from ihgnn_cli.inference.prediction import Classifier, EnsembleClassifier, ask
+from ihgnn_cli.inference.prediction import Classifier
 from ihgnn_cli.inference.vocabulary import UnknownLabels, encode_dataset, with_model_edges
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.conformal import Conformal
@@ -105,7 +105,7 @@ def evaluate(
     labels.add(encoded, graphs)
     labels.refuse()
     _refuse_unknown_classes(card, encoded, dataset, graphs)
-    probabilities, uncertainty = ask(classifier, encoded.dataset, graphs)
+    probabilities, uncertainty = classifier.with_uncertainty(encoded.dataset, graphs)
     truth = encoded.dataset.graph_class[graphs].astype(np.int64)
     beta = graph_homophily(dataset)[graphs]
     trained_on, selected_on = _seen(card, dataset, graphs, own)
@@ -123,7 +123,7 @@ def evaluate(
         selected_on=selected_on,
         labels=labels,
         calibration=calibrate(probabilities, truth, _validation(classifier, encoded, chosen, own)),
-        members=classifier.members if isinstance(classifier, EnsembleClassifier) else 1,
+        members=classifier.members,
         uncertainty=uncertainty,
         coverage=measure_coverage(thresholds, probabilities, truth, beta)
         if thresholds is not None and unseen

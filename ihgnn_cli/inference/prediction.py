@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Literal, Protocol, runtime_checkable
+from typing import Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,36 +39,17 @@ class Classifier(Protocol):
     ) -> NDArray[np.float64]:
         """[len(graphs), C] for graphs of an encoded data set."""
 
-    def with_card(self, card: ModelCard) -> "Classifier":
-        """The same model with other metadata."""
-
-
-@runtime_checkable
-class EnsembleClassifier(Classifier, Protocol):
-    """A classifier that can have several members, whose probabilities are averaged."""
-
     @property
     def members(self) -> int:
-        """The number of members."""
+        """The number of members, whose probabilities are averaged."""
 
     def with_uncertainty(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Probabilities [G, C], and uncertainty [G]; see `Prediction.uncertainty`."""
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Probabilities [G, C], and of several members uncertainty [G] (`Prediction`)."""
 
-
-def has_members(classifier: Classifier) -> bool:
-    """Whether predictions are means over several members."""
-    return isinstance(classifier, EnsembleClassifier) and classifier.members > 1
-
-
-def ask(
-    classifier: Classifier, dataset: GraphDataset, graphs: NDArray[np.int64]
-) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-    """Probabilities [G, C], and uncertainty [G] if the model has several members."""
-    if isinstance(classifier, EnsembleClassifier) and classifier.members > 1:
-        return classifier.with_uncertainty(dataset, graphs)
-    return classifier.probabilities(dataset, graphs), None
+    def with_card(self, card: ModelCard) -> "Classifier":
+        """The same model with other metadata."""
 
 
 @dataclass(frozen=True)
@@ -249,7 +230,7 @@ def _predicted(
     classifier: Classifier, dataset: GraphDataset, origins: tuple[Origin, ...]
 ) -> list[Prediction]:
     card = classifier.card
-    probabilities, uncertainty = ask(classifier, dataset, np.arange(len(dataset)))
+    probabilities, uncertainty = classifier.with_uncertainty(dataset, np.arange(len(dataset)))
     best = probabilities.argmax(axis=1).tolist()
     limit = classifier.node_limit
     larger = [limit is not None and size > limit for size in np.diff(dataset.node_ptr).tolist()]

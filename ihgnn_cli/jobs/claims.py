@@ -19,7 +19,7 @@ from threading import Event, Thread
 from types import TracebackType
 from typing import Self
 
-from ihgnn_cli.files import cannot_write, clock_of, exclusive, written_whole
+from ihgnn_cli.files import clock_of, exclusive, writing, written_whole
 from ihgnn_cli.jobs.alive import Who, this_process, who_from_plain
 
 HEARTBEAT = 10.0
@@ -40,10 +40,8 @@ class Claims:
     """
 
     def __init__(self, folder: Path) -> None:
-        try:
+        with writing(folder):
             folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise cannot_write(folder, error) from error
         self._folder = folder
         self._token = secrets.token_hex(4)
         self._mine: Path | None = None

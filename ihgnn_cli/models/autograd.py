@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from ihgnn_cli.data.batching import Batch
+from ihgnn_cli.data.batching.batch import Batch
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.graphs import Graphs, member_graphs
 from ihgnn_cli.models.members import stack_members

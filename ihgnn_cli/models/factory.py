@@ -6,7 +6,7 @@ from typing import Protocol, cast
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching import Batch, Positions
+from ihgnn_cli.data.batching.batch import Batch, Positions
 from ihgnn_cli.models.autograd import AutogradStack, LossGradient
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import ModelSpec

@@ -15,7 +15,7 @@ from ihgnn_cli.models.settings import Inputs, ModelSettings
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from ihgnn_cli.data.batching import Batch
+    from ihgnn_cli.data.batching.batch import Batch
     from ihgnn_cli.models.stacked.mlp import Generators
 
 Grid = Mapping[str, tuple[Any, ...]]

@@ -53,17 +53,13 @@ _BESIDE = {
 }
 
 
-def accuracy_table(
-    comparison: Comparison, name: str, title: str, *, budget: str, statement: str
-) -> Table:
+def accuracy_table(comparison: Comparison, name: str, title: str) -> Table:
     """Methods in rows and data sets in columns, as in the paper; ours above the paper's number.
 
     Args:
         comparison: the results.
         name: for labels, such as `table1`.
         title: such as "Table 1: classification accuracy".
-        budget: the name of the budget.
-        statement: one sentence that describes the budget.
     """
     marked = {dataset: _separates(comparison.on(dataset)) for dataset in comparison.datasets}
     rows = _method_rows(
@@ -86,8 +82,6 @@ def accuracy_table(
         corner="method",
         heads=_heads(comparison),
         rows=tuple(rows),
-        budget=budget,
-        statement=statement,
         legend=_LEGEND + "".join(_BESIDE[each] for each in _BESIDE if each in beside),
         notes=(*findings(comparison), *notes(comparison)),
         summary=summary(comparison),
@@ -126,7 +120,7 @@ def _accuracy_box(found: ReferenceCell | None) -> Box:
     return Box(_NONE if found is None else spread(found.mean, found.std))
 
 
-def significance_table(comparison: Comparison, name: str, *, budget: str, statement: str) -> Table:
+def significance_table(comparison: Comparison, name: str) -> Table:
     """Each method minus IHGNN, and below it the p-values: Holm-corrected and uncorrected."""
     others = replace(
         comparison, models=tuple(each for each in comparison.models if each != REFERENCE)
@@ -138,8 +132,6 @@ def significance_table(comparison: Comparison, name: str, *, budget: str, statem
         corner="method",
         heads=_heads(comparison),
         rows=tuple(rows),
-        budget=budget,
-        statement=statement,
         legend=(
             "Accuracy minus that of IHGNN in points, paired over graphs, ± standard error. Below "
             "it, the p-value after Holm's correction over the methods of a data set, and in "
@@ -151,7 +143,7 @@ def significance_table(comparison: Comparison, name: str, *, budget: str, statem
     )
 
 
-def auc_table(comparison: Comparison, name: str, *, budget: str, statement: str) -> Table | None:
+def auc_table(comparison: Comparison, name: str) -> Table | None:
     """ROC-AUC of methods and references, balanced accuracy below; `None` if no result has them."""
     rows = _method_rows(
         comparison, lambda dataset, model: _auc_box(_cell(comparison, dataset, model))
@@ -166,8 +158,6 @@ def auc_table(comparison: Comparison, name: str, *, budget: str, statement: str)
         corner="method",
         heads=_heads(comparison),
         rows=tuple(rows),
-        budget=budget,
-        statement=statement,
         legend=(
             "ROC-AUC on the test graphs (0.5: no better than chance), mean over folds and runs. "
             "Below it, balanced accuracy in %: the mean recall of the classes."
@@ -187,7 +177,7 @@ def _auc_box(found: Cell | ReferenceCell | None) -> Box:
     return Box(auc_text(found.roc_auc), percent(found.balanced_accuracy))
 
 
-def rank_table(ranks: Ranks, name: str, *, budget: str, statement: str) -> Table:
+def rank_table(ranks: Ranks, name: str) -> Table:
     """The average ranks, the best first."""
     rows = (
         Row(title, (Box(f"{rank:.2f}"),))
@@ -199,8 +189,6 @@ def rank_table(ranks: Ranks, name: str, *, budget: str, statement: str) -> Table
         corner="method",
         heads=("average rank",),
         rows=tuple(rows),
-        budget=budget,
-        statement=statement,
         legend=(
             "1 is the highest mean accuracy on a data set; equal means share the average of their "
             "ranks. In the critical-difference diagram a bar joins methods that do not differ."

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.report.comparison_notes import best_reference, majority
-from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
+from ihgnn_cli.report.figures import legend_below, literal, new_figure, save_figure, shortened
 from ihgnn_cli.report.layout import spread
 from ihgnn_cli.studies.comparison import Comparison, Entry
 from ihgnn_cli.studies.paper import REFERENCE
@@ -58,14 +58,7 @@ def draw_comparison(comparison: Comparison, dataset: str, path: Path, *, budget:
     panel.set_axisbelow(True)
     panel.spines[["top", "right"]].set_visible(False)
     panel.set_title(literal(f"{shortened(dataset, 37)} (budget {shortened(budget, 20)})"))
-    figure.legend(
-        list(legend.values()),
-        list(legend),
-        loc="outside lower center",
-        ncols=2,
-        frameon=False,
-        fontsize=9,
-    )
+    legend_below(figure, legend, columns=2)
     save_figure(figure, path)
 
 

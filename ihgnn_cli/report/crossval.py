@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
+from ihgnn_cli.report.figures import legend_below, literal, new_figure, save_figure, shortened
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
@@ -74,14 +74,7 @@ def draw_folds(result: Mapping[str, Any], path: Path) -> None:
     which += ", chosen in a race" * bool(result.get("race"))  # missing in older results
     title = f"{shortened(result['dataset'], _LONGEST_NAME)}: {which}"
     figure.suptitle(literal(title))
-    figure.legend(
-        list(legend.values()),
-        list(legend),
-        loc="outside lower center",
-        ncols=2 if rules is None else 3,  # as many as fit
-        frameon=False,
-        fontsize=9,
-    )
+    legend_below(figure, legend, columns=2 if rules is None else 3)  # as many as fit
     save_figure(figure, path)
 
 

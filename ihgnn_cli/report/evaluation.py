@@ -12,7 +12,7 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.inference.calibration import Calibration
 from ihgnn_cli.inference.metrics import HomophilyBin
-from ihgnn_cli.report.figures import literal, new_figure, save_figure
+from ihgnn_cli.report.figures import legend_below, literal, new_figure, save_figure
 from ihgnn_cli.report.predictions import id_text
 from ihgnn_cli.report.tables import write_rows
 
@@ -31,14 +31,7 @@ def draw_evaluation(
     by_homophily, by_confidence = figure.subplots(1, 2, width_ratios=[1.7, 1])
     legend = _homophily_panel(by_homophily, bins, title, overall_accuracy)
     legend |= _confidence_panel(by_confidence, calibration)
-    figure.legend(
-        list(legend.values()),
-        list(legend),
-        loc="outside lower center",
-        ncols=3,
-        frameon=False,
-        fontsize=9,
-    )
+    legend_below(figure, legend, columns=3)
     save_figure(figure, path)
 
 

@@ -2,8 +2,9 @@
 
 import io
 import warnings
+from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import check_place, written_whole
@@ -34,6 +35,18 @@ def new_figure(size: tuple[float, float]) -> "Figure":
     figure = Figure(figsize=size, layout="constrained")
     FigureCanvasAgg(figure)
     return figure
+
+
+def legend_below(figure: "Figure", legend: Mapping[str, Any], columns: int) -> None:
+    """A legend below the panels, from what was drawn, by its name."""
+    figure.legend(
+        list(legend.values()),
+        list(legend),
+        loc="outside lower center",
+        ncols=columns,
+        frameon=False,
+        fontsize=9,
+    )
 
 
 def literal(text: str) -> str:

@@ -10,20 +10,9 @@ from ihgnn_cli.report.layout import Box, Row, Table
 
 
 def homophily_table(
-    datasets: Sequence[GraphDataset],
-    summaries: Sequence[HomophilySummary],
-    *,
-    budget: str,
-    statement: str,
+    datasets: Sequence[GraphDataset], summaries: Sequence[HomophilySummary]
 ) -> Table:
-    """One row per data set: graphs, β and the paper's β; notes explain differences.
-
-    Args:
-        datasets: the data sets.
-        summaries: their summaries, with the node measure.
-        budget: the name of the budget; nothing is trained here.
-        statement: one sentence that describes the budget.
-    """
+    """One row per data set: graphs, β and the paper's β; notes explain differences."""
     reasons: dict[str, list[str]] = {}  # one reason may hold for several data sets
     for dataset, summary in zip(datasets, summaries, strict=True):
         row = paper_row(summary.name)
@@ -35,8 +24,6 @@ def homophily_table(
         corner="data set",
         heads=("graphs", "β", "β in the paper", "difference", "graphs with β ≥ 0.5 in %"),
         rows=tuple(_row(summary) for summary in summaries),
-        budget=budget,
-        statement=statement,
         legend=(
             "β is the mean over a graph's nodes of the share of neighbours with the same label "
             "(the paper's equations 1 and 2); mean ± standard deviation over graphs (dividing by "

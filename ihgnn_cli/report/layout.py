@@ -48,9 +48,9 @@ class Table:
     """Heading of the column of row names."""
     heads: tuple[str, ...]
     rows: tuple[Row, ...]
-    budget: str
+    budget: str = ""
     """Name of the budget that the numbers were computed with."""
-    statement: str
+    statement: str = ""
     """One sentence that describes the budget."""
     legend: str = ""
     """How to read a cell."""

@@ -56,11 +56,8 @@ def write_comparison(
     Raises:
         IhgnnError: a file cannot be written.
     """
-    tables = [
-        accuracy_table(comparison, name, title, budget=budget, statement=statement),
-        significance_table(comparison, name, budget=budget, statement=statement),
-    ]
-    areas = auc_table(comparison, name, budget=budget, statement=statement)
+    tables = [accuracy_table(comparison, name, title), significance_table(comparison, name)]
+    areas = auc_table(comparison, name)
     if areas is not None:
         tables.append(areas)
     ranks = rank_methods(comparison)
@@ -69,7 +66,7 @@ def write_comparison(
         tables[0] = replace(tables[0], notes=(*tables[0].notes, ranks))
     else:
         tables[0] = replace(tables[0], summary=(*tables[0].summary, ranks.sentence))
-        tables.append(rank_table(ranks, name, budget=budget, statement=statement))
+        tables.append(rank_table(ranks, name))
         path = folder / f"{name}-ranks.svg"
         draw_ranks(ranks, path)
         figures["Critical-difference diagram: a bar joins methods that do not differ"] = path
@@ -80,6 +77,7 @@ def write_comparison(
             figures[f"{dataset}: our results and the paper's"] = path
     numbers = folder / f"{name}.csv"
     write_cells(numbers, comparison, budget=budget)
+    tables = [replace(each, budget=budget, statement=statement) for each in tables]
     page = folder / f"{name}.html"
     write_page(page, title, tables, figures, comparison=comparison, results=results)
     written = _with_texts(tables, folder, name, [numbers, *figures.values(), page])
@@ -110,7 +108,8 @@ def write_homophily(
         IhgnnError: a file cannot be written.
     """
     summaries = [summarize(each, (Measure.NODE,)) for each in datasets]
-    table = homophily_table(datasets, summaries, budget=budget, statement=statement)
+    table = homophily_table(datasets, summaries)
+    table = replace(table, budget=budget, statement=statement)
     figure, numbers = folder / "figure1.svg", folder / "figure1.csv"
     homophily.draw_histograms(summaries, Measure.NODE, figure)
     homophily.write_csv(datasets, summaries, (Measure.NODE,), numbers)

@@ -3,9 +3,10 @@
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from ihgnn_cli.report.figures import literal, new_figure, save_figure
+from ihgnn_cli.training.epoch import Epoch
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist
@@ -16,27 +17,10 @@ _FEW_EPOCHS = 30  # up to here, epochs are marked; a single one makes no line
 _SPIKE = 10
 
 
-class EpochResult(Protocol):
-    """The results of an epoch; `None` or NaN if unknown."""
-
-    @property
-    def epoch(self) -> int: ...  # noqa: D102
-    @property
-    def train_loss(self) -> float | None: ...  # noqa: D102
-    @property
-    def train_accuracy(self) -> float | None: ...  # noqa: D102
-    @property
-    def validation_loss(self) -> float | None: ...  # noqa: D102
-    @property
-    def validation_accuracy(self) -> float | None: ...  # noqa: D102
-
-
-def draw_curves(
-    history: Sequence[EpochResult], title: str, best_epoch: int | None, path: Path
-) -> None:
+def draw_curves(history: Sequence[Epoch], title: str, best_epoch: int | None, path: Path) -> None:
     """Draw loss and accuracy by epoch side by side, with a line at the best epoch.
 
-    The loss is on a logarithmic scale if a spike would flatten the rest.
+    What is unknown is NaN. The loss is on a logarithmic scale if a spike would flatten the rest.
 
     Raises:
         ValueError: there are no epochs.
@@ -46,23 +30,15 @@ def draw_curves(
     figure = new_figure((9.6, 3.9))
     panels = figure.subplots(1, 2)
     epochs = [each.epoch for each in history]
-    curves = {
-        "loss": (
-            [each.train_loss for each in history],
-            [each.validation_loss for each in history],
-        ),
-        "accuracy": (
-            [each.train_accuracy for each in history],
-            [each.validation_accuracy for each in history],
-        ),
-    }
     marker = "o" if len(history) <= _FEW_EPOCHS else ""
-    for panel, (quantity, (train, validation)) in zip(panels, curves.items(), strict=True):
-        for name, color, values in (
-            ("training", _TRAIN, train),
-            ("validation", _VALIDATION, validation),
+    for panel, quantity in zip(panels, ("loss", "accuracy"), strict=True):
+        every: list[float] = []
+        for name, part, color in (
+            ("training", "train", _TRAIN),
+            ("validation", "validation", _VALIDATION),
         ):
-            shown = [math.nan if value is None else value for value in values]
+            shown = [getattr(each, f"{part}_{quantity}") for each in history]
+            every += shown
             if any(map(math.isfinite, shown)):
                 panel.plot(
                     epochs, shown, label=name, color=color, marker=marker, ms=3, linewidth=1.4
@@ -76,7 +52,7 @@ def draw_curves(
                 linewidth=1.1,
                 zorder=1,
             )
-        if quantity == "loss" and _has_spike([*train, *validation]):
+        if quantity == "loss" and _has_spike(every):
             panel.set_yscale("log")
             panel.yaxis.set_major_formatter("{x:g}")
         panel.xaxis.get_major_locator().set_params(integer=True, min_n_ticks=1)
@@ -96,7 +72,7 @@ def draw_curves(
     save_figure(figure, path)
 
 
-def _has_spike(losses: Sequence[float | None]) -> bool:
+def _has_spike(losses: Sequence[float]) -> bool:
     """Whether some losses are so large that the others need a logarithmic scale."""
-    known = sorted(each for each in losses if each is not None and math.isfinite(each) and each > 0)
+    known = sorted(each for each in losses if math.isfinite(each) and each > 0)
     return bool(known) and known[-1] > _SPIKE * known[3 * len(known) // 4]

@@ -14,9 +14,15 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.splits import Fold, fold_file, write_fold_file
+from ihgnn_cli.data.splits.folds import Fold, fold_file, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.files import cannot_write, exclusive, remove_parts, write_json, written_whole
+from ihgnn_cli.files import (
+    exclusive,
+    remove_parts,
+    write_json,
+    writing,
+    written_whole,
+)
 from ihgnn_cli.jobs.claims import LOCK, Claims
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies.differences import difference
@@ -70,15 +76,13 @@ def begin(path: Path, job: Mapping[str, Any], folds: Sequence[Fold], repeats: in
 
 def _make(path: Path, job: Mapping[str, Any], folds: Sequence[Fold]) -> None:
     """Fill the folder, with the job file last; only one of several processes does this."""
-    try:
+    with writing(path):
         for name in (UNITS, CLAIMS, PARTIAL):
             (path / name).mkdir(parents=True, exist_ok=True)
         with exclusive(path / CLAIMS / LOCK):
             if not (path / JOB).is_file():
                 write_fold_file(folds, path / SPLITS)
                 write_json(path / JOB, job)
-    except OSError as error:
-        raise cannot_write(path, error) from error
 
 
 def _unmake(path: Path) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.files import cannot_write
+from ihgnn_cli.files import cannot_write, writing
 from ihgnn_cli.training.folder import SPLITS
 from ihgnn_cli.training.unfinished import CROSSVAL, TUNE
 
@@ -41,14 +41,12 @@ def refuse_unusable(folder: Path, kind: JobKind) -> None:
         InputError: the folder holds something else.
         IhgnnError: it cannot be written.
     """
-    try:
+    with writing(folder):
         if (folder / kind.file).is_file():
             return
         refuse_other_content(folder, kind)
         place = folder.absolute()
         there = next(each for each in (place, *place.parents) if each.exists())
-    except OSError as error:
-        raise cannot_write(folder, error) from error
     for wrong, number in (
         (not there.is_dir(), errno.ENOTDIR),
         (not os.access(there, os.W_OK), errno.EACCES),
@@ -72,14 +70,12 @@ def refuse_other_content(
         IhgnnError: it cannot be read.
     """
     what = None
-    try:
+    with writing(folder):
         # In this order: another process may be creating the folder.
         if folder.exists() and not folder.is_dir():
             what = "is not a folder"
         elif folder.is_dir() and not _is_beginning(folder, kind, has_our_folds):
             what = f"is not empty and holds no {kind.title}"
-    except OSError as error:
-        raise cannot_write(folder, error) from error
     # Another process may have created the job in the meantime.
     if what is not None and not (folder / kind.file).is_file():
         raise InputError(f"{folder} {what}. Choose another --out.")

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from scipy.linalg import lapack
 from scipy.stats import rankdata
 
-from ihgnn_cli.data.splits import Fold
+from ihgnn_cli.data.splits.folds import Fold
 from ihgnn_cli.studies.graph_features import WL_ROUNDS, GraphFeatures
 
 RIDGE = 0.1  # λ; kernels have the diagonal 1

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Any
 
-from ihgnn_cli.data.splits import PROTOCOL_FOLDS
+from ihgnn_cli.data.splits.folds import PROTOCOL_FOLDS
 from ihgnn_cli.studies.grid import PAPER_RUNS, own_grid
 from ihgnn_cli.training.config import (
     LEAST_EPOCHS,

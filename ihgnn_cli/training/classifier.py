@@ -8,10 +8,9 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.batching import GraphStore
+from ihgnn_cli.data.batching.store import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.inference.metrics import (
-    mean_probabilities,
     member_probabilities,
     member_spread,
 )
@@ -53,7 +52,7 @@ class TorchClassifier:
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
     ) -> NDArray[np.float64]:
         """[len(graphs), C]."""
-        return mean_probabilities(self._logits(dataset, graphs))
+        return self.with_uncertainty(dataset, graphs)[0]
 
     @property
     def members(self) -> int:
@@ -62,10 +61,10 @@ class TorchClassifier:
 
     def with_uncertainty(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
-        """Probabilities, and their spread between the models."""
+    ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
+        """Probabilities, and their spread between the models if there are several."""
         each = member_probabilities(self._logits(dataset, graphs))
-        return each.mean(axis=0), member_spread(each)
+        return each.mean(axis=0), member_spread(each) if self.members > 1 else None
 
     def _logits(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> NDArray[np.float32]:
         """[S, G, C]."""

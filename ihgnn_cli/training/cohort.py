@@ -8,7 +8,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ihgnn_cli.data.batching import GraphStore, Positions
+from ihgnn_cli.data.batching.store import GraphStore, Positions
 from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.models.settings import Inputs
 from ihgnn_cli.training.checkpoint import build

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.data.kinds import ALL
 from ihgnn_cli.errors import InputError, InUseError
-from ihgnn_cli.files import cannot_write, written_whole
+from ihgnn_cli.files import cannot_write, writing, written_whole
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.paths import file_name
@@ -26,7 +26,7 @@ from ihgnn_cli.training.config import RunConfig, read_config, write_config
 from ihgnn_cli.training.unfinished import unfinished_job
 
 if TYPE_CHECKING:  # an exported model is evaluated without torch, a wrong folder refused at once
-    from ihgnn_cli.data.splits import Split
+    from ihgnn_cli.data.splits.split import Split
     from ihgnn_cli.training.epoch import Epoch
 
 RUNS = Path("runs")
@@ -48,7 +48,7 @@ def make(config: RunConfig, split: "Split", folder: Path) -> None:
         InputError: the folder is in use.
         IhgnnError: the folder cannot be created.
     """
-    from ihgnn_cli.data.splits import Fold, write_fold_file
+    from ihgnn_cli.data.splits.folds import Fold, write_fold_file
 
     refuse_used(folder)
     made = folder if folder.is_dir() else folder.parent / f".{folder.name}-{secrets.token_hex(4)}"
@@ -73,10 +73,8 @@ def refuse_used(folder: Path) -> None:
     Raises:
         InputError: the folder is not empty.
     """
-    try:
+    with writing(folder):
         used = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
-    except OSError as error:
-        raise cannot_write(folder, error) from error
     if used and not folder.is_dir():
         raise InputError(f"{folder} is not a folder. Choose another --out.")
     if used and (folder / CONFIG).is_file():
@@ -141,10 +139,8 @@ def settle(config: RunConfig, folder: Path) -> None:
     """Write the current configuration to the folder, and remove an old result."""
     if read_config(folder / CONFIG) != config:
         write_config(config, folder / CONFIG)
-    try:
+    with writing(folder / RESULT):
         (folder / RESULT).unlink(missing_ok=True)
-    except OSError as error:
-        raise cannot_write(folder / RESULT, error) from error
 
 
 def finished(folder: Path) -> dict[str, Any] | None:
@@ -279,11 +275,8 @@ def write_metrics(history: "Sequence[Epoch]", folder: Path) -> None:
 def append_metrics(epoch: "Epoch", folder: Path) -> None:
     """Add one epoch to the file."""
     path = folder / METRICS
-    try:
-        with path.open("a", encoding="utf-8") as stream:
-            stream.write(_line(epoch))
-    except OSError as error:
-        raise cannot_write(path, error) from error
+    with writing(path), path.open("a", encoding="utf-8") as stream:
+        stream.write(_line(epoch))
 
 
 def _line(epoch: "Epoch") -> str:

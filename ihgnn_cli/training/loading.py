@@ -1,42 +1,37 @@
 """Reading and checking the data set that a configuration names."""
 
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.sources import load_dataset
+from ihgnn_cli.data.sources.source import locate, read
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.node_inputs import fit_columns, model_features, with_columns
-from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training.config import RunConfig
 
 if TYPE_CHECKING:  # data is read, and may be refused, before torch is imported
     import torch
 
-    from ihgnn_cli.data.batching import GraphStore
+    from ihgnn_cli.data.batching.store import GraphStore
 
 
 def load_data(
     config: RunConfig,
+    where: Access = DEFAULT,
     *,
     dataset: GraphDataset | None = None,
-    data_root: Path | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
 ) -> tuple[RunConfig, GraphDataset]:
     """Load the data set; the returned configuration names it so that any folder can use it.
 
     Args:
         config: names the data set.
+        where: where that may come from.
         dataset: used instead of that name; the graphs may have no name.
-        data_root: folder with data sets by name.
-        offline: never download.
-        progress: shows reading and downloading.
 
     Raises:
         InputError: the data is not available, or lacks the requested features.
@@ -48,7 +43,7 @@ def load_data(
                 "The graphs of this run were made by a Python program and are not stored with it. "
                 "Start a new run there."
             )
-        dataset = load_dataset(given, data_root=data_root, offline=offline, progress=progress)
+        dataset = read(locate(given, where), where.progress)
     dataset = with_edge_labels(
         dataset,
         use=config.data.edge_labels,
@@ -77,7 +72,7 @@ def store_for(
     config: RunConfig, dataset: GraphDataset, max_nodes: int, device: "torch.device"
 ) -> "GraphStore":
     """The graphs in the form that the configured model takes."""
-    from ihgnn_cli.data.batching import GraphStore
+    from ihgnn_cli.data.batching.store import GraphStore
 
     rounds, features = config.spec.rounds(config.model), config.data.features
     columns = fit_columns(dataset, config.data.inputs, features)

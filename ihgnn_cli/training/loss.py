@@ -25,7 +25,7 @@ import torch.nn.functional as F  # noqa: N812
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ihgnn_cli.data.batching import Batch
+from ihgnn_cli.data.batching.batch import Batch
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,14 +16,16 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.batching import Positions
+from ihgnn_cli.data.access import DEFAULT, Access
+from ihgnn_cli.data.batching.batch import Positions
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits import Split, is_drawn, load_split
+from ihgnn_cli.data.kinds import is_drawn
+from ihgnn_cli.data.splits.load import load_split
+from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.errors import IhgnnError, InputError, SettingError
 from ihgnn_cli.files import locked, remove_parts
 from ihgnn_cli.inference.metrics import Metrics, mean_probabilities, measure
 from ihgnn_cli.models.card import ModelCard, Snapshot, describe
-from ihgnn_cli.progress import NO_PROGRESS, Progress
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training.checkpoint import Checkpoint, load_checkpoint, save_checkpoint
 from ihgnn_cli.training.cohort import new_cohort
@@ -102,9 +104,7 @@ def prepare(
     folder: Path | None = None,
     dataset: GraphDataset | None = None,
     split: Split | None = None,
-    data_root: Path | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
+    where: Access = DEFAULT,
 ) -> Prepared:
     """Load the data and resolve the settings that depend on the machine.
 
@@ -121,9 +121,7 @@ def prepare(
             "patience", "must be 0 if all graphs train: none are left for validation."
         )
     device = resolve_device(config.training.device)
-    config, dataset = load_data(
-        config, dataset=dataset, data_root=data_root, offline=offline, progress=progress
-    )
+    config, dataset = load_data(config, where, dataset=dataset)
     text = config.data.split
     if folder is not None and not config.data.final:
         text = str(folder / folders.SPLITS)

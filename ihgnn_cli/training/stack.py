@@ -17,7 +17,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ihgnn_cli.data.batching import Batch, GraphStore, Positions
+from ihgnn_cli.data.batching.store import Batch, GraphStore, Positions
 from ihgnn_cli.data.dataset import offsets
 from ihgnn_cli.models.factory import StackedModel
 from ihgnn_cli.training.adam import StackedAdam, expected_share

@@ -14,7 +14,7 @@ import torch
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits import Split
+from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import write_json
 from ihgnn_cli.inference.vocabulary import encode_dataset

@@ -6,6 +6,7 @@ import pytest
 
 from ihgnn_cli.cli import reproduce_work
 from ihgnn_cli.cli.reproduce_request import Request
+from ihgnn_cli.data.access import Access
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.budgets import BUDGETS, BudgetName
 from ihgnn_cli.studies.reproduction import CellPlan, Done
@@ -42,8 +43,7 @@ def test_a_depth_that_a_model_cannot_have_is_told_before_anything_is_trained(
         splits=None,
         device="cpu",
         workers=1,
-        data_root=None,
-        offline=True,
+        where=Access(offline=True),
         command="",
     )
     with pytest.raises(InputError, match="h2gcn: layers must be from 0 to 10, not 16"):

@@ -199,7 +199,7 @@ def test_an_interruption_before_the_first_epoch_says_so(
         raise KeyboardInterrupt
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(train, "one_dataset", interrupted)
+    monkeypatch.setattr(train.options, "one_dataset", interrupted)
     CliRunner().invoke(app, ["train"])
     assert app(["train"], standalone_mode=False) == 130
     assert "Nothing was trained yet." in capsys.readouterr().err

@@ -24,12 +24,13 @@ from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.json_graph import check_graph
 from ihgnn_cli.deploy.form import Form, Layout
-from ihgnn_cli.deploy.golden import Golden, golden_path, read_golden, sha256_of
+from ihgnn_cli.deploy.golden import Golden, golden_path, read_golden
 from ihgnn_cli.deploy.golden_vectors import NEAR_TIES, TOO_LARGE, candidates, golden_vectors
 from ihgnn_cli.deploy.inputs import inputs_for
 from ihgnn_cli.deploy.onnx_model import OUTPUTS
 from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.files import sha256_of
 from ihgnn_cli.inference.vocabulary import encode_graphs
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.training.checkpoint import Checkpoint

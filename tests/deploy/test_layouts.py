@@ -234,7 +234,7 @@ def embeddings(checkpoint: Checkpoint, data: GraphDataset) -> NDArray[Any]:
     inputs = {name: torch.tensor(each) for name, each in inputs.items()}
     none = torch.zeros_like(inputs["node_labels"])
     edges = Edges(inputs["edge_index"], none, model.neighbor_ends)
-    row = model.vocabulary.of_labels(inputs["node_labels"])
+    row = model.vocabulary.rows(inputs["node_labels"], lambda: edges.degree)
     with torch.no_grad():
         h, _ = model.members.nodes(row, None, edges.spread)
     return h.numpy()

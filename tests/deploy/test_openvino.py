@@ -8,7 +8,8 @@ import pytest
 from tiny_models import ALL, SMALL, Eager, dataset, torch_logits, untrained
 
 from ihgnn_cli.data import Features
-from ihgnn_cli.data.sources import locate, read
+from ihgnn_cli.data.access import Access
+from ihgnn_cli.data.sources.source import locate, read
 from ihgnn_cli.deploy.export import export_onnx
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
@@ -29,7 +30,7 @@ def openvino() -> ModuleType:
 def test_every_graph_is_answered_as_by_the_checkpoint(
     name: str, layout: Layout, openvino: ModuleType, real_data: Path, tmp_path: Path
 ) -> None:
-    data = read(locate(name, data_root=real_data, offline=True))
+    data = read(locate(name, Access(real_data, offline=True)))
     checkpoint = untrained(data, SMALL, max_nodes=int(np.diff(data.node_ptr).max()))
     path = tmp_path / "model.onnx"
     export_onnx(checkpoint, path, Form(layout))

@@ -11,8 +11,9 @@ from onnx.reference import ReferenceEvaluator
 from onnx.reference.op_run import OpRun
 from tiny_models import ALL, SMALL, dataset, torch_logits, untrained
 
+from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.sources import locate, read
+from ihgnn_cli.data.sources.source import locate, read
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
 from ihgnn_cli.deploy.network import as_onnx
@@ -69,7 +70,7 @@ def test_the_operator_of_this_test_shuffles_ties_and_sorts_the_rest() -> None:
 def test_every_graph_is_answered_as_by_the_checkpoint(
     name: str, layout: Layout, real_data: Path
 ) -> None:
-    data = read(locate(name, data_root=real_data, offline=True))
+    data = read(locate(name, Access(real_data, offline=True)))
     checkpoint = untrained(data, SMALL, max_nodes=int(np.diff(data.node_ptr).max()))
     found = answers(as_onnx(checkpoint, Form(layout)), checkpoint, data)
     expected = torch_logits(checkpoint, data)[0]
@@ -92,7 +93,7 @@ def test_different_nodes_with_equal_keys_keep_the_order_they_are_given_in(
 
 def test_no_sort_in_a_file_has_ties_that_matter(real_data: Path) -> None:
     """The order in which edges are given changes no bit of the logits."""
-    data = read(locate("MUTAG", data_root=real_data, offline=True))
+    data = read(locate("MUTAG", Access(real_data, offline=True)))
     checkpoint = untrained(data, SMALL, max_nodes=28)
     session = ReferenceEvaluator(as_onnx(checkpoint, Form(Layout.SPARSE)), new_ops=[TopK])
     inputs = sparse_inputs(checkpoint.card, data, np.arange(20))

@@ -13,7 +13,6 @@ from ihgnn_cli.deploy.export import export_onnx
 from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.deploy.onnx_model import UNCERTAINTY, load_onnx
 from ihgnn_cli.deploy.runtime import Predictor
-from ihgnn_cli.inference.prediction import ask, has_members
 from ihgnn_cli.inference.vocabulary import encode_dataset
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.training import checkpoint as checkpoints
@@ -47,10 +46,11 @@ def test_a_file_has_the_uncertainty_and_the_computed_inputs_of_its_model(tmp_pat
     assert exported.inputs["attributes"]["meaning"].startswith("log_degree, degree, triangles")
     classifier, reference = load_onnx(exported.path, "cpu"), TorchClassifier(checkpoint, CPU)
     assert UNCERTAINTY in [each.name for each in classifier.session.get_outputs()]
-    assert has_members(classifier)
+    assert classifier.members == 2
     encoded, graphs = encode_dataset(card, data).dataset, np.arange(len(data))
+    given = encoded, graphs
     for found, expected in zip(
-        ask(classifier, encoded, graphs), ask(reference, encoded, graphs), strict=True
+        classifier.with_uncertainty(*given), reference.with_uncertainty(*given), strict=True
     ):
         np.testing.assert_allclose(found, expected, atol=1e-5)
     graph = {"node_labels": ["a", "b", "c"], "edges": [[0, 1], [1, 2], [0, 2]]}

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 from refusals import assert_refused
 
-from ihgnn_cli.data.sources import bundled_folder
+from ihgnn_cli.data.sources.source import bundled_folder
 
 
 @pytest.fixture

@@ -10,11 +10,11 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.batching import GraphStore
+from ihgnn_cli.data.batching.store import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, offsets
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.build import ListedGraphs, build
-from ihgnn_cli.data.splits import Split
+from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.evaluation import evaluate
 from ihgnn_cli.inference.kinds import Part
@@ -62,7 +62,13 @@ class Sure:
     card: ModelCard
     runs_on: str = "paper"
     node_limit: int | None = 10
+    members: int = 1
     asked: list[GraphDataset] = field(default_factory=list)
+
+    def with_uncertainty(
+        self, dataset: GraphDataset, graphs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], None]:
+        return self.probabilities(dataset, graphs), None
 
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]

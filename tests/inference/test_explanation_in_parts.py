@@ -6,7 +6,7 @@ import torch
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.splits import holdout
+from ihgnn_cli.data.splits.split import holdout
 from ihgnn_cli.inference import explanation
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.training.checkpoint import Checkpoint, build

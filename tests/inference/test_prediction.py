@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data import Features, GraphDataset, load_dataset
 from ihgnn_cli.data.recode import UNKNOWN
-from ihgnn_cli.data.splits import Split
+from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.errors import DataError, InputError
 from ihgnn_cli.inference.prediction import Failure, GraphBatch, Origin, batches_of, predictions
 from ihgnn_cli.models.card import ModelCard, describe
@@ -21,6 +21,12 @@ class BySize:
     card: ModelCard
     runs_on: str = "paper"
     node_limit: int | None = 9
+    members: int = 1
+
+    def with_uncertainty(
+        self, dataset: GraphDataset, graphs: NDArray[np.int64]
+    ) -> tuple[NDArray[np.float64], None]:
+        return self.probabilities(dataset, graphs), None
 
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]

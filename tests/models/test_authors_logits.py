@@ -14,9 +14,10 @@ import pytest
 import torch
 from torch import Tensor
 
-from ihgnn_cli.data.batching import GraphStore
+from ihgnn_cli.data.access import Access
+from ihgnn_cli.data.batching.store import GraphStore
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.sources import locate, read
+from ihgnn_cli.data.sources.source import locate, read
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, SortKey, SortOrder, Variant
 from ihgnn_cli.models.stacked.model import StackedIHGNN
 from ihgnn_cli.training.stack import predict
@@ -84,7 +85,7 @@ def authors_weights(variant: Variant) -> dict[str, Tensor]:
 
 @pytest.mark.parametrize("variant", LOGITS)
 def test_the_logits_are_those_of_the_authors_code(variant: Variant) -> None:
-    data = read(locate("MUTAG", offline=True))
+    data = read(locate("MUTAG", Access(offline=True)))
     settings = IHGNNSettings(
         layers=K,
         width=WIDTH,

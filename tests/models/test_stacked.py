@@ -21,7 +21,7 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch as PygBatch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batching import Batch, GraphStore
+from ihgnn_cli.data.batching.store import Batch, GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features, node_features

@@ -22,7 +22,7 @@ ALL = [OURS, GIN, WORSE, ON_DD, REFUSED]
 
 
 def table(cells: list[Cell]) -> Table:
-    return accuracy_table(compare(cells), "table1", "Accuracy", budget="quick", statement="one run")
+    return accuracy_table(compare(cells), "table1", "Accuracy")
 
 
 def boxes(found: Table, title: str) -> tuple[Box, ...]:
@@ -35,7 +35,6 @@ def test_methods_are_rows_and_data_sets_columns_as_in_the_paper() -> None:
     assert [row.title for row in found.rows] == ["PPGNs", "GIN", "ACM", "IHGNN", "majority class"]
     assert found.heads == ("DD", "MUTAG")
     assert table([cell("gin", 0.5, dataset="IMDB-BINARY")]).heads == ("IMDB-B",)
-    assert (found.budget, found.statement) == ("quick", "one run")
 
 
 def test_a_box_has_ours_the_papers_number_and_the_difference() -> None:
@@ -77,13 +76,13 @@ def test_the_majority_class_is_below_the_methods() -> None:
 
 def test_p_values_are_holms_and_the_uncorrected_below_the_difference() -> None:
     """ACM: differences -20, -28, -24, -20, -30; t = -24.4 / sqrt(0.45 · 20.8), p = 0.00134."""
-    found = significance_table(compare(ALL), "table1", budget="quick", statement="one run")
+    found = significance_table(compare(ALL), "table1")
     assert [row.title for row in found.rows] == ["PPGNs", "GIN", "ACM"]
     assert boxes(found, "GIN") == (Box("–"), Box("−2.0", "0.399 (0.399)"))
     assert boxes(found, "ACM")[1] == Box("−24.4", "0.003 (0.001)", starred=True)
     assert "Nadeau and Bengio" in found.legend
     other = cell("gin", *GIN.accuracies, splits_sha256="others")
-    told = significance_table(compare([OURS, other]), "table1", budget="b", statement="s").notes
+    told = significance_table(compare([OURS, other]), "table1").notes
     assert told == (
         "GIN on MUTAG has no p-value: its splits differ from IHGNN's, so the folds are not the "
         "same graphs.",
@@ -127,7 +126,7 @@ def test_roc_auc_stands_above_balanced_accuracy_for_methods_and_references() -> 
     ours = replace(OURS, references=listed, balanced_accuracy=0.8125, roc_auc=0.875)
     undefined = replace(GIN, balanced_accuracy=0.7, roc_auc=None)
     comparison = compare([ours, undefined, ON_DD])
-    found = auc_table(comparison, "table1", budget="quick", statement="one run")
+    found = auc_table(comparison, "table1")
     assert found is not None
     column = found.heads.index("MUTAG")
     assert {row.title: row.boxes[column] for row in found.rows} == {
@@ -137,5 +136,5 @@ def test_roc_auc_stands_above_balanced_accuracy_for_methods_and_references() -> 
         "forest": Box("0.931", "88.5"),
     }
     assert boxes(found, "GIN")[1 - column] == Box("–")
-    without = auc_table(compare([OURS, GIN]), "table1", budget="quick", statement="one run")
+    without = auc_table(compare([OURS, GIN]), "table1")
     assert without is None

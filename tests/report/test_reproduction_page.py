@@ -50,9 +50,10 @@ class Page(HTMLParser):
 def written(folder: Path, comparison: Comparison, **changes: Any) -> Page:
     budget = {"budget": "quick", "statement": "one run of 5 epochs", **changes}
     tables = [
-        accuracy_table(comparison, "table1", "Accuracy", **budget),
-        significance_table(comparison, "table1", **budget),
+        accuracy_table(comparison, "table1", "Accuracy"),
+        significance_table(comparison, "table1"),
     ]
+    tables = [replace(each, **budget) for each in tables]
     draw_comparison(comparison, "MUTAG", folder / "mutag.svg", budget="quick")
     figures = {"MUTAG": folder / "mutag.svg"}
     write_page(
@@ -115,7 +116,7 @@ def test_nothing_that_is_given_becomes_markup(tmp_path: Path) -> None:
 
 
 def test_tables_alone_make_a_page(tmp_path: Path) -> None:
-    table = accuracy_table(compare([OURS]), "t", "Accuracy", budget="b", statement="s")
+    table = accuracy_table(compare([OURS]), "t", "Accuracy")
     write_page(tmp_path / "page.html", "Alone", [table], {})
     page = Page((tmp_path / "page.html").read_text(encoding="utf-8"))
     assert "svg" not in [tag for tag, _ in page.opened]

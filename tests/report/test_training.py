@@ -2,24 +2,15 @@
 
 import math
 import xml.etree.ElementTree as ET
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.report.training import draw_curves
+from ihgnn_cli.training.epoch import Epoch
 
-
-@dataclass(frozen=True)
-class Epoch:
-    epoch: int
-    train_loss: float
-    train_accuracy: float
-    validation_loss: float | None = None
-    validation_accuracy: float | None = None
-
-
+UNKNOWN = math.nan, math.nan
 THREE = [Epoch(1, 0.7, 0.5, 0.8, 0.4), Epoch(2, 0.4, 0.8, 0.6, 0.7), Epoch(3, 0.2, 1, 0.9, 0.6)]
 
 
@@ -40,14 +31,17 @@ def test_curves_are_labelled_and_the_best_epoch_is_marked(tmp_path: Path) -> Non
 
 
 def test_what_is_not_there_is_not_drawn(tmp_path: Path) -> None:
-    texts = drawn([Epoch(1, 0.7, 0.5), Epoch(2, math.nan, 0.6)], None, tmp_path)
+    history = [Epoch(1, 0.7, 0.5, *UNKNOWN), Epoch(2, math.nan, 0.6, *UNKNOWN)]
+    texts = drawn(history, None, tmp_path)
     assert "training" in texts
     assert "validation" not in texts
     assert not any(text.startswith("best epoch") for text in texts)
 
 
 def test_a_training_that_diverged_at_once_still_has_its_accuracy(tmp_path: Path) -> None:
-    assert "training" in drawn([Epoch(1, math.inf, 0.5), Epoch(2, math.nan, 0.5)], 1, tmp_path)
+    assert "training" in drawn(
+        [Epoch(1, math.inf, 0.5, *UNKNOWN), Epoch(2, math.nan, 0.5, *UNKNOWN)], 1, tmp_path
+    )
 
 
 def test_epochs_are_whole_numbers_even_if_there_is_one(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from sklearn.metrics import roc_auc_score
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits import Fold, Split
+from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.studies import permutation
 from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.graph_features import GraphFeatures

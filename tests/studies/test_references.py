@@ -12,7 +12,8 @@ from scipy import sparse
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
-from ihgnn_cli.data.splits import Fold, Split
+from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.studies import reference_models
 from ihgnn_cli.studies import references as module
 from ihgnn_cli.studies.beside import beside, final_scores

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from graph_makers import KITE, TRIANGLE, dataset_of
 
-from ihgnn_cli.data.splits import Fold, Split, draw_folds
+from ihgnn_cli.data.splits.folds import Fold, draw_folds
+from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.studies.fold_scores import Scores
 from ihgnn_cli.studies.graph_features import GraphFeatures
 from ihgnn_cli.studies.permutation import PermutationTest, Permuted

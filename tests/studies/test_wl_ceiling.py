@@ -8,7 +8,8 @@ from graph_makers import HEXAGON, KITE, TWO_TRIANGLES, dataset_of
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits import Fold, Split
+from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.data.twins import colorings
 from ihgnn_cli.studies.wl_ceiling import Ceiling, accuracy_by_twins, ceiling, twins
 

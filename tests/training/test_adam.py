@@ -6,7 +6,7 @@ import torch
 from torch import nn
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batching import GraphStore
+from ihgnn_cli.data.batching.store import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.training import adam

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batching import GraphStore
+from ihgnn_cli.data.batching.store import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.models.registry import IHGNN as IHGNN_NAME
 from ihgnn_cli.models.registry import model_names

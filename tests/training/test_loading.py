@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ihgnn_cli.data import load_dataset
+from ihgnn_cli.data.access import Access
 from ihgnn_cli.errors import DownloadError, InputError
 from ihgnn_cli.training.config import configure
 from ihgnn_cli.training.loading import load_data
@@ -60,7 +61,7 @@ def test_a_name_in_the_data_root_stays_a_name(tmp_path: Path) -> None:
     """The root may be another one on another day."""
     write_graphs(tmp_path / "root" / "GRAPHS.jsonl")
     given = configure(overrides={"dataset": "GRAPHS"})
-    config, dataset = load_data(given, data_root=tmp_path / "root")
+    config, dataset = load_data(given, Access(tmp_path / "root"))
     assert config == given
     assert dataset.name == "GRAPHS"
 
@@ -88,4 +89,4 @@ def test_what_is_nowhere_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="No file or folder"):
         load_data(configure(overrides={"dataset": str(tmp_path / "graphs.jsonl")}))
     with pytest.raises(DownloadError, match="--offline forbids"):
-        load_data(configure(overrides={"dataset": "PROTEINS"}), offline=True)
+        load_data(configure(overrides={"dataset": "PROTEINS"}), Access(offline=True))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 import torch
 
+from ihgnn_cli.data.access import Access
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training import run
@@ -333,7 +334,7 @@ def test_attributes_are_learned_from(features: str, tmp_path: Path, real_data: P
     config = configure(
         overrides={**SMALL, "dataset": "PROTEINS", "features": features, "epochs": 2}
     )
-    ready = run.start(run.prepare(config, data_root=real_data), tmp_path / "run")
+    ready = run.start(run.prepare(config, where=Access(real_data)), tmp_path / "run")
     run.fit(ready, tmp_path / "run")
     assert load_checkpoint(tmp_path / "run" / "ckpt.pt").card.attributes == 1
     first, second = folders.read_metrics(tmp_path / "run")

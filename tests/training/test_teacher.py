@@ -10,7 +10,7 @@ import torch
 import ihgnn_cli
 from ihgnn_cli.api.distill import student_config
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits import Split
+from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.training import run as runs
 from ihgnn_cli.training.classifier import load_torch

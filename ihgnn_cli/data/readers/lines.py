@@ -5,7 +5,7 @@ import select
 from collections.abc import Iterator
 from typing import BinaryIO
 
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.files import reading
 from ihgnn_cli.progress import Advance, silent
 
 MAX_LINE = 1 << 28
@@ -46,10 +46,8 @@ def lines_as_they_come(
 
 def _read(descriptor: int, name: str) -> bytes:
     """Read at most one block; wait if nothing is available; empty at the end."""
-    try:
+    with reading(name):
         return os.read(descriptor, _BLOCK)
-    except OSError as error:
-        raise InputError(f"Cannot read {name}: {error.strerror or error}.") from error
 
 
 def _has_more(descriptor: int) -> bool:

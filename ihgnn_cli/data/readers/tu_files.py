@@ -13,13 +13,13 @@ from pathlib import Path, PurePosixPath
 from typing import BinaryIO, cast
 
 from ihgnn_cli.errors import DataError, Problem
+from ihgnn_cli.files import sha256_of
 
 EDGE_LIST = "_A.txt"
 # Numbers as text compress by a factor of 6 (COLLAB) to 50; a zip bomb by 1000 and more.
 MAX_COMPRESSION = 200
 # A zip with less content than this cannot exhaust disk or memory, whatever its compression.
 HARMLESS_BYTES = 64 << 20
-_HASH_BLOCK = 1 << 20
 _MISSPELT = 0.9  # similarity above which a file name counts as misspelt
 # What zipfile and its decompressors raise for a damaged file.
 DAMAGE = (
@@ -79,7 +79,8 @@ class _Folder(TUFiles):
         digest = hashlib.sha256()
         for part, size in sorted(self.parts.items()):
             digest.update(f"{part} {size}\n".encode())
-            _update(digest, self.path / self.file_name(part))
+            with (self.path / self.file_name(part)).open("rb") as stream:
+                hashlib.file_digest(stream, lambda: digest)
         return digest.hexdigest()
 
 
@@ -100,7 +101,7 @@ class _Zip(TUFiles):
             raise _damaged(self.path, error) from error
 
     def digest(self) -> str:
-        return file_digest(self.path)
+        return sha256_of(self.path)
 
 
 def open_tu(path: Path) -> TUFiles:
@@ -111,19 +112,6 @@ def open_tu(path: Path) -> TUFiles:
         OSError: the path cannot be read.
     """
     return _open_folder(path) if path.is_dir() else _open_zip(path)
-
-
-def file_digest(path: Path) -> str:
-    """SHA-256 of a file."""
-    digest = hashlib.sha256()
-    _update(digest, path)
-    return digest.hexdigest()
-
-
-def _update(digest: "hashlib._Hash", path: Path) -> None:
-    with path.open("rb") as stream:
-        while block := stream.read(_HASH_BLOCK):
-            digest.update(block)
 
 
 def is_tu_folder(path: Path) -> bool:

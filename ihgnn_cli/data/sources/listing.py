@@ -19,7 +19,8 @@ from ihgnn_cli.data.sources.source import (
     find_in_root,
     read,
 )
-from ihgnn_cli.errors import DataError, IhgnnError, InputError, Problem
+from ihgnn_cli.errors import DataError, IhgnnError, Problem
+from ihgnn_cli.files import reading
 
 
 @dataclass(frozen=True)
@@ -51,10 +52,8 @@ def list_local(root: Path) -> list[Listed]:
         InputError: the data root cannot be read.
     """
     found = [_describe(Source(name, Origin.BUNDLED, bundled_folder(name))) for name in BUNDLED]
-    try:
+    with reading(root):
         paths = sorted(root.iterdir(), key=lambda each: each.name.lower()) if root.is_dir() else []
-    except OSError as error:
-        raise InputError(f"Cannot read {root}: {error.strerror or error}.") from error
     for path in paths:
         name = path.name if path.is_dir() else path.stem
         if _is_dataset(path):

@@ -22,17 +22,19 @@ from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
 
+from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.readers import jsonl, smiles
 from ihgnn_cli.data.readers.json_graph import ignored_keys
 from ihgnn_cli.data.readers.tu import read_tu
-from ihgnn_cli.data.readers.tu_files import file_digest, is_tu_folder, open_tu
+from ihgnn_cli.data.readers.tu_files import is_tu_folder, open_tu
 from ihgnn_cli.data.sources import cache
 from ihgnn_cli.data.sources.catalogue import catalogue, close_names
 from ihgnn_cli.data.sources.download import RETRY_POLICY, download, mirror
 from ihgnn_cli.data.sources.synthetic import generate
 from ihgnn_cli.data.sources.synthetic_spec import is_synthetic, parse_synthetic
 from ihgnn_cli.errors import DownloadError, InputError, NotOnServerError
+from ihgnn_cli.files import reading, sha256_of
 from ihgnn_cli.masking import masked
 from ihgnn_cli.paths import cache_root, expanded
 from ihgnn_cli.paths import data_root as default_data_root
@@ -78,13 +80,7 @@ class Source:
         return str(self.path) if self.origin == Origin.PATH else self.name
 
 
-def locate(
-    given: str,
-    *,
-    data_root: Path | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
-) -> Source:
+def locate(given: str, where: Access = DEFAULT) -> Source:
     """Find a data set by name or path; download it if it is not on this machine.
 
     Raises:
@@ -95,8 +91,8 @@ def locate(
     path = None if is_own_name(given) else _existing(given)
     if path is None and not is_own_name(given) and not _is_name(given):
         raise _no_path(given)
-    if path is None or _hides_a_name(path, given, data_root):
-        return locate_by_name(given, data_root=data_root, offline=offline, progress=progress)
+    if path is None or _hides_a_name(path, given, where.data_root):
+        return locate_by_name(given, where)
     return Source(_stem(path), Origin.PATH, path.absolute())
 
 
@@ -113,23 +109,17 @@ def locate_file(given: str, *, data_root: Path | None = None) -> Source:
     found = find_in_root(default_data_root(data_root), given) if _is_name(given) else None
     if found is None and not is_own_name(given):
         raise _no_path(given)
-    return locate_by_name(given, data_root=data_root, offline=True)
+    return locate_by_name(given, Access(data_root, offline=True))
 
 
-def locate_by_name(
-    given: str,
-    *,
-    data_root: Path | None = None,
-    offline: bool = False,
-    progress: Progress = NO_PROGRESS,
-) -> Source:
+def locate_by_name(given: str, where: Access = DEFAULT) -> Source:
     """`locate`, ignoring files and folders in the working directory.
 
     Raises:
         InputError: it is not a name, or no data set has it.
         DownloadError: it cannot be downloaded; says where to put the file.
     """
-    given = _spelled(given, data_root)
+    given = _spelled(given, where.data_root)
     if given in BUNDLED:
         return Source(given, Origin.BUNDLED, bundled_folder(given))
     if is_synthetic(given):
@@ -140,7 +130,7 @@ def locate_by_name(
             f"'{given}' is not the name of a data set. Give a name that 'ihgnn datasets --all' "
             "lists."
         )
-    root = default_data_root(data_root)
+    root = default_data_root(where.data_root)
     found = find_in_root(root, given)
     if found is not None:
         return Source(given, Origin.DATA_ROOT, found)
@@ -148,14 +138,14 @@ def locate_by_name(
     server = mirror()
     if not known and server is None:
         raise _unknown(given)
-    if offline:
+    if where.offline:
         raise DownloadError(
             f"{given} is not on this machine, and --offline forbids downloading it.\n"
             f"Put the file at {root / given}.zip"
         )
     retry = RETRY_POLICY if known else replace(RETRY_POLICY, attempts=1)
     try:
-        return Source(given, Origin.DOWNLOAD, download(given, root, progress, retry))
+        return Source(given, Origin.DOWNLOAD, download(given, root, where.progress, retry))
     except NotOnServerError as error:
         if known:
             raise
@@ -177,10 +167,8 @@ def read(source: Source, progress: Progress = NO_PROGRESS, *, classes: bool = Tr
     """
     if source.origin == Origin.SYNTHETIC:
         return replace(generate(parse_synthetic(source.name)), source=source.reference)
-    try:
+    with reading(source.path):
         dataset = replace(_read(source, progress, classes), source=source.reference)
-    except OSError as error:
-        raise InputError(f"Cannot read {source.path}: {error.strerror or error}.") from error
     if dataset.notes.ignored_keys:
         _log.warning("%s", ignored_keys(source.path.name, dataset.notes.ignored_keys))
     return dataset
@@ -194,7 +182,7 @@ def load_dataset(
     progress: Progress = NO_PROGRESS,
 ) -> GraphDataset:
     """Find and read a data set by name or path: `locate`, then `read`."""
-    return read(locate(given, data_root=data_root, offline=offline, progress=progress), progress)
+    return read(locate(given, Access(data_root, offline, progress)), progress)
 
 
 def refuse_overwriting(outputs: Sequence[Path], sources: Sequence[Source]) -> None:
@@ -221,13 +209,11 @@ def find_in_root(root: Path, name: str) -> Path | None:
     Raises:
         InputError: the data root cannot be read.
     """
-    try:
+    with reading(root):
         for end in (".zip", "", *_READERS):
             path = root / f"{name}{end}"
             if is_tu_folder(path) if path.is_dir() else path.exists():
                 return path
-    except OSError as error:
-        raise InputError(f"Cannot read {root}: {error.strerror or error}.") from error
     return None
 
 
@@ -243,10 +229,8 @@ def _spelled(given: str, data_root: Path | None) -> str:
 
 
 def _names_in_root(root: Path) -> list[str]:
-    try:
+    with reading(root):
         paths = sorted(root.iterdir()) if root.is_dir() else []
-    except OSError as error:
-        raise InputError(f"Cannot read {root}: {error.strerror or error}.") from error
     files = (".zip", *_READERS)
     names = [path.stem if path.suffix in files else path.name for path in paths]
     return [name for name in names if find_in_root(root, name) is not None]
@@ -304,7 +288,7 @@ def _read(source: Source, progress: Progress, classes: bool) -> GraphDataset:
         with progress.task(f"Reading {source.name}", path.stat().st_size) as advance:
             if not classes:  # not cached
                 return replace(_READERS[suffix](path, advance, classes=False), name=source.name)
-            key = file_digest(path)
+            key = sha256_of(path)
             if suffix == smiles.SUFFIX:  # another version may read a molecule differently
                 key = hashlib.sha256(f"{smiles.require_rdkit()}\n{key}".encode()).hexdigest()
             return cache.load_or_read(

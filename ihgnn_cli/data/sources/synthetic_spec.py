@@ -8,9 +8,9 @@ import math
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.words import hint
 
 PREFIX = "synthetic:"
 EXAMPLE = "synthetic:homophily=0.3,graphs=500"
@@ -215,7 +215,8 @@ def parse_synthetic(text: str) -> SyntheticSpec:
     for part in body.split(",") if body.strip() else []:
         name, equals, value = (each.strip() for each in part.partition("="))
         if name not in _PARSERS:
-            raise InputError(f"{PREFIX} no field '{name}'. {_hint(name)} Example: {EXAMPLE}")
+            meant = hint(name.lower(), list(_PARSERS))
+            raise InputError(f"{PREFIX} no field '{name}'. {meant} Example: {EXAMPLE}")
         if not equals or not value:
             raise InputError(f"{PREFIX} {name} has no value. Example: {EXAMPLE}")
         if name in values:
@@ -257,8 +258,3 @@ _PARSERS = {
     "noise": _decimal,
     "seed": _whole,
 }
-
-
-def _hint(name: str) -> str:
-    close = get_close_matches(name.lower(), _PARSERS, 1)
-    return f"Did you mean {close[0]}?" if close else f"There are {', '.join(_PARSERS)}."

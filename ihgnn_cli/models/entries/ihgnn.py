@@ -9,7 +9,7 @@ from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from ihgnn_cli.data.batching import Batch
+    from ihgnn_cli.data.batching.batch import Batch
     from ihgnn_cli.models.stacked.mlp import Generators
 
 # Numbers kept for the backward pass per unit of width: per row of a layer, per node of the readout.

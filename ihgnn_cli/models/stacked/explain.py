@@ -3,7 +3,7 @@
 import torch
 from torch import Tensor
 
-from ihgnn_cli.data.batching import Batch
+from ihgnn_cli.data.batching.batch import Batch
 from ihgnn_cli.models.stacked.model import StackedIHGNN
 from ihgnn_cli.models.stacked.readout import SortConcat
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
-from ihgnn_cli.data.batching import Batch, ReadoutLayout
+from ihgnn_cli.data.batching.batch import Batch, ReadoutLayout
 from ihgnn_cli.data.batching.blocks import Block
 
 

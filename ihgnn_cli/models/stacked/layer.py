@@ -12,7 +12,7 @@ block is A_1·H || ... || A_T·H, with the matrix A_t of the edges with label t.
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching import Batch
+from ihgnn_cli.data.batching.batch import Batch
 from ihgnn_cli.models.settings import Inputs, Variant
 from ihgnn_cli.models.stacked.kernels import (
     label_lookup,

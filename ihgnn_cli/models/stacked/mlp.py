@@ -17,7 +17,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching import Batch
+from ihgnn_cli.data.batching.batch import Batch
 from ihgnn_cli.models.members import stack_members
 
 EPS = 1e-5

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching import Batch, Positions
+from ihgnn_cli.data.batching.batch import Batch, Positions
 from ihgnn_cli.models.autograd import LossGradient
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant, WeightInit
 from ihgnn_cli.models.stacked.aggregation import AdaptiveSum, LayerConcat

@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching import Batch, Positions
+from ihgnn_cli.data.batching.batch import Batch, Positions
 from ihgnn_cli.models.settings import IHGNNSettings, SortKey, SortOrder
 from ihgnn_cli.models.stacked.kernels import (
     by_block,

@@ -8,8 +8,8 @@ import pytest
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.readers.smiles import read_molecules
-from ihgnn_cli.data.sources import load_dataset
 from ihgnn_cli.data.sources.listing import list_local
+from ihgnn_cli.data.sources.source import load_dataset
 from ihgnn_cli.errors import DataError, InputError, Problem
 
 Write = Callable[[str], Path]

@@ -9,8 +9,9 @@ from pathlib import Path
 import pytest
 
 from ihgnn_cli.data.readers.tu import read_tu
-from ihgnn_cli.data.readers.tu_files import HARMLESS_BYTES, MAX_COMPRESSION, file_digest, open_tu
+from ihgnn_cli.data.readers.tu_files import HARMLESS_BYTES, MAX_COMPRESSION, open_tu
 from ihgnn_cli.errors import DataError, Problem
+from ihgnn_cli.files import sha256_of
 
 WriteTU = Callable[..., Path]
 ZipFolder = Callable[[Path], Path]
@@ -184,7 +185,7 @@ def test_the_digest_does_not_depend_on_where_the_folder_is(
 def test_the_digest_of_a_zip_is_that_of_the_file(tmp_path: Path) -> None:
     path = pack(tmp_path / "TINY.zip", tiny())
     expected = hashlib.sha256(path.read_bytes()).hexdigest()
-    assert open_tu(path).digest() == file_digest(path) == expected
+    assert open_tu(path).digest() == sha256_of(path) == expected
 
 
 # Zips that are unsafe.

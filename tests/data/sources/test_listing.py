@@ -7,9 +7,10 @@ from shutil import copy
 
 import pytest
 
-from ihgnn_cli.data.sources import Origin, bundled_folder, locate
+from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.sources.catalogue import catalogue
 from ihgnn_cli.data.sources.listing import Listed, list_downloadable, list_local
+from ihgnn_cli.data.sources.source import Origin, bundled_folder, locate
 
 # The paper's data sets, and the node labels that each one's files hold.
 PAPER = {
@@ -203,7 +204,7 @@ def test_a_data_set_is_listed_under_the_name_that_finds_it(
 ) -> None:
     write_tu("MUTAG", root / "mine", **PARTS)
     found = only(root)
-    assert locate(found.name, data_root=root, offline=True).path == found.path
+    assert locate(found.name, Access(root, offline=True)).path == found.path
     assert not found.shadowed
 
 

@@ -10,7 +10,8 @@ from shutil import copy, copytree
 import pytest
 
 from ihgnn_cli.data import load_dataset, sources
-from ihgnn_cli.data.sources import (
+from ihgnn_cli.data.access import Access
+from ihgnn_cli.data.sources.source import (
     Origin,
     Source,
     bundled_folder,
@@ -142,14 +143,14 @@ def test_a_given_data_root_comes_before_the_variable(
     (tmp_path / "other").mkdir()
     (tmp_path / "other" / "TINY.jsonl").write_text(JSON_GRAPH)
     assert locate("TINY").path == root / "TINY.zip"
-    found = locate("TINY", data_root=tmp_path / "other")
+    found = locate("TINY", Access(tmp_path / "other"))
     assert found.path == tmp_path / "other" / "TINY.jsonl"
 
 
 def test_a_relative_data_root_counts_from_the_working_folder(root: Path, tiny_zip: Path) -> None:
     Path("sets").mkdir()
     copy(tiny_zip, "sets")
-    assert locate("TINY", data_root=Path("sets")).path == Path.cwd() / "sets" / "TINY.zip"
+    assert locate("TINY", Access(Path("sets"))).path == Path.cwd() / "sets" / "TINY.zip"
 
 
 @pytest.mark.parametrize("variable", [None, ""])
@@ -175,14 +176,14 @@ def test_a_data_root_that_is_not_there_is_made_by_a_download(
     tmp_path: Path, mirror: list[str]
 ) -> None:
     root = tmp_path / "not" / "yet"
-    assert locate("TINY", data_root=root).path == root / "TINY.zip"
+    assert locate("TINY", Access(root)).path == root / "TINY.zip"
     assert [file.name for file in root.iterdir()] == ["TINY.zip"]
 
 
 def test_a_data_root_that_is_a_file_is_named(tmp_path: Path, mirror: list[str]) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(IhgnnError, match=r"^Cannot write .*TINY\.zip: "):
-        locate("TINY", data_root=tmp_path / "file")
+        locate("TINY", Access(tmp_path / "file"))
     assert mirror == []
 
 
@@ -191,7 +192,7 @@ def test_a_data_root_that_is_a_file_is_named(tmp_path: Path, mirror: list[str]) 
 
 def test_offline_says_where_to_put_the_file(root: Path, mirror: list[str]) -> None:
     with pytest.raises(DownloadError) as caught:
-        locate("PROTEINS", offline=True)
+        locate("PROTEINS", Access(offline=True))
     assert str(caught.value) == (
         "PROTEINS is not on this machine, and --offline forbids downloading it.\n"
         f"Put the file at {root / 'PROTEINS.zip'}"
@@ -201,31 +202,31 @@ def test_offline_says_where_to_put_the_file(root: Path, mirror: list[str]) -> No
 
 def test_offline_says_so_for_a_data_root_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DownloadError) as caught:
-        locate("PROTEINS", data_root=tmp_path / "absent", offline=True)
+        locate("PROTEINS", Access(tmp_path / "absent", offline=True))
     assert str(caught.value).endswith(f"Put the file at {tmp_path / 'absent' / 'PROTEINS.zip'}")
     assert not (tmp_path / "absent").exists()
 
 
 def test_offline_still_finds_what_is_here(root: Path, tiny_zip: Path) -> None:
     copy(tiny_zip, root)
-    assert locate("TINY", offline=True).origin is Origin.DATA_ROOT
-    assert locate("MUTAG", offline=True).origin is Origin.BUNDLED
+    assert locate("TINY", Access(offline=True)).origin is Origin.DATA_ROOT
+    assert locate("MUTAG", Access(offline=True)).origin is Origin.BUNDLED
 
 
 @pytest.mark.parametrize("given", ["mutag", "Mutag", "tiny", "Tiny"])
 def test_a_name_may_be_written_in_any_case(root: Path, tiny_zip: Path, given: str) -> None:
     copy(tiny_zip, root)
-    assert locate(given, offline=True).name == given.upper()
+    assert locate(given, Access(offline=True)).name == given.upper()
     assert locate_file(given).name == given.upper()
 
 
 def test_a_name_with_exactly_these_letters_comes_first(root: Path, tiny_zip: Path) -> None:
     copy(tiny_zip, root / "mutag.zip")
-    assert locate("mutag", offline=True).path == root / "mutag.zip"
-    assert locate("Mutag", offline=True).origin is Origin.BUNDLED
+    assert locate("mutag", Access(offline=True)).path == root / "mutag.zip"
+    assert locate("Mutag", Access(offline=True)).origin is Origin.BUNDLED
     (Path.cwd() / "proteins").mkdir()  # holds no data set
     with pytest.raises(DownloadError, match="PROTEINS is not on this machine"):
-        locate("proteins", offline=True)
+        locate("proteins", Access(offline=True))
 
 
 UNKNOWN = [
@@ -243,7 +244,7 @@ def test_a_name_that_is_not_in_the_catalogue_is_refused_without_a_look_at_the_se
 ) -> None:
     monkeypatch.setattr(sources, "download", None)
     with pytest.raises(InputError) as caught:
-        locate(given, offline=offline)
+        locate(given, Access(offline=offline))
     assert str(caught.value).startswith(f"No data set '{given}' is known.{meant}")
     assert "'ihgnn datasets --all'" in str(caught.value).splitlines()[1]
 
@@ -336,7 +337,7 @@ def test_an_empty_folder_in_the_data_root_does_not_stand_for_a_data_set(
 ) -> None:
     (root / "KKI" / "raw").mkdir(parents=True)
     with pytest.raises(DownloadError, match="not on this machine"):
-        locate("KKI", offline=True)
+        locate("KKI", Access(offline=True))
 
 
 def test_a_folder_of_other_things_does_not_hide_a_data_set_of_its_name(
@@ -407,7 +408,7 @@ def test_a_closed_data_root_is_an_ihgnn_error(root: Path) -> None:
     root.chmod(0)
     try:
         with pytest.raises(IhgnnError):
-            locate("TINY", offline=True)
+            locate("TINY", Access(offline=True))
     finally:
         root.chmod(0o700)
 

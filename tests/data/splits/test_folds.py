@@ -10,14 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ihgnn_cli.data.splits import (
-    Fold,
-    Split,
-    draw_folds,
-    fold_file,
-    read_fold_file,
-    write_fold_file,
-)
+from ihgnn_cli.data.splits.folds import Fold, draw_folds, fold_file, read_fold_file, write_fold_file
+from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.errors import InputError
 
 PARTS = ("train", "validation", "test")

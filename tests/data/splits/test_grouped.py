@@ -6,7 +6,8 @@ from graph_makers import HEXAGON, KITE, PATH, STAR, TRIANGLE, TWO_TRIANGLES, dat
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ihgnn_cli.data.splits import draw_folds, load_split
+from ihgnn_cli.data.splits.folds import draw_folds
+from ihgnn_cli.data.splits.load import load_split
 from ihgnn_cli.data.splits.stratify import grouped, random_bits
 from ihgnn_cli.data.twins import twin_groups
 from ihgnn_cli.errors import InputError

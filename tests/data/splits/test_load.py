@@ -8,17 +8,10 @@ import numpy as np
 import pytest
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource
-from ihgnn_cli.data.splits import (
-    Fold,
-    Split,
-    draw_folds,
-    file_readings,
-    holdout,
-    inner_folds,
-    is_drawn,
-    load_split,
-    write_fold_file,
-)
+from ihgnn_cli.data.kinds import file_readings, is_drawn
+from ihgnn_cli.data.splits.folds import Fold, draw_folds, inner_folds, write_fold_file
+from ihgnn_cli.data.splits.load import load_split
+from ihgnn_cli.data.splits.split import Split, holdout
 from ihgnn_cli.errors import InputError
 
 

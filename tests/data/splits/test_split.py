@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ihgnn_cli.data.splits import Split, holdout
+from ihgnn_cli.data.splits.split import Split, holdout
 from ihgnn_cli.errors import InputError
 
 PARTS = ("train", "validation", "test")

@@ -218,7 +218,7 @@ def test_a_request_that_does_not_arrive_is_408(padded: OnnxClassifier) -> None:
 def test_a_failure_of_the_model_is_500_and_the_service_goes_on(
     padded: OnnxClassifier, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real = OnnxClassifier.probabilities
+    real = OnnxClassifier.with_uncertainty
     failures = iter([True])
 
     def fails_once(self, dataset, graphs):
@@ -226,7 +226,7 @@ def test_a_failure_of_the_model_is_500_and_the_service_goes_on(
             raise RuntimeError("out of memory")
         return real(self, dataset, graphs)
 
-    monkeypatch.setattr(OnnxClassifier, "probabilities", fails_once)
+    monkeypatch.setattr(OnnxClassifier, "with_uncertainty", fails_once)
 
     async def twice(client):
         return [await client.post("/predict", json=PATH) for _ in range(2)]
