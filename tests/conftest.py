@@ -8,13 +8,18 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Threads that wait for each other are many times slower beside any other busy process.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Machines of CI are slow at times, and a test fails for the same reason twice or not at all.
-settings.register_profile("steady", deadline=None, derandomize=True)
+settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("steady")
 
 # Taken before any test's environment is cleaned.
