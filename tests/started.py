@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-PATIENCE = 240
-"""Seconds for what ends by itself, on whatever machine; pytest ends a test after 300."""
+PATIENCE = 600
+"""Seconds for what ends by itself, on whatever machine; pytest ends a test after 900."""
 
 # A kill is the hardest case and tested always; the polite signals take the same way.
 LATER = [pytest.param(name, marks=pytest.mark.long) for name in ("SIGTERM", "SIGINT")]
