@@ -1,25 +1,48 @@
 """Shared ground: no test sees the user's folders, and real data comes through `IHGNN_DATA`."""
 
 import os
+import sys
 import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
 # Threads that wait for each other are many times slower beside any other busy process.
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 # Machines of CI are slow at times, and a test fails for the same reason twice or not at all.
-settings.register_profile("steady", deadline=None, derandomize=True)
+settings.register_profile(
+    "steady",
+    deadline=None,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],
+)
 settings.load_profile("steady")
 
 # Taken before any test's environment is cleaned.
 _REAL_DATA = os.environ.get("IHGNN_DATA")
 
+# What users, terminals and CI systems may have set. Rich and Typer look at the first when a console
+# is made, which is when its module is imported.
+_OF_SCREENS = (
+    *("COLUMNS", "LINES", "TERM", "TERMINAL_WIDTH", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
+    *("FORCE_COLOR", "PY_COLORS", "NO_COLOR", "CLICOLOR_FORCE", "GITHUB_ACTIONS"),
+)
+_OTHERS = (
+    *("IHGNN_DEBUG", "IHGNN_MIRROR", "RAY_ADDRESS", "PYTHONWARNINGS", "PYTHONIOENCODING"),
+    *("http_proxy", "https_proxy", "all_proxy", "no_proxy", "HTTP_PROXY", "ALL_PROXY"),
+)
 WriteTU = Callable[..., Path]
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection() -> None:
+    """Before any module is imported; pytest itself has looked at its screen by now."""
+    for name in _OF_SCREENS:
+        os.environ.pop(name, None)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -29,27 +52,37 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.timeout(1800))
 
 
+def _clean(patch: pytest.MonkeyPatch, user: Path) -> None:
+    for name in (*_OF_SCREENS, *_OTHERS):
+        patch.delenv(name, raising=False)
+    patch.setenv("IHGNN_CACHE", str(user / "cache"))
+    patch.setenv("IHGNN_DATA", str(user / "data-root"))
+    patch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # the discard port: refused at once
+    patch.setenv("NO_PROXY", "127.0.0.1")
+    patch.setenv("PYTHONUTF8", "1")  # the same output on every system
+
+
+@pytest.fixture(scope="session", autouse=True)
+def clean_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Fixtures that several tests share are made before the environment of a test is."""
+    with pytest.MonkeyPatch.context() as patch:
+        _clean(patch, tmp_path_factory.mktemp("shared"))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def clean_environment(
     tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Each test has an empty cache, an empty data root, and no way to the TU server."""
-    user = tmp_path_factory.mktemp("user")
-    monkeypatch.setenv("IHGNN_CACHE", str(user / "cache"))
-    monkeypatch.setenv("IHGNN_DATA", str(user / "data-root"))
-    monkeypatch.setenv("HTTPS_PROXY", "http://127.0.0.1:9")  # the discard port: refused at once
-    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
-    monkeypatch.setenv("PYTHONUTF8", "1")  # the same output on every system
-    for name in (
-        "IHGNN_DEBUG",
-        "IHGNN_MIRROR",
-        "GITHUB_ACTIONS",
-        "FORCE_COLOR",
-        "PY_COLORS",
-        "NO_COLOR",
-        "COLUMNS",
-    ):
-        monkeypatch.delenv(name, raising=False)
+    _clean(monkeypatch, tmp_path_factory.mktemp("user"))
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    """What a test draws without a seed does not depend on the tests before it."""
+    if "torch" in sys.modules:
+        sys.modules["torch"].manual_seed(0)
 
 
 @pytest.fixture(scope="session")

@@ -10,12 +10,16 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 import pytest
+from started import PATIENCE
 
+Process = subprocess.Popen[bytes]
 USER, PASSWORD = "tuner", "s3cret-p@ss/word"
 QUOTED = "s3cret-p%40ss%2Fword"
 """The password as an address has it."""
+_TRIES = 5
 
 
 def _programs() -> Path:
@@ -33,10 +37,60 @@ def _programs() -> Path:
 
 
 def _free_port() -> int:
+    """Nobody had it a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
         return port
+
+
+def _made(folder: Path, programs: Path, options: dict[str, Any]) -> str:
+    """Make the files of a server; returns why that is not possible here, if so."""
+    secret = folder / "password"
+    secret.write_text(PASSWORD)
+    try:
+        for each in (folder, secret):
+            if "user" in options:
+                shutil.chown(each, options["user"])
+        made = subprocess.run(
+            [
+                programs / "initdb",
+                *("-D", folder / "data", "-U", USER, "--pwfile", secret, "-A", "scram-sha-256"),
+                *("--no-sync", "--encoding=UTF8", "--locale=C"),
+            ],
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            **options,
+        )
+    except (OSError, LookupError) as error:  # no such user, or one who may not come here
+        return str(error)
+    return made.stderr.strip()[-300:] if made.returncode else ""
+
+
+def _started(folder: Path, programs: Path, options: dict[str, Any]) -> tuple[Process, int]:
+    """A server that answers, and its port."""
+    for _ in range(_TRIES):
+        port = _free_port()
+        server = subprocess.Popen(
+            [
+                programs / "postgres",
+                *("-D", folder / "data", "-h", "127.0.0.1", "-p", str(port)),
+                *("-c", "fsync=off", "-c", "unix_socket_directories="),  # their paths have limits
+            ],
+            cwd=folder,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            **options,
+        )
+        try:
+            if _answers(port, server):
+                return server, port
+        except BaseException:
+            _end(server)
+            raise
+    pytest.fail("PostgreSQL has ended as often as it was started")
 
 
 @contextmanager
@@ -44,63 +98,43 @@ def postgres() -> Iterator[str]:
     """Start a server, and give the address of an empty database, password included."""
     programs = _programs()
     # PostgreSQL refuses to run as root; a temporary folder is where others can get to.
-    as_user = {"user": "nobody"} if os.name == "posix" and os.getuid() == 0 else {}
+    root = os.name == "posix" and os.getuid() == 0
+    options: dict[str, Any] = {"user": "nobody"} if root else {}
     folder = Path(tempfile.mkdtemp(prefix="ihgnn-postgres-"))
-    secret = folder / "password"
-    secret.write_text(PASSWORD)
-    if as_user:
-        for each in (folder, secret):
-            shutil.chown(each, "nobody")
-    options = {"cwd": folder, "capture_output": True, "text": True, **as_user}
-    made = subprocess.run(
-        [
-            programs / "initdb",
-            *("-D", folder / "data", "-U", USER, "--pwfile", secret, "-A", "scram-sha-256"),
-            *("--no-sync", "--encoding=UTF8", "--locale=C"),
-        ],
-        check=False,
-        **options,
-    )
-    if made.returncode:
-        shutil.rmtree(folder, ignore_errors=True)
-        pytest.skip(f"PostgreSQL cannot be set up here: {made.stderr.strip()[-300:]}")
-    port = _free_port()
-    server = subprocess.Popen(
-        [
-            programs / "postgres",
-            *("-D", folder / "data", "-k", folder, "-h", "127.0.0.1", "-p", str(port)),
-            *("-c", "fsync=off"),
-        ],
-        cwd=folder,
-        stdout=subprocess.DEVNULL,
-        stderr=subprocess.DEVNULL,
-        **as_user,
-    )
     try:
-        _wait(port, server)
-        yield f"postgresql://{USER}:{QUOTED}@127.0.0.1:{port}/postgres"
-    finally:
-        server.terminate()
+        if reason := _made(folder, programs, options):
+            pytest.skip(f"PostgreSQL cannot be set up here: {reason}")
+        server, port = _started(folder, programs, options)
         try:
-            server.wait(10)
-        except subprocess.TimeoutExpired:
-            server.kill()
-            server.wait()
+            yield f"postgresql://{USER}:{QUOTED}@127.0.0.1:{port}/postgres"
+        finally:
+            _end(server)
+    finally:
         shutil.rmtree(folder, ignore_errors=True)
 
 
-def _wait(port: int, server: subprocess.Popen[bytes]) -> None:
+def _end(server: Process) -> None:
+    server.terminate()
+    try:
+        server.wait(10)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
+
+
+def _answers(port: int, server: Process) -> bool:
+    """Whether it does before it ends, as where another has taken its port."""
     import psycopg
 
-    deadline = time.monotonic() + 30
-    while True:
+    deadline = time.monotonic() + PATIENCE
+    while server.poll() is None:
         try:
             psycopg.connect(
                 host="127.0.0.1", port=port, user=USER, password=PASSWORD, dbname="postgres"
             ).close()
         except psycopg.OperationalError:
             assert time.monotonic() < deadline, "PostgreSQL does not answer"
-            assert server.poll() is None, "PostgreSQL has ended"
             time.sleep(0.1)
         else:
-            return
+            return True
+    return False

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+PATIENCE = 600
+"""Seconds for what ends by itself, on whatever machine; pytest ends a test after 900."""
+
 # A kill is the hardest case and tested always; the polite signals take the same way.
 LATER = [pytest.param(name, marks=pytest.mark.long) for name in ("SIGTERM", "SIGINT")]
 
@@ -39,9 +42,17 @@ def start_script(script: str, *arguments: str | Path) -> subprocess.Popen[str]:
 def run_together(script: str, *arguments: Sequence[str | Path]) -> list[list[str]]:
     """Run a script once for each list of arguments, and return the words that each printed.
 
-    The scripts print "ready" and read a line, which comes when all of them are ready.
+    They begin together, as `let_go` says.
     """
     workers = [start_script(script, *each) for each in arguments]
+    let_go(workers)
+    said = [worker.communicate(timeout=PATIENCE) for worker in workers]
+    assert [worker.returncode for worker in workers] == [0] * len(workers), said
+    return [out.split() for out, _ in said]
+
+
+def let_go(workers: Sequence[subprocess.Popen[str]]) -> None:
+    """Let processes go on that print "ready" and read a line, when all of them are ready."""
     for worker in workers:
         assert worker.stdout
         assert worker.stdout.readline() == "ready\n"
@@ -49,14 +60,11 @@ def run_together(script: str, *arguments: Sequence[str | Path]) -> list[list[str
         assert worker.stdin
         worker.stdin.write("go\n")
         worker.stdin.flush()
-    said = [worker.communicate(timeout=100) for worker in workers]
-    assert [worker.returncode for worker in workers] == [0] * len(workers), said
-    return [out.split() for out, _ in said]
 
 
 def wait_for(what: Callable[[], object], process: subprocess.Popen[str]) -> None:
     """Wait until something is so while a command runs."""
-    deadline = time.monotonic() + 100
+    deadline = time.monotonic() + PATIENCE
     while not what():
         assert time.monotonic() < deadline
         assert process.poll() is None, process.communicate()
@@ -65,12 +73,26 @@ def wait_for(what: Callable[[], object], process: subprocess.Popen[str]) -> None
 
 def workers_of(process: subprocess.Popen[str]) -> list[int]:
     """The worker processes that a command has started (not Python's own helper)."""
-    children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
-    return [int(child) for child in children if b"spawn_main" in _command_line(child)]
+    return [
+        int(pid)
+        for pid in (entry.name for entry in Path("/proc").iterdir() if entry.name.isdecimal())
+        if _parent(pid) == process.pid and b"spawn_main" in _of_process(pid, "cmdline")
+    ]
 
 
-def _command_line(pid: str) -> bytes:
+def lives(pid: int) -> bool:
+    """Whether a process has not ended; one that nobody has waited for yet has."""
+    stat = _of_process(str(pid), "stat")
+    return bool(stat) and stat.rpartition(b")")[2].split()[0] != b"Z"
+
+
+def _parent(pid: str) -> int | None:
+    stat = _of_process(pid, "stat")
+    return int(stat.rpartition(b")")[2].split()[1]) if stat else None
+
+
+def _of_process(pid: str, name: str) -> bytes:
     try:
-        return Path(f"/proc/{pid}/cmdline").read_bytes()
-    except OSError:  # a process that only looked something up, and has ended since
+        return Path(f"/proc/{pid}/{name}").read_bytes()
+    except OSError:  # it only looked something up, and has ended since
         return b""

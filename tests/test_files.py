@@ -9,7 +9,9 @@ from pathlib import Path
 from threading import Event, Thread
 
 import pytest
+from started import PATIENCE
 
+from ihgnn_cli import files
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import (
     check_place,
@@ -202,7 +204,7 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     reader = subprocess.Popen(["cat", pipe], stdout=subprocess.PIPE, text=True)
     with written_whole(pipe) as temporary:
         temporary.write_text("through")
-    assert reader.communicate(timeout=10)[0] == "through"
+    assert reader.communicate(timeout=PATIENCE)[0] == "through"
     assert pipe.is_fifo()
 
 
@@ -303,8 +305,8 @@ def test_a_process_waits_until_the_block_of_another_has_ended(tmp_path: Path) ->
         waiting = Thread(target=enter)
         waiting.start()
         assert not entered.wait(0.05)
-        it.communicate("", timeout=10)
-    waiting.join(10)
+        it.communicate("", timeout=PATIENCE)
+    waiting.join(PATIENCE)
     assert entered.is_set()
 
 
@@ -328,8 +330,12 @@ def test_a_lock_file_that_was_left_behind_is_taken_over(tmp_path: Path, files: l
 
 
 @pytest.mark.usefixtures("no_locks")
-def test_a_lock_file_of_less_than_half_a_minute_is_waited_for(tmp_path: Path) -> None:
-    leave_behind(tmp_path / "lock.held", seconds=20)
+def test_a_lock_file_of_less_than_half_a_minute_is_waited_for(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "lock.held").touch()
+    touched = (tmp_path / "lock.held").stat().st_mtime
+    monkeypatch.setattr(files, "clock_of", lambda _: touched + 29)
     entered = Event()
 
     def enter() -> None:
@@ -340,7 +346,7 @@ def test_a_lock_file_of_less_than_half_a_minute_is_waited_for(tmp_path: Path) ->
     waiting.start()
     assert not entered.wait(0.05)
     (tmp_path / "lock.held").unlink()
-    waiting.join(10)
+    waiting.join(PATIENCE)
     assert entered.is_set()
 
 

@@ -20,6 +20,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         signal.signal(number, signal.SIG_DFL)
     signals.install()
     monkeypatch.setattr(signals._State, "since", -math.inf)
+    monkeypatch.setattr(signals, "_PATIENCE", math.inf)  # however long a test takes
     yield
     for number, handler in before.items():
         signal.signal(number, handler)

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from jsonschema import Draft202012Validator, ValidationError
+from started import PATIENCE
 from tiny_models import ALL, dataset, untrained, with_distances
 
 from ihgnn_cli import deploy
@@ -109,7 +110,7 @@ def test_exports_have_the_typescript_types(tmp_path: Path) -> None:
     def checked(text: str) -> subprocess.CompletedProcess[str]:
         (tmp_path / "exports.ts").write_text(text, encoding="utf-8")
         return subprocess.run(
-            check, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=120
+            check, cwd=tmp_path, capture_output=True, text=True, check=False, timeout=PATIENCE
         )
 
     done = checked("\n".join(lines))

@@ -10,13 +10,14 @@ import tempfile
 import threading
 import warnings
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
 import pytest
+from started import PATIENCE
 
 Run = Callable[..., subprocess.CompletedProcess[str]]
-TIMEOUT = 120
 
 
 @pytest.fixture(scope="session")
@@ -80,7 +81,7 @@ def ihgnn_process(command: str, tmp_path: Path) -> Run:
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=TIMEOUT,
+            timeout=PATIENCE,
             check=False,
         )
 
@@ -95,17 +96,22 @@ def in_terminal(
     pty = pytest.importorskip("pty", reason="pseudo-terminals are of Unix")
 
     def run(*args: str) -> str:
-        shown = bytearray()
-
-        def keep(descriptor: int) -> bytes:
-            block = os.read(descriptor, 4096)
-            shown.extend(block)
-            return block
-
         monkeypatch.setenv("TERM", "xterm-256color")
         monkeypatch.setenv("COLUMNS", "80")
-        monkeypatch.chdir(tmp_path)
-        assert pty.spawn([command, *args], keep) == 0
+        shown = bytearray()
+        ours, theirs = pty.openpty()
+        with os.fdopen(ours, "rb", buffering=0) as screen:
+            process = subprocess.Popen(
+                [command, *args],
+                **dict.fromkeys(("stdin", "stdout", "stderr"), theirs),
+                cwd=tmp_path,
+                start_new_session=True,
+            )
+            os.close(theirs)
+            with suppress(OSError):  # that is how Linux says that nobody writes to it any more
+                while block := screen.read(4096):
+                    shown.extend(block)
+        assert process.wait() == 0, shown.decode()
         return shown.decode()
 
     return run
@@ -134,7 +140,7 @@ class StallingServer:
                     self.wfile.write(content[: len(content) // 2])
                     self.wfile.flush()
                     outer.half_sent.set()
-                    outer.release.wait(TIMEOUT)
+                    outer.release.wait(PATIENCE)
                 else:
                     self.wfile.write(content)
 

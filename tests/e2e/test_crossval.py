@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 from refusals import assert_refused
-from started import LATER, start, wait_for, workers_of
+from started import LATER, PATIENCE, let_go, lives, start, start_script, wait_for, workers_of
 from typer.testing import CliRunner
 from worker_threads import use_threads
 
@@ -23,8 +23,16 @@ from ihgnn_cli.studies import crossval
 GRID = ("--lr", "0.01,0.001", "--batch-size", "64", "--layers", "1")
 TINY = (*GRID, "--folds", "3", "--runs", "2", "--workers", "1", "--device", "cpu")
 TINY = (*TINY, "--no-references")  # those have tests of their own
-SLOW = (*TINY, "--epochs", "40", "--stack", "3", "--quiet", "--no-references")
-"""Two bundles of selection and two of final runs."""
+SLOW = (*TINY, "--epochs", "100", "--stack", "3", "--quiet", "--no-references")
+"""Two bundles of selection and two of final runs, of which each takes a while everywhere."""
+BESIDE_ANOTHER = """
+import sys
+from ihgnn_cli.cli import main
+from ihgnn_cli.api import crossval  # takes longer in one process than in the other
+print("ready", flush=True)
+sys.stdin.readline()
+main()
+"""
 
 
 def numbers(text: str) -> dict:
@@ -278,13 +286,6 @@ def begun(command: str, folder: Path, *args: str) -> subprocess.Popen[str]:
     return start([command, "crossval", *SLOW, "--out", str(folder), *args])
 
 
-def running(pid: int) -> bool:
-    try:
-        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
-    except OSError:
-        return False
-
-
 @pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
 @pytest.mark.parametrize("name", ["SIGKILL", *LATER])
 @pytest.mark.usefixtures("thread_workers")  # only of the command that goes on
@@ -300,12 +301,12 @@ def test_a_killed_job_goes_on_to_the_same_numbers(command, ihgnn, tmp_path, whol
     workers = workers_of(process)
     assert workers
     process.send_signal(getattr(signal, name))
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == {"SIGKILL": -9, "SIGTERM": 143, "SIGINT": 130}[name]
     if name != "SIGKILL":
         assert "the same command continues" in said
-    deadline = time.monotonic() + 20
-    while any(map(running, workers)):  # nobody goes on behind the user's back
+    deadline = time.monotonic() + PATIENCE
+    while any(map(lives, workers)):  # nobody goes on behind the user's back
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert not (folder / "result.json").exists()
@@ -330,7 +331,7 @@ def test_a_signal_while_the_workers_start_is_clean(command, tmp_path, delay, nam
     wait_for(lambda: workers_of(process), process)
     time.sleep(delay)
     os.killpg(process.pid, getattr(signal, name))  # as a terminal does: to all of them
-    out, said = process.communicate(timeout=60)
+    out, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     assert out == ""
     assert "Traceback" not in said
@@ -343,18 +344,20 @@ def test_a_killed_worker_is_replaced(command, tmp_path, whole, workers) -> None:
     process = begun(command, folder, "--workers", workers, "--json")
     wait_for(lambda: len(list(folder.glob("units/*.json"))) >= 3, process)  # a whole stack
     os.kill(workers_of(process)[0], signal.SIGKILL)
-    told, said = process.communicate(timeout=100)
+    told, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     assert "A worker was killed from outside" in said
     assert numbers(told) == numbers(whole[0])
 
 
-def test_two_commands_on_one_folder_share_the_work(command, tmp_path, whole) -> None:
+def test_two_commands_on_one_folder_share_the_work(tmp_path, whole) -> None:
     folder = tmp_path / "job"
-    processes = [begun(command, folder, "--json") for _ in range(2)]
+    arguments = ("crossval", *SLOW, "--out", folder, "--json")
+    processes = [start_script(BESIDE_ANOTHER, *arguments) for _ in range(2)]
+    let_go(processes)
     told = []
     for process in processes:
-        out, said = process.communicate(timeout=100)
+        out, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, said
         told.append(json.loads(out))
         assert numbers(out) == numbers(whole[0])

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from refusals import assert_refused
+from started import PATIENCE
 
 from ihgnn_cli.data.sources.source import bundled_folder
 
@@ -104,9 +105,9 @@ def test_an_interrupted_download_leaves_nothing(
         [command, "datasets", "fetch", "NCI1"], stderr=subprocess.PIPE, text=True
     )
     signal.signal(number, before)
-    assert server.half_sent.wait(60)
+    assert server.half_sent.wait(PATIENCE)
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == code
     assert said == "Error: Interrupted.\n"
     assert list(Path(os.environ["IHGNN_DATA"]).iterdir()) == []

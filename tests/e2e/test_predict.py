@@ -11,12 +11,12 @@ from pathlib import Path
 
 import pytest
 from refusals import assert_refused
+from started import PATIENCE
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.readers.jsonl import write_jsonl
 
 ON_CPU = ("--device", "cpu")
-TIMEOUT = 120
 GOOD = '{"node_labels": [0, 0, 1], "edges": [[0, 1], [1, 2]]}'
 
 
@@ -159,7 +159,7 @@ class Conversation:
         self.process.stdin.write(graph + "\n")
         self.process.stdin.flush()
         # A command that does not answer is ended, which ends the line as well.
-        timer = threading.Timer(TIMEOUT, self.process.kill)
+        timer = threading.Timer(PATIENCE, self.process.kill)
         timer.start()
         answer = self.process.stdout.readline()
         timer.cancel()
@@ -182,7 +182,7 @@ def test_an_interrupted_stream_keeps_its_answers_and_no_half_file(
     spoken = Conversation(command, tmp_path, *args)
     assert spoken.ask(GOOD)["graph"] == 0
     spoken.process.send_signal(signal.SIGINT)
-    _, told = spoken.process.communicate(timeout=60)
+    _, told = spoken.process.communicate(timeout=PATIENCE)
     assert spoken.process.returncode == 130
     assert told.splitlines()[1:] == ["Error: Interrupted."]
     assert list(tmp_path.iterdir()) == []
@@ -216,7 +216,7 @@ def test_a_terminal_is_told_what_to_type(command, mutag_model, tmp_path) -> None
         text=True,
     )
     os.write(ours, f"{GOOD}\n\x04".encode())  # Ctrl-D
-    answered, told = process.communicate(timeout=60)
+    answered, told = process.communicate(timeout=PATIENCE)
     os.close(ours)
     os.close(theirs)
     assert json.loads(answered)["graph"] == 0

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from refusals import assert_refused
-from started import start, wait_for
+from started import PATIENCE, start, wait_for
 
 DATA = "synthetic:graphs=20,nodes=12,degree=2,signal=0.2"
 TABLE = ("reproduce", "table1", "--models", "ihgnn,gin", "-d", DATA)
@@ -26,7 +26,7 @@ def test_a_killed_table_goes_on_and_is_written_in_every_form(command, ihgnn, tmp
     process = start([command, *TABLE, *HERE], cwd=tmp_path)
     wait_for(lambda: list(out.glob("cells/*/gin/units/*.json")), process)
     os.killpg(process.pid, signal.SIGKILL)
-    process.communicate(timeout=60)
+    process.communicate(timeout=PATIENCE)
     before = cells(out)
     assert set(before) == {"ihgnn"}
     kept = {path: path.stat().st_mtime_ns for path in out.glob("cells/*/*/units/*.json")}

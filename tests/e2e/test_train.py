@@ -5,13 +5,13 @@ import os
 import re
 import signal
 import subprocess
-import time
+import sys
 from pathlib import Path
 
 import pytest
 import torch
 from refusals import assert_refused
-from started import LATER
+from started import LATER, PATIENCE, start, wait_for
 
 from ihgnn_cli.cli.app import app
 
@@ -148,6 +148,12 @@ def test_tensorboard_is_written_when_asked_for(ihgnn, tmp_path) -> None:
 
 
 LONG = ("train", *SMALL, "--epochs", "300", "--seed", "3", "--quiet")
+SAVING = """
+from ihgnn_cli.cli import main
+from ihgnn_cli.training import run
+run._SAVE_SECONDS = 0.0  # after every epoch, or a fast machine has none to go on from
+main()
+"""
 
 
 @pytest.fixture(scope="module")
@@ -160,25 +166,17 @@ def whole(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are of Unix")
 @pytest.mark.parametrize("name", ["SIGKILL", *LATER])
-def test_a_killed_run_goes_on_to_the_same_weights(command, ihgnn, tmp_path, whole, name) -> None:
+def test_a_killed_run_goes_on_to_the_same_weights(ihgnn, tmp_path, whole, name) -> None:
     folder = tmp_path / "killed"
-    # A shell starts background jobs with SIGINT ignored, and the tests may be one of them.
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)
-    process = subprocess.Popen(
-        [command, *LONG, "--out", str(folder)], cwd=tmp_path, stderr=subprocess.PIPE, text=True
-    )
-    signal.signal(signal.SIGINT, before)
+    process = start([sys.executable, "-c", SAVING, *LONG, "--out", str(folder)], cwd=tmp_path)
     last = folder / "last.pt"
-    deadline = time.monotonic() + 100
-    # Not before an epoch was saved: going on is to be shown, and not only beginning again.
-    while (
-        not last.is_file() or not torch.load(last, weights_only=True)["progress"]["stack"]["epoch"]
-    ):
-        assert time.monotonic() < deadline
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.02)
+
+    def has_epochs() -> bool:
+        return last.is_file() and torch.load(last, weights_only=True)["progress"]["stack"]["epoch"]
+
+    wait_for(has_epochs, process)  # going on is to be shown, and not only beginning again
     process.send_signal(getattr(signal, name))
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == {"SIGKILL": -9, "SIGTERM": 143, "SIGINT": 130}[name]
     if name != "SIGKILL":
         assert f"Continue with: ihgnn train --resume {folder}" in said

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 from postgres import PASSWORD, QUOTED, postgres
 from refusals import assert_refused
-from started import start, wait_for, workers_of
+from started import PATIENCE, start, wait_for, workers_of
 
 psycopg = pytest.importorskip("psycopg", reason="an optional extra")
 
@@ -70,8 +70,8 @@ def test_two_machines_share_a_search_and_survive_the_death_of_one(
     doomed, other = begin("doomed"), begin("other")
     wait_for(lambda: in_training(server, doomed), doomed)  # mid-trial
     os.kill(doomed.pid, signal.SIGKILL)
-    doomed.communicate(timeout=60)
-    shown, said = other.communicate(timeout=200)
+    doomed.communicate(timeout=PATIENCE)
+    shown, said = other.communicate(timeout=PATIENCE)
     assert other.returncode == 0, said
     told = json.loads(shown)
     assert told["trials"]["complete"] == 8

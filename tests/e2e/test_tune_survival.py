@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 from refusals import assert_refused
-from started import start, wait_for, workers_of
+from started import PATIENCE, start, wait_for, workers_of
 from tuned import EPOCHS, SLOW, TINY, finished, rows, states
 
 needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
@@ -22,11 +22,13 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lo
 def test_a_killed_search_continues_and_loses_and_repeats_nothing(
     command, ihgnn, tmp_path, name
 ) -> None:
-    args = ("tune", *SLOW, "--stack", "2", "--trials", "6", "--out", str(tmp_path / "search"))
+    epochs = 3 * EPOCHS  # two stacks of them are left when the first trial is seen to be complete
+    args = ("tune", *SLOW, "--epochs", str(epochs), "--stack", "2", "--trials", "6")
+    args = (*args, "--out", str(tmp_path / "search"))
     process = start([command, *args])
     wait_for(lambda: finished(tmp_path / "search") >= 1, process)
     process.send_signal(getattr(signal, name))
-    shown, said = process.communicate(timeout=60)
+    shown, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == {"SIGKILL": -9, "SIGINT": 130}[name]
     if name == "SIGINT":
         assert "Best trials by validation accuracy" in shown
@@ -40,7 +42,7 @@ def test_a_killed_search_continues_and_loses_and_repeats_nothing(
     found = json.loads(result.stdout)
     assert found["trials"]["complete"] == 6
     assert found["trials"]["failed"] == 0
-    assert found["trained_now"] == (6 - kept) * EPOCHS
+    assert found["trained_now"] == (6 - kept) * epochs
     assert len(rows(tmp_path / "search")) == 6
 
 
@@ -59,7 +61,7 @@ def test_a_search_that_is_terminated_repeatedly_says_so_once_and_leaves_no_faile
     while process.poll() is None and time.monotonic() - began < 4:
         os.killpg(process.pid, signal.SIGTERM)  # to all processes
         time.sleep(0.1)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 143
     assert said.count("the same command continues") == 1
     assert said.endswith("Error: Interrupted.\n")
@@ -80,7 +82,7 @@ def test_a_killed_worker_is_replaced(command, tmp_path) -> None:
     process = start([command, *args, "--out", str(folder)])
     wait_for(lambda: finished(folder) >= 1, process)
     os.kill(workers_of(process)[0], signal.SIGKILL)
-    shown, said = process.communicate(timeout=100)
+    shown, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     assert "A worker was killed from outside" in said
     assert json.loads(shown)["trials"]["complete"] == 6
@@ -92,7 +94,7 @@ def test_two_commands_on_one_folder_share_the_trials(command, tmp_path) -> None:
     both = [start([command, *args]) for _ in range(2)]
     found = []
     for process in both:
-        shown, said = process.communicate(timeout=200)
+        shown, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, said
         found.append(json.loads(shown))
     assert [each["trials"]["complete"] for each in found] == [8, 8]
@@ -124,5 +126,5 @@ def test_the_dashboard_shows_the_study(command, ihgnn, tmp_path) -> None:
         assert [each["study_name"] for each in studies] == [line.split()[0]]
     finally:
         process.send_signal(signal.SIGINT)
-        process.communicate(timeout=30)
+        process.communicate(timeout=PATIENCE)
     assert process.returncode == 130

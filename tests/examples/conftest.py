@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 from elsewhere import entries_of, write_golden
+from started import PATIENCE
 
 import ihgnn_cli
 from ihgnn_cli.data import load_dataset
@@ -72,7 +73,7 @@ def run_node(node: str) -> Callable[..., subprocess.CompletedProcess[str]]:
             capture_output=True,
             text=True,
             encoding="utf-8",
-            timeout=120,
+            timeout=PATIENCE,
             check=False,
             **options,
         )

@@ -16,4 +16,4 @@ def test_inference_imports_neither_torch_nor_scikit_learn_nor_matplotlib() -> No
         "loaded = {'torch', 'torch_geometric', 'sklearn', 'matplotlib'} & set(sys.modules)\n"
         "assert not loaded, loaded\n"
     )
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", code], check=True)

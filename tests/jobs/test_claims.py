@@ -12,7 +12,7 @@ from pathlib import Path
 from threading import Thread
 
 import pytest
-from started import run_together, start_script
+from started import PATIENCE, run_together, start_script
 
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.jobs import alive, claims
@@ -97,7 +97,7 @@ def heartbeats() -> list[Thread]:
 
 
 def until(happened: Callable[[], bool]) -> None:
-    deadline = time.monotonic() + 10
+    deadline = time.monotonic() + PATIENCE
     while not happened():
         assert time.monotonic() < deadline
         time.sleep(0.002)
@@ -284,7 +284,7 @@ def test_the_heartbeat_does_not_bring_back_a_claim_that_is_gone(
         mine.take(["a"], nothing)
         (heartbeat,) = heartbeats()
         claim_files(tmp_path)[0].unlink()
-        heartbeat.join(10)
+        heartbeat.join(PATIENCE)
         assert not heartbeat.is_alive()
         assert claim_files(tmp_path) == []
         assert mine.lost()

@@ -4,7 +4,6 @@ import io
 import math
 import pickle
 import struct
-import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -19,7 +18,7 @@ from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import describe
-from ihgnn_cli.models.checkpoint import VERSION
+from ihgnn_cli.models.checkpoint import VERSION, SavedModel
 from ihgnn_cli.models.entries.gnnml import Design, GNNMLSettings
 from ihgnn_cli.models.settings import IHGNNSettings, ThetaInit, Variant
 from ihgnn_cli.training.checkpoint import Checkpoint, build, load_checkpoint, save_checkpoint
@@ -60,6 +59,13 @@ def refused(path: Path) -> str:
         load_checkpoint(path)
     assert str(caught.value).startswith(str(path))
     return str(caught.value).removeprefix(str(path))
+
+
+def refused_unmade(path: Path) -> str:
+    """The message that a file is refused with before its model is made."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SavedModel, "model", lambda *_: pytest.fail("a model is made"))
+        return refused(path)
 
 
 def refused_content(path: Path, content: object) -> str:
@@ -368,10 +374,8 @@ def test_an_absurd_size_is_refused_before_anything_of_that_size_is_made(
 ) -> None:
     put(content, keys, value)
     torch.save(content, path)
-    started = time.monotonic()
-    told = refused(path)
+    told = refused_unmade(path)
     assert "do not belong together" in told or "is impossible" in told
-    assert time.monotonic() - started < 5
 
 
 def test_an_absurd_size_is_refused_even_if_a_weight_pretends_to_it(
@@ -631,9 +635,7 @@ def test_an_absurd_size_of_another_model_is_refused_before_it_is_made(
 ) -> None:
     put(gin, keys, value)
     torch.save(gin, path)
-    started = time.monotonic()
-    assert " is damaged (" in refused(path)
-    assert time.monotonic() - started < 5
+    assert " is damaged (" in refused_unmade(path)
 
 
 @pytest.mark.parametrize(("name", "setting"), [("diffpool", "pools"), ("pcnet", "terms")])
@@ -644,9 +646,7 @@ def test_an_absurd_number_of_any_setting_is_refused_at_once(
     content = torch.load(path, weights_only=True)
     content["config"]["model"][setting] = 10**12
     torch.save(content, path)
-    started = time.monotonic()
-    assert " is damaged (" in refused(path)
-    assert time.monotonic() - started < 5
+    assert " is damaged (" in refused_unmade(path)
 
 
 @pytest.mark.parametrize(

@@ -38,6 +38,8 @@ HEARTBEAT_SECONDS, STALE_SECONDS = 10, 60
 _SQLITE_TIMEOUT = 60
 # Two processes that create the tables of a database at the same time disturb each other.
 _TRIES, _PAUSE = 5, 0.5
+# Seconds that another one may take for the tables, on a slow disk.
+_CREATION_SECONDS = 60
 _LONGEST = 300  # characters of a cause in a message
 
 
@@ -214,7 +216,9 @@ def _database(where: Address) -> "BaseStorage":
     from optuna.storages import RDBStorage  # noqa: PLC0415
 
     url, options = _engine(where)
-    for left in reversed(range(_TRIES)):
+    deadline = time.monotonic() + _CREATION_SECONDS
+    left = _TRIES
+    while True:
         try:
             return RDBStorage(
                 url,
@@ -233,10 +237,10 @@ def _database(where: Address) -> "BaseStorage":
                 "Or choose another --storage."
             ) from error
         except sqlalchemy.exc.DBAPIError as error:
-            if not left or not _is_race(error):
+            left -= not _already_exists(error)  # that is progress of the other process
+            if not left or not _is_race(error) or time.monotonic() >= deadline:
                 raise
         time.sleep(_PAUSE)
-    raise AssertionError  # the last attempt returns or raises
 
 
 def _engine(where: Address) -> tuple[str, dict[str, object]]:
@@ -260,6 +264,10 @@ def _is_race(error: "DBAPIError") -> bool:
 
     if isinstance(error, sqlalchemy.exc.IntegrityError | sqlalchemy.exc.ProgrammingError):
         return True
+    return _already_exists(error)
+
+
+def _already_exists(error: "DBAPIError") -> bool:
     return "already exists" in str(error.orig)
 
 

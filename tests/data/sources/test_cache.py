@@ -361,7 +361,7 @@ def test_a_pickle_in_the_cache_runs_nothing(triangle: GraphDataset, tmp_path: Pa
 
 RACER = """
 import faulthandler, sys
-faulthandler.dump_traceback_later(60, exit=True)
+faulthandler.dump_traceback_later(600, exit=True)
 from ihgnn_cli.data import load_dataset
 print("ready", flush=True)
 sys.stdin.readline()
@@ -389,7 +389,7 @@ def test_processes_that_start_at_once_agree_and_leave_one_file(tmp_path: Path) -
             assert racer.stdin is not None
             racer.stdin.write("go\n")
             racer.stdin.flush()
-        answers = [racer.communicate(timeout=30) for racer in racers]
+        answers = [racer.communicate(timeout=600) for racer in racers]
     finally:
         for racer in racers:
             racer.kill()

@@ -5,6 +5,8 @@ import gc
 import http.client
 import io
 import threading
+import time
+import urllib.request
 import warnings
 import zipfile
 from collections.abc import Callable, Iterator
@@ -21,10 +23,10 @@ from ihgnn_cli.data.sources.download import TU_SERVER, RetryPolicy, download, do
 from ihgnn_cli.errors import DownloadError, IhgnnError, InputError
 from ihgnn_cli.progress import Advance
 
-QUICK = RetryPolicy(timeout=5.0, attempts=3, backoff=0.01)
+# Seconds that are never waited for where all is well.
+LONG = 100.0
+QUICK = RetryPolicy(timeout=LONG, attempts=3, backoff=0.01)
 HASTY = RetryPolicy(timeout=0.7, attempts=2, backoff=0.01)
-# Longer than HASTY's timeout, and an end to it should a test fail.
-STALL_SECONDS = 5.0
 
 Answer = Callable[[BaseHTTPRequestHandler], None]
 
@@ -48,6 +50,13 @@ class Server:
             self.user_agents.append(handler.headers["User-Agent"])
             return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
+    def wait_for(self, requests: int) -> None:
+        """Wait until as many have arrived, of which nobody may have waited for the answers."""
+        deadline = time.monotonic() + LONG
+        while len(self.requests) < requests:
+            assert time.monotonic() < deadline
+            time.sleep(0.005)
+
 
 @pytest.fixture
 def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
@@ -69,7 +78,7 @@ def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[Server]:
         finally:
             state.closing.set()
             listener.shutdown()
-            thread.join(timeout=10)
+            thread.join(timeout=LONG)
 
 
 def whole(body: bytes) -> Answer:
@@ -111,7 +120,7 @@ def status(code: int) -> Answer:
 
 def silence(server: Server) -> Answer:
     def answer(_: BaseHTTPRequestHandler) -> None:
-        server.closing.wait(STALL_SECONDS)
+        server.closing.wait(LONG)
 
     return answer
 
@@ -120,7 +129,7 @@ def stall_after_half(server: Server, body: bytes) -> Answer:
     def answer(handler: BaseHTTPRequestHandler) -> None:
         half(body)(handler)
         handler.wfile.flush()
-        server.closing.wait(STALL_SECONDS)
+        server.closing.wait(LONG)
 
     return answer
 
@@ -223,7 +232,7 @@ def test_an_old_file_is_replaced(server: Server, tmp_path: Path) -> None:
 
 
 def test_two_downloads_at_once_both_succeed(server: Server, tmp_path: Path) -> None:
-    together = threading.Barrier(2, timeout=5)
+    together = threading.Barrier(2, timeout=LONG)
 
     def answer(handler: BaseHTTPRequestHandler) -> None:
         together.wait()  # both are under way before either gets a byte
@@ -232,7 +241,7 @@ def test_two_downloads_at_once_both_succeed(server: Server, tmp_path: Path) -> N
     server.will(answer)
     with ThreadPoolExecutor(2) as pool:
         both = [pool.submit(download, "TINY", tmp_path, retry=QUICK) for _ in range(2)]
-        paths = [each.result(timeout=10) for each in both]
+        paths = [each.result(timeout=LONG) for each in both]
     assert paths == [tmp_path / "TINY.zip"] * 2
     assert paths[0].read_bytes() == TINY
     assert list(tmp_path.iterdir()) == [tmp_path / "TINY.zip"]
@@ -273,7 +282,7 @@ def test_a_server_that_stays_busy_is_given_up(server: Server, tmp_path: Path) ->
 
 def test_a_single_attempt_is_called_once(server: Server, tmp_path: Path) -> None:
     server.will(status(503))
-    assert "(tried once)." in failure(tmp_path, RetryPolicy(timeout=5.0, attempts=1))
+    assert "(tried once)." in failure(tmp_path, RetryPolicy(timeout=LONG, attempts=1))
     assert len(server.requests) == 1
 
 
@@ -283,11 +292,20 @@ def test_a_server_that_never_answers_is_given_up_after_the_timeout(
     server.will(silence(server))
     reason = "the server did not answer in time (tried 2 times)"
     assert failure(tmp_path, HASTY) == expected(tmp_path, reason)
+    server.wait_for(2)
     assert len(server.requests) == 2
 
 
-def test_a_server_that_stalls_half_way_is_asked_again(server: Server, tmp_path: Path) -> None:
+def test_a_server_that_stalls_half_way_is_asked_again(
+    server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     server.will(stall_after_half(server, TINY), whole(TINY))
+    real, timeouts = urllib.request.urlopen, [2.0]  # and enough for the answer that is whole
+
+    def urlopen(request: urllib.request.Request, timeout: float) -> object:
+        return real(request, timeout=timeouts.pop() if timeouts else LONG)
+
+    monkeypatch.setattr(urllib.request, "urlopen", urlopen)
     assert download("TINY", tmp_path, retry=HASTY).read_bytes() == TINY
     assert list(tmp_path.iterdir()) == [tmp_path / "TINY.zip"]
     assert len(server.requests) == 2
@@ -325,7 +343,7 @@ def test_each_pause_is_twice_the_one_before(
     server.will(status(503), status(503), status(503), whole(TINY))
     pauses: list[float] = []
     monkeypatch.setattr("ihgnn_cli.data.sources.download.time.sleep", pauses.append)
-    download("TINY", tmp_path, retry=RetryPolicy(timeout=5.0, attempts=4, backoff=0.5))
+    download("TINY", tmp_path, retry=RetryPolicy(timeout=LONG, attempts=4, backoff=0.5))
     assert pauses == [0.5, 1.0, 2.0]
 
 
@@ -343,6 +361,9 @@ def test_the_connection_of_a_refused_request_is_closed(
     server: Server, tmp_path: Path, code: int
 ) -> None:
     server.will(status(code))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", ResourceWarning)
+        gc.collect()  # of what earlier tests have left
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", ResourceWarning)
         failure(tmp_path)

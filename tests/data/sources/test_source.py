@@ -65,7 +65,7 @@ def mirror(tiny_zip: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str
         monkeypatch.setenv("IHGNN_MIRROR", f"http://127.0.0.1:{server.server_port}")
         yield asked
         server.shutdown()
-        thread.join(timeout=10)
+        thread.join()
 
 
 # The order

@@ -399,7 +399,9 @@ def test_a_folder_is_no_file(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("permissions")
 def test_a_closed_file_is_told(path: Path) -> None:
     path.touch(mode=0)
-    with pytest.raises(InputError, match=r"^Cannot read .*: Permission denied\. Give a JSON file"):
+    with pytest.raises(
+        InputError, match=r"^Cannot read .*: Permission denied\. Give a JSON fold file\."
+    ):
         read_fold_file(path, 4)
 
 

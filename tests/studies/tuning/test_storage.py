@@ -7,6 +7,7 @@ import sqlite3
 import sys
 import traceback
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 import optuna
@@ -453,6 +454,32 @@ def test_a_folder_that_cannot_be_written_is_told(tmp_path: Path) -> None:
         open_storage(address(f"journal:{tmp_path}/file/x", tmp_path), tmp_path)
     with pytest.raises(IhgnnError, match="Cannot open the study's storage"):
         open_storage(address(f"journal:{tmp_path}", tmp_path), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("said", "failures", "opens"),
+    [("table trials already exists", 30, True), ("no such privilege", 30, False)],
+)
+def test_one_waits_for_who_is_slow_to_make_the_tables_but_not_for_other_failures(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: str, failures: int, opens: bool
+) -> None:
+    real, tried = optuna.storages.RDBStorage, []
+
+    def overtaken(*given: Any, **options: Any) -> optuna.storages.RDBStorage:
+        tried.append(given)
+        if len(tried) <= failures:
+            raise sqlalchemy.exc.ProgrammingError("CREATE", None, Exception(said))
+        return real(*given, **options)
+
+    monkeypatch.setattr(optuna.storages, "RDBStorage", overtaken)
+    monkeypatch.setattr(storage, "_PAUSE", 0.0)
+    where = address(None, tmp_path)
+    if opens:
+        assert open_storage(where, tmp_path).get_all_studies() == []
+    else:
+        with pytest.raises(IhgnnError, match=said):
+            open_storage(where, tmp_path)
+    assert len(tried) == (failures + 1 if opens else 5)
 
 
 @pytest.mark.parametrize("kind", ["sqlite:///", "journal:"])

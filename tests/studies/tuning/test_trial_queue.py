@@ -39,6 +39,7 @@ Telling = Callable[[TrialQueue, int], None]
 
 TAKER = """
 import sys
+import time
 from functools import partial
 from pathlib import Path
 import optuna
@@ -62,8 +63,12 @@ print("ready", flush=True)
 sys.stdin.readline()
 alone = partial(exclusive, where.lock)
 queue = TrialQueue(study, space.distributions(), int(sys.argv[2]), alone)
+started = Path(sys.argv[3])
 while (trial := queue.take()) is not None:
     print(trial.number, flush=True)
+    (started / str(trial.number)).touch()
+    while len(list(started.iterdir())) < 2:  # each has one before any goes on
+        time.sleep(0.002)
 """
 
 
@@ -84,7 +89,7 @@ class House:
 
     def dies(self, queue: TrialQueue) -> None:
         """Its process is of this machine and gone."""
-        self._owned_by(queue, {**asdict(this_process()), "started": -1})
+        self._owned_by(queue, gone())
 
     def is_silent(self, queue: TrialQueue) -> None:
         """It is of another machine, and its heartbeat stands still."""
@@ -95,10 +100,15 @@ class House:
             trial.set_user_attr("worker", who)
 
 
+def gone() -> dict[str, object]:
+    """No process has this number or this start, so one of them tells on any system."""
+    return {**asdict(this_process()), "pid": 2**31 - 1, "started": -1}
+
+
 def lose(queue: TrialQueue, number: int) -> None:
     """A worker dies while it trains a trial, and its parent notices."""
     trial = queue._taken.pop(number)
-    trial.set_user_attr("worker", {**asdict(this_process()), "started": -1})
+    trial.set_user_attr("worker", gone())
     queue.retry_dead()
 
 
@@ -203,7 +213,8 @@ def test_processes_that_share_a_file_of_sqlite_never_hold_the_same_waiting_trial
     study = optuna.create_study(storage=storage, study_name="one", direction="maximize")
     for number in range(total):
         study.enqueue_trial({"lr": 0.0001 * (1 + number)})
-    said = run_together(TAKER, *[[url, str(total)]] * 2)
+    (tmp_path / "started").mkdir()
+    said = run_together(TAKER, *[[url, str(total), tmp_path / "started"]] * 2)
     held = [[int(number) for number in words] for words in said]
     assert all(held)  # both had some
     assert sorted(chain(*held)) == list(range(total))
