@@ -1,4 +1,4 @@
-"""Sessions that CI runs. `nox` alone runs the tests; `nox -r` reuses the environments."""
+"""Sessions: CI runs all but `bench`. `nox` alone runs the tests; `nox -r` keeps environments."""
 
 import re
 from pathlib import Path
@@ -90,7 +90,7 @@ def newest(session: nox.Session) -> None:
     installed = session.run("pip", "list", "--format=freeze", silent=True)
     present = sorted(name for name in names if f"\n{name}==".lower() in f"\n{installed}".lower())
     session.install("--upgrade", *present)
-    session.run("pytest", "-m", "not long", *session.posargs)
+    session.run("pytest", *SIDE_BY_SIDE, "-m", "not long", *session.posargs)
 
 
 @nox.session

@@ -180,6 +180,7 @@ function showExample(number) {
 
 /** Open a model (where the page runs it itself), or the first graph of a file. */
 async function open(files) {
+  document.body.dataset.state = 'busy';
   try {
     const model = [...files].find((file) => file.name.endsWith('.onnx'));
     const graphs = [...files].find((file) => /\.jsonl?$/.test(file.name));
