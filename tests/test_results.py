@@ -23,7 +23,7 @@ from ihgnn_cli.studies.grid import (
     with_plain,
 )
 from ihgnn_cli.studies.paper import paper_accuracy
-from ihgnn_cli.studies.references import stored_references
+from ihgnn_cli.studies.references import ON_ATTRIBUTES, stored_references
 from ihgnn_cli.studies.rules import rules
 from ihgnn_cli.studies.summary import summarize
 from ihgnn_cli.studies.units import Record, Stage, parsed
@@ -87,7 +87,7 @@ def test_the_numbers_follow_from_the_trainings(name: str) -> None:
     summary = jsonable(found_summary)
     assert {key: told[key] for key in summary} == summary
     made = [jsonable(with_plain(asdict(each))) for each in rules(selected, grid, 10)]
-    assert told["rules"] == [{key: each[key] for key in each if key != "note"} for each in made]
+    assert told["rules"] == made
     assert told["model_epochs"] == sum(each.validated.epochs for each in found)
 
 
@@ -136,7 +136,7 @@ def test_the_page_shows_these_numbers(name: str) -> None:
 def test_the_page_shows_the_references_on_the_same_folds(name: str) -> None:
     content = json.loads((RESULTS / name / "references.json").read_text(encoding="utf-8"))
     assert content["data_sha256"] == result(name)["job"]["data_sha256"]
-    scores = [each["scores"] for each in content["references"]]
+    scores = [each["scores"] for each in content["references"] if each["key"] != ON_ATTRIBUTES]
     row = page_row(name, "Comparison with classifiers without a network")
     shown = [percent(each["accuracy"], each["accuracy_std"]) for each in scores]
     for each, box in zip(shown, row.replace("*", "").split(" | ")[1:], strict=False):

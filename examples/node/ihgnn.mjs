@@ -108,7 +108,7 @@ export class Model {
     if (this.edgeBins !== null && columns !== 1) {
       throw new GraphError(
         `the model reads one edge attribute, and there ${columns ? `are ${columns}` : 'is none'}.`,
-        'Give each edge a list of one number.',
+        'Give each edge one number.',
       );
     }
     const needed = this.edgeLabels.length && (this.edgeBins?.labels ?? true);

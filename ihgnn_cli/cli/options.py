@@ -200,8 +200,8 @@ Split = Annotated[
     str | None,
     option(
         "Data",
-        "Shares of train/validation/test, holdout (0.8/0.1/0.1), fold:N (of 10, from 0), "
-        "fold:N:twins (twins in one part), or a file: FILE, FILE:N, FILE:N:I.",
+        "Shares of train/validation/test, holdout (0.8/0.1/0.1), fold:N (0 to 9), fold:N:twins, "
+        "FILE, FILE:N or FILE:N:I.",
         metavar="SPLIT",
         default="holdout",
     ),
