@@ -25,9 +25,9 @@ settings.load_profile("steady")
 # Taken before any test's environment is cleaned.
 _REAL_DATA = os.environ.get("IHGNN_DATA")
 
-# What users, terminals and CI systems may have set. Rich and Typer look at the first when a console
-# is made, which is when its module is imported.
-_OF_SCREENS = (
+# Variables that users, terminals and CI systems may have set. Rich and Typer read the first group
+# when a console is created, which happens when its module is imported.
+_TERMINAL = (
     *("COLUMNS", "LINES", "TERM", "TERMINAL_WIDTH", "TTY_COMPATIBLE", "TTY_INTERACTIVE"),
     *("FORCE_COLOR", "PY_COLORS", "NO_COLOR", "CLICOLOR_FORCE", "GITHUB_ACTIONS"),
 )
@@ -40,8 +40,8 @@ WriteTU = Callable[..., Path]
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection() -> None:
-    """Before any module is imported; pytest itself has looked at its screen by now."""
-    for name in _OF_SCREENS:
+    """Clean the variables of terminals before any module is imported; pytest has read them."""
+    for name in _TERMINAL:
         os.environ.pop(name, None)
 
 
@@ -53,7 +53,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 def _clean(patch: pytest.MonkeyPatch, user: Path) -> None:
-    for name in (*_OF_SCREENS, *_OTHERS):
+    for name in (*_TERMINAL, *_OTHERS):
         patch.delenv(name, raising=False)
     patch.setenv("IHGNN_CACHE", str(user / "cache"))
     patch.setenv("IHGNN_DATA", str(user / "data-root"))
@@ -64,7 +64,7 @@ def _clean(patch: pytest.MonkeyPatch, user: Path) -> None:
 
 @pytest.fixture(scope="session", autouse=True)
 def clean_session(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Fixtures that several tests share are made before the environment of a test is."""
+    """Session fixtures are created before `clean_environment` runs."""
     with pytest.MonkeyPatch.context() as patch:
         _clean(patch, tmp_path_factory.mktemp("shared"))
         yield
@@ -80,7 +80,7 @@ def clean_environment(
 
 @pytest.fixture(autouse=True)
 def seeded() -> None:
-    """What a test draws without a seed does not depend on the tests before it."""
+    """Draws without a seed do not depend on the tests before."""
     if "torch" in sys.modules:
         sys.modules["torch"].manual_seed(0)
 

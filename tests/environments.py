@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-# Taken before any test has none to the network.
+# Saved before tests lose access to the network.
 _WITH_A_WAY_OUT = dict(os.environ)
 
 

@@ -37,7 +37,7 @@ def _programs() -> Path:
 
 
 def _free_port() -> int:
-    """Nobody had it a moment ago."""
+    """A port that was free a moment ago."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port: int = probe.getsockname()[1]
@@ -45,7 +45,7 @@ def _free_port() -> int:
 
 
 def _made(folder: Path, programs: Path, options: dict[str, Any]) -> str:
-    """Make the files of a server; returns why that is not possible here, if so."""
+    """Create the files of a server; return the reason if that is impossible here."""
     secret = folder / "password"
     secret.write_text(PASSWORD)
     try:
@@ -64,7 +64,7 @@ def _made(folder: Path, programs: Path, options: dict[str, Any]) -> str:
             check=False,
             **options,
         )
-    except (OSError, LookupError) as error:  # no such user, or one who may not come here
+    except (OSError, LookupError) as error:  # no such user, or one without access to this folder
         return str(error)
     return made.stderr.strip()[-300:] if made.returncode else ""
 
@@ -123,7 +123,7 @@ def _end(server: Process) -> None:
 
 
 def _answers(port: int, server: Process) -> bool:
-    """Whether it does before it ends, as where another has taken its port."""
+    """Whether the server answers; it ends if another process has taken its port."""
     import psycopg
 
     deadline = time.monotonic() + PATIENCE

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 PATIENCE = 600
-"""Seconds for what ends by itself, on whatever machine; pytest ends a test after 900."""
+"""Timeout in seconds for processes that end by themselves; pytest ends a test after 900."""
 
 # A kill is the hardest case and tested always; the polite signals take the same way.
 LATER = [pytest.param(name, marks=pytest.mark.long) for name in ("SIGTERM", "SIGINT")]
@@ -52,7 +52,7 @@ def run_together(script: str, *arguments: Sequence[str | Path]) -> list[list[str
 
 
 def let_go(workers: Sequence[subprocess.Popen[str]]) -> None:
-    """Let processes go on that print "ready" and read a line, when all of them are ready."""
+    """Release processes that print "ready" and wait for a line, once all of them are ready."""
     for worker in workers:
         assert worker.stdout
         assert worker.stdout.readline() == "ready\n"
@@ -81,7 +81,7 @@ def workers_of(process: subprocess.Popen[str]) -> list[int]:
 
 
 def lives(pid: int) -> bool:
-    """Whether a process has not ended; one that nobody has waited for yet has."""
+    """Whether a process is running; a zombie is not."""
     stat = _of_process(str(pid), "stat")
     return bool(stat) and stat.rpartition(b")")[2].split()[0] != b"Z"
 
@@ -94,5 +94,5 @@ def _parent(pid: str) -> int | None:
 def _of_process(pid: str, name: str) -> bytes:
     try:
         return Path(f"/proc/{pid}/{name}").read_bytes()
-    except OSError:  # it only looked something up, and has ended since
+    except OSError:  # it has ended since
         return b""

@@ -108,7 +108,7 @@ def in_terminal(
                 start_new_session=True,
             )
             os.close(theirs)
-            with suppress(OSError):  # that is how Linux says that nobody writes to it any more
+            with suppress(OSError):  # Linux reports the end of a terminal's output this way
                 while block := screen.read(4096):
                     shown.extend(block)
         assert process.wait() == 0, shown.decode()

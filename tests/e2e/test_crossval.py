@@ -24,7 +24,7 @@ GRID = ("--lr", "0.01,0.001", "--batch-size", "64", "--layers", "1")
 TINY = (*GRID, "--folds", "3", "--runs", "2", "--workers", "1", "--device", "cpu")
 TINY = (*TINY, "--no-references")  # those have tests of their own
 SLOW = (*TINY, "--epochs", "100", "--stack", "3", "--quiet", "--no-references")
-"""Two bundles of selection and two of final runs, of which each takes a while everywhere."""
+"""Two stacks of selection and two of final runs, long enough to be killed on any machine."""
 BESIDE_ANOTHER = """
 import sys
 from ihgnn_cli.cli import main

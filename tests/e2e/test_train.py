@@ -151,7 +151,7 @@ LONG = ("train", *SMALL, "--epochs", "300", "--seed", "3", "--quiet")
 SAVING = """
 from ihgnn_cli.cli import main
 from ihgnn_cli.training import run
-run._SAVE_SECONDS = 0.0  # after every epoch, or a fast machine has none to go on from
+run._SAVE_SECONDS = 0.0  # save after every epoch: a fast machine might end before the first save
 main()
 """
 
@@ -174,7 +174,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(ihgnn, tmp_path, whole, name) 
     def has_epochs() -> bool:
         return last.is_file() and torch.load(last, weights_only=True)["progress"]["stack"]["epoch"]
 
-    wait_for(has_epochs, process)  # going on is to be shown, and not only beginning again
+    wait_for(has_epochs, process)  # the test is about continuing, not about starting again
     process.send_signal(getattr(signal, name))
     _, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == {"SIGKILL": -9, "SIGTERM": 143, "SIGINT": 130}[name]

@@ -22,7 +22,7 @@ needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="lo
 def test_a_killed_search_continues_and_loses_and_repeats_nothing(
     command, ihgnn, tmp_path, name
 ) -> None:
-    epochs = 3 * EPOCHS  # two stacks of them are left when the first trial is seen to be complete
+    epochs = 3 * EPOCHS  # two stacks are left when the first trial is complete
     args = ("tune", *SLOW, "--epochs", str(epochs), "--stack", "2", "--trials", "6")
     args = (*args, "--out", str(tmp_path / "search"))
     process = start([command, *args])

@@ -23,7 +23,7 @@ from ihgnn_cli.data.sources.download import TU_SERVER, RetryPolicy, download, do
 from ihgnn_cli.errors import DownloadError, IhgnnError, InputError
 from ihgnn_cli.progress import Advance
 
-# Seconds that are never waited for where all is well.
+# Seconds; no passing test waits that long.
 LONG = 100.0
 QUICK = RetryPolicy(timeout=LONG, attempts=3, backoff=0.01)
 HASTY = RetryPolicy(timeout=0.7, attempts=2, backoff=0.01)
@@ -51,7 +51,7 @@ class Server:
             return self.answers.pop(0) if len(self.answers) > 1 else self.answers[0]
 
     def wait_for(self, requests: int) -> None:
-        """Wait until as many have arrived, of which nobody may have waited for the answers."""
+        """Wait until this many requests have arrived; their clients may have given up."""
         deadline = time.monotonic() + LONG
         while len(self.requests) < requests:
             assert time.monotonic() < deadline
@@ -300,7 +300,7 @@ def test_a_server_that_stalls_half_way_is_asked_again(
     server: Server, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     server.will(stall_after_half(server, TINY), whole(TINY))
-    real, timeouts = urllib.request.urlopen, [2.0]  # and enough for the answer that is whole
+    real, timeouts = urllib.request.urlopen, [2.0]  # the complete answer gets more
 
     def urlopen(request: urllib.request.Request, timeout: float) -> object:
         return real(request, timeout=timeouts.pop() if timeouts else LONG)
@@ -363,7 +363,7 @@ def test_the_connection_of_a_refused_request_is_closed(
     server.will(status(code))
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ResourceWarning)
-        gc.collect()  # of what earlier tests have left
+        gc.collect()  # what earlier tests have left
     with warnings.catch_warnings(record=True) as told:
         warnings.simplefilter("always", ResourceWarning)
         failure(tmp_path)

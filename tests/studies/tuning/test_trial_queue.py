@@ -67,7 +67,7 @@ started = Path(sys.argv[3])
 while (trial := queue.take()) is not None:
     print(trial.number, flush=True)
     (started / str(trial.number)).touch()
-    while len(list(started.iterdir())) < 2:  # each has one before any goes on
+    while len(list(started.iterdir())) < 2:  # each takes one trial before either continues
         time.sleep(0.002)
 """
 
@@ -101,7 +101,7 @@ class House:
 
 
 def gone() -> dict[str, object]:
-    """No process has this number or this start, so one of them tells on any system."""
+    """No process has this number or this start time; one of them suffices on any system."""
     return {**asdict(this_process()), "pid": 2**31 - 1, "started": -1}
 
 
