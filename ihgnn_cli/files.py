@@ -1,4 +1,4 @@
-"""Atomic file writes and locks."""
+"""Atomic file writes, locks, hashes and errors of files."""
 
 import errno
 import hashlib

@@ -45,8 +45,12 @@ def run_together(script: str, *arguments: Sequence[str | Path]) -> list[list[str
     They begin together, as `let_go` says.
     """
     workers = [start_script(script, *each) for each in arguments]
-    let_go(workers)
-    said = [worker.communicate(timeout=PATIENCE) for worker in workers]
+    try:
+        let_go(workers)
+        said = [worker.communicate(timeout=PATIENCE) for worker in workers]
+    finally:
+        for worker in workers:
+            worker.kill()
     assert [worker.returncode for worker in workers] == [0] * len(workers), said
     return [out.split() for out, _ in said]
 

@@ -176,7 +176,7 @@ def left_out_note(dataset: GraphDataset) -> str | None:
     if dataset.edge_attributes.shape[1] > 1:
         why = "networks do not read several edge attributes"
     elif np.ptp(dataset.edge_attributes) == 0:
-        why = "the attribute of all edges is the same"
+        why = "all edges have the same attribute"
     return f"Random forest, edge attributes: does not count as the best reference, because {why}."
 
 

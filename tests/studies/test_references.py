@@ -91,7 +91,7 @@ def test_edge_attributes_have_a_reference_of_their_own() -> None:
     assert best_reference(found, data).key != "forest-edges"
     assert "only with --edge-bins" in (left_out_note(data) or "")
     constant = replace(data, edge_attributes=np.ones_like(lengths))
-    assert "the attribute of all edges is the same" in (left_out_note(constant) or "")
+    assert "all edges have the same attribute" in (left_out_note(constant) or "")
     binned = with_edge_labels(data, bins=2)
     worse = [replace(each, scores=replace(each.scores, accuracy=0.5)) for each in found[:-1]]
     assert best_reference([*worse, found[-1]], binned).key == "forest-edges"

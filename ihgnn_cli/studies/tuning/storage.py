@@ -38,7 +38,7 @@ HEARTBEAT_SECONDS, STALE_SECONDS = 10, 60
 _SQLITE_TIMEOUT = 60
 # Two processes that create the tables of a database at the same time disturb each other.
 _TRIES, _PAUSE = 5, 0.5
-# Seconds that another one may take for the tables, on a slow disk.
+# Seconds that another process may take to create the tables, on a slow disk.
 _CREATION_SECONDS = 60
 _LONGEST = 300  # characters of a cause in a message
 

@@ -9,7 +9,7 @@ from shutil import copy, copytree
 
 import pytest
 
-from ihgnn_cli.data import load_dataset, sources
+from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.sources.source import (
     Origin,
@@ -242,7 +242,7 @@ UNKNOWN = [
 def test_a_name_that_is_not_in_the_catalogue_is_refused_without_a_look_at_the_server(
     root: Path, monkeypatch: pytest.MonkeyPatch, given: str, meant: str, offline: bool
 ) -> None:
-    monkeypatch.setattr(sources, "download", None)
+    monkeypatch.setattr("ihgnn_cli.data.sources.source.download", None)
     with pytest.raises(InputError) as caught:
         locate(given, Access(offline=offline))
     assert str(caught.value).startswith(f"No data set '{given}' is known.{meant}")
