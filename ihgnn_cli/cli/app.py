@@ -11,7 +11,6 @@ import typer
 
 from ihgnn_cli import __version__, signals
 from ihgnn_cli.cli import (
-    bench_export,
     check_export,
     compare,
     crossval,
@@ -84,7 +83,6 @@ _add("Deployment", "export", export.export, export.EXAMPLES)
 _add("Deployment", "check-export", check_export.check_export, check_export.EXAMPLES)
 _add("Deployment", "predict", predict.predict, predict.EXAMPLES)
 _add("Deployment", "serve", serve.serve, serve.EXAMPLES)
-_add("Deployment", "bench-export", bench_export.bench_export, bench_export.EXAMPLES)
 _add("Other", "demo", demo.demo, demo.EXAMPLES)
 _add("Other", "docs", docs.docs, docs.EXAMPLES)
 _add("Other", "env", env.env, env.EXAMPLES)
