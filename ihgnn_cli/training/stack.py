@@ -10,7 +10,6 @@ is a stack of one.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 import numpy as np
 import torch
@@ -20,10 +19,10 @@ from torch import Tensor
 from ihgnn_cli.data.batching.store import Batch, GraphStore, Positions
 from ihgnn_cli.data.dataset import offsets
 from ihgnn_cli.models.factory import StackedModel
-from ihgnn_cli.training.adam import StackedAdam, expected_share
 from ihgnn_cli.training.epoch import Epoch
 from ihgnn_cli.training.kinds import ClassWeights
 from ihgnn_cli.training.loss import CrossEntropy, balanced
+from ihgnn_cli.training.optimizer import StackedAdam
 from ihgnn_cli.training.seeds import generator
 
 # Rows and adjacent pairs evaluated at once.
@@ -170,15 +169,11 @@ class Stack:
         self._optimizer.restore(state["optimizer"])  # type: ignore[arg-type]
 
     def _new_optimizer(self) -> StackedAdam:
-        sizes, most = self.store.rows.graph_size, self.store.max_nodes
-        shares = [expected_share(sizes[each.train], self.batch_size, most) for each in self.members]
         return StackedAdam(
             list(self.model.parameters()),
             [member.lr for member in self.members],
-            [self._steps(member) for member in self.members],
             weight_decay=self._weight_decay,
             ranked=self.model.ranked,
-            share=fmean(shares),
         )
 
     def _steps(self, member: Member) -> int:
@@ -199,9 +194,9 @@ class Stack:
             factor = factors.index_select(0, rows).view(*drawn.shape, -1)
             seeds = [self._seed(member, step) for member in self.members]
             gradient = self._loss.gradient(batch)
-            self._optimizer.before(step, self.model.reach(batch))
+            self._optimizer.before(batch.nodes.max(axis=1).tolist())
             tally.add(batch, self.model.train_step(batch, factor, seeds, gradient))
-            self._optimizer.step(step)
+            self._optimizer.step()
         self._optimizer.end_epoch()
         return tally.means()
 
