@@ -16,11 +16,10 @@ from numpy.typing import NDArray
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.splits.folds import Fold, read_fold_file
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.studies import references
 from ihgnn_cli.studies.beside import reference_method, tested_method, tested_share
-from ihgnn_cli.studies.paired import Method, Paired, family, paired
 from ihgnn_cli.studies.paper import paper_accuracy
-from ihgnn_cli.studies.significance import p_text
+from ihgnn_cli.studies.signal import references
+from ihgnn_cli.studies.statistics import Method, Paired, family, p_text, paired
 from ihgnn_cli.studies.summary import ensembles
 from ihgnn_cli.studies.units import Stage, parsed
 
@@ -103,7 +102,7 @@ class Result:
     def references(self) -> dict[str, Method]:
         """The accuracies of each reference."""
         stored = json.loads((self.folder / "references.json").read_text("utf-8"))["references"]
-        found = map(references.parsed, stored)
+        found = map(references.Reference.parsed, stored)
         return {each.key: reference_method(each, self.cut, self.truth) for each in found}
 
     def scores(self, key: str) -> dict[str, Any]:

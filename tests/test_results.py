@@ -23,8 +23,8 @@ from ihgnn_cli.studies.grid import (
     with_plain,
 )
 from ihgnn_cli.studies.paper import paper_accuracy
-from ihgnn_cli.studies.references import ON_ATTRIBUTES, stored_references
 from ihgnn_cli.studies.rules import rules
+from ihgnn_cli.studies.signal.references import ON_ATTRIBUTES, stored_references
 from ihgnn_cli.studies.summary import summarize
 from ihgnn_cli.studies.units import Record, Stage, parsed
 
