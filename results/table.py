@@ -17,8 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.studies.paired import Method, Paired, family, paired
-from ihgnn_cli.studies.significance import p_text
+from ihgnn_cli.studies.statistics import Method, Paired, family, p_text, paired
 
 RESULTS = Path(__file__).parent
 ROOT = RESULTS.parent

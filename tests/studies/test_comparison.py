@@ -9,7 +9,7 @@ from compared import GIN, OURS, WORSE, cell
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.comparison import Cell, Place, against, cell_of, compare, refused_cell
 from ihgnn_cli.studies.paper import PaperCell
-from ihgnn_cli.studies.significance import corrected_t_test, holm
+from ihgnn_cli.studies.statistics import corrected_t_test, holm
 
 RESULT = {
     "dataset": "MUTAG",

@@ -2,13 +2,10 @@
 
 The statistic is the accuracy (or ROC-AUC) of kernel ridge classifiers under cross-validation, the
 best of a few kernels and of always predicting the majority class. Under the null hypothesis,
-classes have nothing to do with graphs, and the statistic is as large with shuffled classes. As each
-shuffle takes the best, too, that choice is paid for. Classes are shuffled within the test part of
-each fold, so that folds remain stratified.
-
-Ridge scores are linear in the classes. With M = (K + 1 + λI)⁻¹ over all graphs and B the graphs of
-a fold, the scores of B after training on the others are y_B - M_BB⁻¹ (M y)_B. So one inverse per
-kernel serves all folds and all shuffles.
+classes have nothing to do with graphs, and the statistic is as large with shuffled classes. The
+best kernel is taken for each shuffle too, so the choice does not make p too small. Classes are
+shuffled within the test part of each fold, so that folds remain stratified. All shuffles are
+targets of one regression, because a ridge solution is linear in them.
 """
 
 import math
@@ -17,17 +14,20 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
 from scipy.stats import rankdata
 
 from ihgnn_cli.data.splits.folds import Fold
-from ihgnn_cli.studies.graph_features import WL_ROUNDS, GraphFeatures
+from ihgnn_cli.studies.signal.features import WL_ROUNDS, GraphFeatures
 
 RIDGE = 0.1  # λ; kernels have the diagonal 1
 MOST_GRAPHS = 5000  # a kernel takes quadratic memory
-_CHUNK = 100  # shuffles at a time
+_TARGETS = 10_000_000  # numbers of the targets of one regression
 _DIGITS = 6  # of scores: twins have equal ones, up to rounding
 _ROUNDING = 1e-9
+_KERNELS = ("RBF, labels", "RBF, histograms", "1-WL, 1 round", f"1-WL, {WL_ROUNDS} rounds")
+
+Kernel = NDArray[np.float64]
+Parts = Sequence[NDArray[np.int64]]
 
 
 @dataclass(frozen=True)
@@ -39,6 +39,14 @@ class Permuted:
     null_mean: float
     null_high: float
     """The 95 % quantile with shuffled classes."""
+
+    @classmethod
+    def of(cls, values: NDArray[np.float64]) -> "Permuted":
+        """The statistic of the true classes, which is first, and of the shuffled ones."""
+        value, null = float(values[0]), values[1:]
+        if math.isnan(value):  # no fold tests two classes
+            return cls(value, math.nan, math.nan, math.nan)
+        return cls(value, p_value(value, null), float(null.mean()), float(np.quantile(null, 0.95)))
 
 
 @dataclass(frozen=True)
@@ -71,7 +79,7 @@ def permutation_test(
     folds: Sequence[Fold],
     permutations: int,
     seed: int,
-    tell: Callable[[int, int, str], None] = lambda _done, _total, _text: None,
+    report: Callable[[int, int, str], None] = lambda _done, _total, _text: None,
 ) -> PermutationTest:
     """Test whether the classes can be predicted better than shuffled ones.
 
@@ -80,31 +88,30 @@ def permutation_test(
         folds: their test parts; graphs in none are left out.
         permutations: number of shuffles.
         seed: of the shuffles.
-        tell: receives the fits done, their number (one per shuffle and kernel), and the kernel.
+        report: receives the fits done, their number (one per shuffle and kernel), and the kernel.
     """
-    dataset = features.dataset
     graphs, parts = _drawn(folds, seed)
-    classes = _shuffled(dataset.graph_class[graphs], parts, permutations, seed)
+    classes = _shuffled(features.dataset.graph_class[graphs], parts, permutations, seed)
+    count = len(features.dataset.class_values)
     majority = np.bincount(classes[:, 0]).argmax()  # the same in every shuffle
     always = np.mean([(classes[part, 0] == majority).mean() for part in parts])
     best = np.tile([[always], [0.5]], permutations + 1)  # accuracy and ROC-AUC
     true: dict[str, tuple[float, float]] = {}
-    total = len(_KERNELS) * permutations
+    total, step = len(_KERNELS) * permutations, max(1, _TARGETS // (count * len(graphs)))
     for number, (title, kernel) in enumerate(_kernels(features, graphs)):
         text = f"{title} (kernel {number + 1} of {len(_KERNELS)})"
-        tell(number * permutations, total, text)
-        solver = _ridge(kernel, parts)
+        report(number * permutations, total, text)
         found = []
-        for start in range(0, permutations + 1, _CHUNK):
-            some = classes[:, start : start + _CHUNK]
-            scores = _scores(solver, some, len(dataset.class_values))
+        for start in range(0, permutations + 1, step):
+            some = classes[:, start : start + step]
+            scores = _scores(kernel, some, count, parts)
             found.append([_accuracy(scores, some, parts), _roc_auc(scores, some, parts)])
-            tell(number * permutations + min(start + _CHUNK, permutations), total, text)
+            report(number * permutations + min(start + step, permutations), total, text)
         values = np.concatenate(found, axis=1)
         true[title] = float(values[0, 0]), float(values[1, 0])
         best = np.maximum(best, values)
-    accuracy, auc = map(_permuted, best)
     fixed = sum(len(part) for part in parts if len(set(classes[part, 0].tolist())) == 1)
+    accuracy, auc = map(Permuted.of, best)
     return PermutationTest(permutations, len(graphs), accuracy, auc, true, fixed)
 
 
@@ -121,16 +128,8 @@ def _drawn(folds: Sequence[Fold], seed: int) -> tuple[NDArray[np.int64], list[ND
     return np.concatenate(tests)[kept], [part for part in parts if len(part)]
 
 
-def _permuted(values: NDArray[np.float64]) -> Permuted:
-    """Of the true classes, which are first, and the shuffled ones."""
-    value, null = float(values[0]), values[1:]
-    if math.isnan(value):  # no fold tests two classes
-        return Permuted(value, math.nan, math.nan, math.nan)
-    return Permuted(value, p_value(value, null), float(null.mean()), float(np.quantile(null, 0.95)))
-
-
 def _shuffled(
-    truth: NDArray[np.integer], parts: Sequence[NDArray[np.int64]], permutations: int, seed: int
+    truth: NDArray[np.integer], parts: Parts, permutations: int, seed: int
 ) -> NDArray[np.int64]:
     """[G, 1 + permutations] the classes, and shuffles of them within each part."""
     random = np.random.default_rng(seed)
@@ -140,12 +139,7 @@ def _shuffled(
     return found
 
 
-_KERNELS = ("RBF, labels", "RBF, histograms", "1-WL, 1 round", f"1-WL, {WL_ROUNDS} rounds")
-
-
-def _kernels(
-    features: GraphFeatures, graphs: NDArray[np.int64]
-) -> Iterator[tuple[str, NDArray[np.float64]]]:
+def _kernels(features: GraphFeatures, graphs: NDArray[np.int64]) -> Iterator[tuple[str, Kernel]]:
     """The kernels of these graphs, with 1 on the diagonal."""
     yield _KERNELS[0], _rbf(features.labels[graphs])
     yield _KERNELS[1], _rbf(features.histograms[graphs])
@@ -154,38 +148,38 @@ def _kernels(
         yield title, (counts @ counts.T).toarray()
 
 
-def _rbf(features: NDArray[np.float64]) -> NDArray[np.float64]:
+def _rbf(features: NDArray[np.float64]) -> Kernel:
     """exp(-d² / mean d²) of standardised features; uses no classes."""
     spread = features.std(axis=0)
     scaled = (features - features.mean(axis=0)) / np.where(spread > 0, spread, 1)
     square = (scaled**2).sum(axis=1)
     distance = np.maximum(square[:, None] + square - 2 * scaled @ scaled.T, 0)
-    kernel: NDArray[np.float64] = np.exp(-distance / (distance.mean() or 1))
+    kernel: Kernel = np.exp(-distance / (distance.mean() or 1))
     return kernel
 
 
-def _ridge(kernel: NDArray[np.float64], parts: Sequence[NDArray[np.int64]]) -> NDArray[np.float64]:
-    """[G, G] the matrix that turns targets into the scores of each part, trained on the others."""
-    kernel += 1 + RIDGE * np.eye(len(kernel))  # + 1: a constant feature
-    half = lapack.dpotri(lapack.dpotrf(kernel, lower=1)[0], lower=1)[0]
-    inverse: NDArray[np.float64] = np.tril(half) + np.tril(half, -1).T
-    for part in parts:
-        inverse[part] = -np.linalg.solve(inverse[np.ix_(part, part)], inverse[part])
-        inverse[np.ix_(part, part)] = 0
-    return inverse
-
-
 def _scores(
-    solver: NDArray[np.float64], classes: NDArray[np.int64], count: int
+    kernel: Kernel, classes: NDArray[np.int64], count: int, parts: Parts
 ) -> NDArray[np.float64]:
-    """[C, G, P] the score of each class for each graph and shuffle; of two, for the second."""
+    """[C, G, P] the score of each class for each graph and shuffle; of two, for the second.
+
+    Each part is scored by a regression on all other graphs.
+    """
+    from sklearn.kernel_ridge import KernelRidge  # noqa: PLC0415  slow to import
+
     values = [1] if count == 2 else range(count)
-    found = [solver @ (2.0 * (classes == each) - 1) for each in values]
-    return np.stack(found).round(_DIGITS)
+    targets = np.concatenate([2.0 * (classes == each) - 1 for each in values], axis=1)
+    found = np.empty_like(targets)
+    for part in parts:
+        rest = np.setdiff1d(np.arange(len(kernel)), part)
+        model = KernelRidge(alpha=RIDGE, kernel="precomputed")
+        model.fit(kernel[np.ix_(rest, rest)] + 1, targets[rest])  # + 1: a constant feature
+        found[part] = model.predict(kernel[np.ix_(part, rest)] + 1)
+    return np.stack(np.split(found, len(values), axis=1)).round(_DIGITS)
 
 
 def _accuracy(
-    scores: NDArray[np.float64], classes: NDArray[np.int64], parts: Sequence[NDArray[np.int64]]
+    scores: NDArray[np.float64], classes: NDArray[np.int64], parts: Parts
 ) -> NDArray[np.float64]:
     """[P] the mean over parts of the share of graphs whose highest score is that of their class."""
     predicted = scores[0] > 0 if len(scores) == 1 else scores.argmax(axis=0)
@@ -195,7 +189,7 @@ def _accuracy(
 
 
 def _roc_auc(
-    scores: NDArray[np.float64], classes: NDArray[np.int64], parts: Sequence[NDArray[np.int64]]
+    scores: NDArray[np.float64], classes: NDArray[np.int64], parts: Parts
 ) -> NDArray[np.float64]:
     """[P] the mean over parts, and classes that occur, of one against the rest; NaN without any."""
     found = []
@@ -210,7 +204,7 @@ def _roc_auc(
                 of_part.append((ranks - count * (count + 1) / 2) / pairs)
         if of_part:
             found.append(np.mean(of_part, axis=0))
-    mean: NDArray[np.float64] = (
-        np.mean(found, axis=0) if found else np.full(classes.shape[1], math.nan)
-    )
+    if not found:
+        return np.full(classes.shape[1], math.nan)
+    mean: NDArray[np.float64] = np.mean(found, axis=0)
     return mean

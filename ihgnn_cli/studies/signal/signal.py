@@ -10,12 +10,8 @@ import numpy as np
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits.folds import Fold
 from ihgnn_cli.data.twins import colorings
-from ihgnn_cli.studies.graph_features import GraphFeatures
-from ihgnn_cli.studies.kinds import check_permutations
-from ihgnn_cli.studies.permutation import PermutationTest, permutation_test
-from ihgnn_cli.studies.references import Reference, best_reference, references
-from ihgnn_cli.studies.significance import LEVEL, NOISE, p_text
-from ihgnn_cli.studies.wl_ceiling import (
+from ihgnn_cli.errors import SettingError
+from ihgnn_cli.studies.signal.ceiling import (
     Ceiling,
     TwinAccuracy,
     Twins,
@@ -23,12 +19,23 @@ from ihgnn_cli.studies.wl_ceiling import (
     ceiling,
     twins,
 )
+from ihgnn_cli.studies.signal.features import GraphFeatures
+from ihgnn_cli.studies.signal.permutation import PermutationTest, permutation_test
+from ihgnn_cli.studies.signal.references import (
+    MAJORITY_KEY,
+    Reference,
+    best_reference,
+    references,
+)
+from ihgnn_cli.studies.statistics import LEVEL, NOISE, p_text
 from ihgnn_cli.words import counted
 
+FEWEST_PERMUTATIONS = 40
+"""With n shuffles p is at least 1 / (1 + n), and each of two tests asks for p < 0.025."""
 _LARGE = 2000  # graphs
 
-Tell = Callable[[str, int, int, str], None]
-"""Takes the step, the units done, their total, and a text."""
+Report = Callable[[str, int, int, str], None]
+"""Receives the step, the units done, their total, and a text."""
 
 
 @dataclass(frozen=True)
@@ -47,10 +54,14 @@ class Signal:
     permutation_test: PermutationTest | None
     """`None` without permutations."""
 
+    def reference(self, key: str) -> Reference:
+        """The reference with this key."""
+        return next(each for each in self.references if each.key == key)
+
     @property
     def best_reference(self) -> Reference:
         """The best reference."""
-        return next(each for each in self.references if each.key == self.best)
+        return self.reference(self.best)
 
     @property
     def majority(self) -> float:
@@ -59,7 +70,7 @@ class Signal:
         The reference alone can be below it: the majority class of the training graphs can be the
         rarer class in the test part, in stratified folds too.
         """
-        return max(self.references[0].scores.accuracy, self.majority_share)
+        return max(self.reference(MAJORITY_KEY).scores.accuracy, self.majority_share)
 
     @property
     def conclusion(self) -> str:
@@ -90,18 +101,12 @@ class Signal:
                 f"shuffled ones ({p_text(test.p)}), but accuracy is {above} the majority class"
                 f"{at_most}. Judge models by ROC-AUC or balanced accuracy."
             )
-        return self._without_signal(test, level)
-
-    def _without_signal(self, test: PermutationTest, level: float) -> str:
-        """What a test says whose p-values are not below the level."""
         if test.fixed > test.graphs / 2:
-            best = self.best_reference
             return (
                 f"The permutation test cannot tell: {test.fixed:,} of "
                 f"{counted(test.graphs, 'graph')} are in test parts with a single class, where "
                 f"shuffling changes nothing. The best reference, {best.title}, reaches "
-                f"{100 * best.scores.accuracy:.1f} %, the majority class "
-                f"{100 * self.majority:.1f} %."
+                f"{100 * best.scores.accuracy:.1f} %, the majority class {100 * majority:.1f} %."
             )
         return (
             "No signal was found: neither accuracy nor ROC-AUC is better than with shuffled "
@@ -109,9 +114,17 @@ class Signal:
         )
 
 
-def default_permutations(graphs: int) -> int:
-    """Fewer for large data, where a shuffle takes longer."""
-    return 1000 if graphs <= _LARGE else 200
+def check_permutations(count: int) -> None:
+    """Refuse a number of shuffles that cannot tell.
+
+    Raises:
+        InputError: it is neither 0 nor large enough.
+    """
+    if count != 0 and count < FEWEST_PERMUTATIONS:
+        raise SettingError(
+            "permutations",
+            f"must be 0 (no test) or at least {FEWEST_PERMUTATIONS}, not {count}.",
+        )
 
 
 def measure_signal(
@@ -120,21 +133,23 @@ def measure_signal(
     *,
     seed: int = 0,
     permutations: int | None = None,
-    tell: Tell = lambda _step, _done, _total, _text: None,
+    report: Report = lambda _step, _done, _total, _text: None,
 ) -> Signal:
     """Compute everything; `permutations=0` leaves the test out.
+
+    By default there are 1,000, or 200 for large data, where a shuffle takes longer.
 
     Raises:
         InputError: the number of permutations is neither 0 nor large enough.
     """
     if permutations is None:
-        permutations = default_permutations(len(dataset))
+        permutations = 1000 if len(dataset) <= _LARGE else 200
     check_permutations(permutations)
     features = GraphFeatures(dataset)
-    found = references(features, folds, seed, partial(tell, "fits of references"))
+    found = references(features, folds, seed, partial(report, "fits of references"))
     test = None
     if permutations:
-        shuffled = partial(tell, "fits of shuffled classes")
+        shuffled = partial(report, "fits of shuffled classes")
         test = permutation_test(features, folds, permutations, seed, shuffled)
     rounds = colorings(dataset)
     best = best_reference(found, dataset)

@@ -64,12 +64,20 @@ class GraphFeatures:
             found.append(self._edge_counts(np.searchsorted(ends, values), len(ends) + 1))
         return np.column_stack(found)
 
-    def subtrees(self, rounds: int) -> sparse.csr_array:
-        """[G, *] counts of the colours of rounds 0 to `rounds`; each graph has length 1."""
-        counts = sparse.hstack(self.colors[: rounds + 1], format="csr")
-        length = np.sqrt(counts.multiply(counts).sum(axis=1))
-        found: sparse.csr_array = sparse.diags_array(1 / length) @ counts
+    @cached_property
+    def counts(self) -> sparse.csr_array:
+        """[G, *] the colours of all rounds side by side."""
+        found: sparse.csr_array = sparse.hstack(self.colors, format="csr")
         return found
+
+    @property
+    def rounds(self) -> tuple[int, ...]:
+        """The number of columns of `counts` up to each round."""
+        return tuple(np.cumsum([each.shape[1] for each in self.colors]).tolist())
+
+    def subtrees(self, rounds: int) -> sparse.csr_array:
+        """[G, *] the counts up to this many rounds; each graph has length 1."""
+        return unit_rows(self.counts[:, : self.rounds[rounds]])
 
     def _edge_counts(self, kind: NDArray[np.integer], kinds: int) -> NDArray[np.float64]:
         """[G, kinds] number of edges of each kind."""
@@ -82,3 +90,10 @@ class GraphFeatures:
         shape = len(self.dataset), int(color.max()) + 1
         ones = np.ones(len(color))
         return sparse.csr_array((ones, (self.dataset.node_graph, color)), shape=shape)
+
+
+def unit_rows(counts: sparse.csr_array) -> sparse.csr_array:
+    """Rows scaled to length 1."""
+    length = np.sqrt(counts.multiply(counts).sum(axis=1))
+    found: sparse.csr_array = sparse.diags_array(1 / length) @ counts
+    return found
