@@ -283,9 +283,7 @@ def test_dicts_make_a_data_set_and_a_bad_one_is_named(caplog: pytest.LogCaptureF
     one = {**PROPANE, "class": 0}
     assert len(ihgnn.load_dataset([one, {**one, "class": 1}])) == 2
     assert len(ihgnn.load_dataset([{**one, "weight": 1}])) == 1
-    assert caplog.messages == [
-        "graphs: ignoring 'weight', not part of the format ('ihgnn docs data')."
-    ]
+    assert caplog.messages == ["graphs: ignoring 'weight', not part of the format (docs/data.md)."]
     with pytest.raises(InputError, match="graph 1: no class"):
         ihgnn.load_dataset([one, PROPANE])
     with pytest.raises(InputError, match="graph 0: str is not a graph"):

@@ -134,8 +134,7 @@ def crossval(
         bool,
         option(
             "Protocol",
-            "Choose by successive halving, with about a quarter of the epochs "
-            "('ihgnn docs crossval').",
+            "Choose by successive halving, with about a quarter of the epochs (docs/crossval.md).",
             "--race",
         ),
     ] = False,
