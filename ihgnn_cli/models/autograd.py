@@ -77,9 +77,6 @@ class AutogradStack(nn.Module):
     graph_embedding = None
     """Modules give logits only."""
 
-    def reach(self, batch: Batch) -> None:
-        """A batch reads all parameters."""
-
     def recompute_statistics(self, batches: Iterable[Batch]) -> None:
         """Modules keep their running statistics."""
 

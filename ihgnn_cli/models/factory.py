@@ -6,7 +6,7 @@ from typing import Protocol, cast
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching.batch import Batch, Positions
+from ihgnn_cli.data.batching.batch import Batch
 from ihgnn_cli.models.autograd import AutogradStack, LossGradient
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import ModelSpec
@@ -26,14 +26,11 @@ class StackedModel(Protocol):
         """Units per graph that the trainer draws dropout for; 0 if the model draws its own."""
 
     @property
-    def ranked(self) -> nn.Parameter | None:
-        """A parameter [S, rows, *] of which a batch may read only the first rows, if there is one.
+    def ranked(self) -> tuple[nn.Parameter, int] | None:
+        """A parameter [S, m · rows, *] whose rows are ordered by rank, and m, if there is one.
 
-        The gradient of the other rows must be 0.
+        The gradient of ranks beyond the largest graph of a batch must be 0.
         """
-
-    def reach(self, batch: Batch, /) -> Positions | None:
-        """[S] how many rows of `ranked` each member's batch reads; `None`: all."""
 
     @property
     def sorts(self) -> bool:

@@ -10,7 +10,6 @@ is a stack of one.
 import math
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 
 import numpy as np
 import torch
@@ -20,10 +19,10 @@ from torch import Tensor
 from ihgnn_cli.data.batching.store import Batch, GraphStore, Positions
 from ihgnn_cli.data.dataset import offsets
 from ihgnn_cli.models.factory import StackedModel
-from ihgnn_cli.training.adam import StackedAdam, expected_share
 from ihgnn_cli.training.epoch import Epoch
 from ihgnn_cli.training.kinds import ClassWeights
 from ihgnn_cli.training.loss import CrossEntropy, balanced
+from ihgnn_cli.training.optimizer import StackedAdam
 from ihgnn_cli.training.seeds import generator
 
 # Rows and adjacent pairs evaluated at once.
@@ -57,8 +56,6 @@ class Stack:
         weight_decay: Adam's weight decay.
         label_smoothing: label smoothing of the training loss.
         class_weights: class weights of the training loss, from each member's training graphs.
-        targets: [G, C] the targets of the training loss for each graph of the store; `None`: its
-            class.
         equal_batches: whether the batches of an epoch differ by at most one graph; otherwise the
             last one has what is left.
     """
@@ -75,7 +72,6 @@ class Stack:
         label_smoothing: float = 0.0,
         class_weights: ClassWeights = ClassWeights.NONE,
         equal_batches: bool = False,
-        targets: NDArray[np.float32] | None = None,
     ) -> None:
         self.model = model
         self.store = store
@@ -90,8 +86,6 @@ class Stack:
             graphs = [member.train for member in members]
             weights = torch.from_numpy(balanced(store.graph_class, graphs, store.classes))
             self._loss = CrossEntropy(label_smoothing, weights.to(store.device))
-        if targets is not None:
-            self._loss = CrossEntropy(targets=torch.from_numpy(targets).to(store.device))
         rows = store.row_count(np.arange(len(store.graph_class)))
         self._aligned = rows.std() > _ALIGN_FROM * math.sqrt(batch_size) * rows.mean()
         self._optimizer = self._new_optimizer()
@@ -175,15 +169,11 @@ class Stack:
         self._optimizer.restore(state["optimizer"])  # type: ignore[arg-type]
 
     def _new_optimizer(self) -> StackedAdam:
-        sizes, most = self.store.rows.graph_size, self.store.max_nodes
-        shares = [expected_share(sizes[each.train], self.batch_size, most) for each in self.members]
         return StackedAdam(
             list(self.model.parameters()),
             [member.lr for member in self.members],
-            [self._steps(member) for member in self.members],
             weight_decay=self._weight_decay,
             ranked=self.model.ranked,
-            share=fmean(shares),
         )
 
     def _steps(self, member: Member) -> int:
@@ -204,9 +194,9 @@ class Stack:
             factor = factors.index_select(0, rows).view(*drawn.shape, -1)
             seeds = [self._seed(member, step) for member in self.members]
             gradient = self._loss.gradient(batch)
-            self._optimizer.before(step, self.model.reach(batch))
+            self._optimizer.before(batch.nodes.max(axis=1).tolist())
             tally.add(batch, self.model.train_step(batch, factor, seeds, gradient))
-            self._optimizer.step(step)
+            self._optimizer.step()
         self._optimizer.end_epoch()
         return tally.means()
 
@@ -267,22 +257,17 @@ class _Tally:
     def __init__(self, loss: CrossEntropy) -> None:
         self._loss = loss
         self._batches: list[tuple[Tensor, Tensor, Tensor]] = []
-        self._soft: list[Tensor] = []
 
     def add(self, batch: Batch, logits: Tensor) -> None:
         """Add a batch with logits [S, B, classes]."""
         self._batches.append((logits, batch.truth, batch.graph_weight))
-        soft = self._loss.soft(batch)
-        if soft is not None:
-            self._soft.append(soft)
 
     def means(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """[S] loss and accuracy of each member over its graphs."""
         logits, truth, weight = (
             torch.cat(column, dim=1) for column in zip(*self._batches, strict=True)
         )
-        soft = torch.cat(self._soft, dim=1) if self._soft else None
-        loss = self._loss.losses(logits, truth, soft)
+        loss = self._loss.losses(logits, truth)
         right = (logits.argmax(-1) == truth).to(loss.dtype)
         sums = (torch.stack([loss, right, torch.ones_like(loss)]) * weight).sum(-1)
         # In double precision, so that an accuracy is the float nearest to the fraction.

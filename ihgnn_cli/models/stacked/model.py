@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching.batch import Batch, Positions
+from ihgnn_cli.data.batching.batch import Batch
 from ihgnn_cli.models.autograd import LossGradient
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant, WeightInit
 from ihgnn_cli.models.stacked.aggregation import AdaptiveSum, LayerConcat
@@ -84,13 +84,10 @@ class StackedIHGNN(nn.Module):
         return self.weight.shape[1]
 
     @property
-    def ranked(self) -> nn.Parameter | None:
-        """The readout's matrix, if its rows are ordered by rank."""
-        return self.readout.weight if isinstance(self.readout, SortConcat) else None
-
-    def reach(self, batch: Batch) -> Positions | None:
-        """[S] the rows of that matrix up to the largest graph of each member."""
-        return self.readout.reach(batch) if isinstance(self.readout, SortConcat) else None
+    def ranked(self) -> tuple[nn.Parameter, int] | None:
+        """The readout's matrix and m, if its rows are ordered by rank."""
+        readout = self.readout
+        return (readout.weight, readout.max_nodes) if isinstance(readout, SortConcat) else None
 
     @property
     def sorts(self) -> bool:

@@ -5,11 +5,10 @@ padded with zero rows up to m, the size of the largest graph, and concatenated t
 m · width entries. The classifier computes its hidden layer from this vector.
 """
 
-import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching.batch import Batch, Positions
+from ihgnn_cli.data.batching.batch import Batch
 from ihgnn_cli.models.settings import IHGNNSettings, SortKey, SortOrder
 from ihgnn_cli.models.stacked.kernels import (
     by_block,
@@ -37,13 +36,8 @@ class SortConcat(nn.Module):
         self.key = settings.sort_key
         self.descending = settings.sort_order == SortOrder.DESCENDING
         self.relu = settings.readout_relu
-        self._max_nodes, self._width = max_nodes, width
+        self.max_nodes = max_nodes
         self._reached = 0
-
-    def reach(self, batch: Batch) -> Positions:
-        """[S] how many rows of the matrix the batch of each member reads."""
-        largest: Positions = np.minimum(batch.nodes.max(axis=1, initial=0), self._max_nodes)
-        return largest * self._width
 
     def slots(self, h: Tensor, last_layer: Tensor, batch: Batch) -> Tensor:
         """[n] the place of each node of the batch in the readout."""
