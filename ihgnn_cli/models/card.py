@@ -12,7 +12,7 @@ import numpy as np
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, graph_digests
 from ihgnn_cli.data.edge_bins import EdgeBins, bins_from_plain
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.models.conformal import Conformal, conformal_from_plain
 from ihgnn_cli.models.node_inputs import (
     InputColumn,

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ihgnn_cli.data.splits.folds import Fold, draw_folds
+from ihgnn_cli.data.splits import Fold, draw_folds
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.grid import Configuration, grid
 from ihgnn_cli.studies.plan import Bundle, Protocol, Rung, bundles, final_units, selection_units
