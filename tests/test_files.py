@@ -1,24 +1,26 @@
 """Files are written whole or not at all."""
 
 import errno
+import fcntl
 import os
+import signal
 import subprocess
 import sys
 import time
 from pathlib import Path
-from threading import Event, Thread
+from threading import Thread
 
 import pytest
 from started import PATIENCE
 
-from ihgnn_cli import files
-from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.errors import IhgnnError, InputError, NoLocksError
 from ihgnn_cli.files import (
     check_place,
     clock_of,
     exclusive,
     locked,
     remove_parts,
+    try_lock,
     written_whole,
 )
 
@@ -235,39 +237,14 @@ def test_a_lock_keeps_others_out_until_its_block_ends(tmp_path: Path) -> None:
         pass
 
 
-@pytest.fixture(params=["locks", "no fcntl", "locks refused"])
-def locks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A system with locks, one that has none, and a file system that refuses them."""
-    if request.param == "no fcntl":
-        monkeypatch.setitem(sys.modules, "fcntl", None)
-        return
-    fcntl = pytest.importorskip("fcntl")
-    if request.param == "locks refused":
-        monkeypatch.setattr(fcntl, "flock", refuse)
-
-
-def refuse(*_: object) -> None:
-    raise OSError(errno.ENOLCK, os.strerror(errno.ENOLCK))
-
-
-@pytest.fixture
-def no_locks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "fcntl", None)
-
-
-def leave_behind(lock: Path, seconds: float) -> None:
-    lock.touch()
-    os.utime(lock, (time.time() - seconds,) * 2)
-
-
-@pytest.mark.usefixtures("locks")
-def test_of_threads_that_want_the_same_one_is_in_the_block_at_a_time(tmp_path: Path) -> None:
+def test_one_thread_at_a_time_is_in_an_exclusive_block(tmp_path: Path) -> None:
     total = tmp_path / "total"
     total.write_text("0")
 
     def add() -> None:
-        for _ in range(10):
-            with exclusive(tmp_path / "lock"):
+        for _ in range(5):
+            with exclusive(tmp_path / "lock") as held:
+                assert held
                 before = int(total.read_text())
                 time.sleep(0.0005)  # all others would read the same now
                 total.write_text(str(before + 1))
@@ -277,93 +254,56 @@ def test_of_threads_that_want_the_same_one_is_in_the_block_at_a_time(tmp_path: P
         thread.start()
     for thread in threads:
         thread.join()
-    assert total.read_text() == "40"
-    assert set(names(tmp_path)) <= {"lock", "total"}
+    assert total.read_text() == "20"
 
 
-@pytest.mark.usefixtures("locks")
-def test_a_process_waits_until_the_block_of_another_has_ended(tmp_path: Path) -> None:
+def test_a_killed_process_frees_its_lock_and_a_stopped_one_keeps_it(tmp_path: Path) -> None:
     code = (
-        "import sys; from pathlib import Path; from ihgnn_cli.files import exclusive\n"
-        "if sys.argv[2] == 'none': sys.modules['fcntl'] = None\n"
-        "with exclusive(Path(sys.argv[1])): print('in', flush=True); sys.stdin.read()\n"
+        "import sys; from pathlib import Path; from ihgnn_cli.files import try_lock\n"
+        "with try_lock(Path(sys.argv[1])) as held: print(held, flush=True); sys.stdin.read()\n"
     )
-    lock = tmp_path / "lock"
-    with exclusive(lock):
-        # The other process is to find the same kind of lock as this one.
-        kind = "none" if (tmp_path / "lock.held").exists() else "some"
-    command = [sys.executable, "-c", code, str(lock), kind]
-    entered = Event()
-
-    def enter() -> None:
-        with exclusive(lock):
-            entered.set()
-
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as it:
-        assert it.stdout
-        assert it.stdout.readline() == "in\n"
-        waiting = Thread(target=enter)
-        waiting.start()
-        assert not entered.wait(0.05)
-        it.communicate("", timeout=PATIENCE)
-    waiting.join(PATIENCE)
-    assert entered.is_set()
+    lock = tmp_path / "locks" / "stack"
+    pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen([sys.executable, "-c", code, lock], text=True, **pipes) as holder:
+        assert holder.stdout
+        assert holder.stdout.readline() == "True\n"
+        with try_lock(lock) as held:
+            assert not held
+        holder.send_signal(signal.SIGSTOP)
+        with try_lock(lock) as held:
+            assert not held
+        holder.kill()
+    with try_lock(lock) as held:
+        assert held
 
 
-@pytest.mark.usefixtures("locks")
-def test_a_failure_in_an_exclusive_block_opens_it_to_others(tmp_path: Path) -> None:
-    with pytest.raises(BlockingIOError, match="mine"), exclusive(tmp_path / "lock"):
+def test_a_failure_in_a_locked_block_opens_it_to_others(tmp_path: Path) -> None:
+    with pytest.raises(BlockingIOError, match="mine"), try_lock(tmp_path / "lock"):
         raise BlockingIOError("mine")
-    with exclusive(tmp_path / "lock"):
-        pass
+    with try_lock(tmp_path / "lock") as held:
+        assert held
 
 
-@pytest.mark.usefixtures("no_locks")
-@pytest.mark.parametrize("files", [["lock.held"], ["lock.held", "lock.held.held"]])
-def test_a_lock_file_that_was_left_behind_is_taken_over(tmp_path: Path, files: list[str]) -> None:
-    for file in files:
-        leave_behind(tmp_path / file, seconds=31)
-    with exclusive(tmp_path / "lock"):
-        assert names(tmp_path) == ["lock.held"]
-        assert clock_of(tmp_path) - (tmp_path / "lock.held").stat().st_mtime < 30
-    assert names(tmp_path) == []
-
-
-@pytest.mark.usefixtures("no_locks")
-def test_a_lock_file_of_less_than_half_a_minute_is_waited_for(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("number", [errno.ENOSYS, errno.ENOLCK])
+def test_a_file_system_without_locks_says_so_and_gets_no_soft_lock(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, number: int
 ) -> None:
-    (tmp_path / "lock.held").touch()
-    touched = (tmp_path / "lock.held").stat().st_mtime
-    monkeypatch.setattr(files, "clock_of", lambda _: touched + 29)
-    entered = Event()
+    def refuse(*_: object) -> None:
+        raise OSError(number, os.strerror(number))
 
-    def enter() -> None:
-        with exclusive(tmp_path / "lock"):
-            entered.set()
-
-    waiting = Thread(target=enter)
-    waiting.start()
-    assert not entered.wait(0.05)
-    (tmp_path / "lock.held").unlink()
-    waiting.join(PATIENCE)
-    assert entered.is_set()
+    monkeypatch.setattr(fcntl, "flock", refuse)
+    with pytest.raises(NoLocksError), try_lock(tmp_path / "lock"):
+        pytest.fail("the block must not run")
+    with exclusive(tmp_path / "lock") as held:
+        assert not held
+    assert names(tmp_path) == ["lock"]
 
 
-@pytest.mark.usefixtures("no_locks")
-def test_who_was_in_the_block_for_too_long_does_not_remove_the_lock_of_another(
-    tmp_path: Path,
-) -> None:
-    with exclusive(tmp_path / "lock"):
-        (tmp_path / "lock.held").unlink()
-        leave_behind(tmp_path / "lock.held", seconds=1)
-    assert names(tmp_path) == ["lock.held"]
-
-
-@pytest.mark.usefixtures("locks")
-def test_a_lock_in_a_folder_that_is_not_there_is_told(tmp_path: Path) -> None:
-    lock = tmp_path / "none" / "lock"
-    with pytest.raises(IhgnnError, match="Cannot write"), exclusive(lock):
+def test_a_lock_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(IhgnnError, match="Cannot write"), exclusive(tmp_path / "none" / "lock"):
+        pytest.fail("the block must not run")
+    (tmp_path / "file").touch()
+    with pytest.raises(IhgnnError, match="Cannot write"), try_lock(tmp_path / "file" / "lock"):
         pytest.fail("the block must not run")
 
 
