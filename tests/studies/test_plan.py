@@ -110,7 +110,7 @@ def test_the_plain_protocol_has_the_grid_in_place_of_what_it_sets() -> None:
         {"lr": 0.001, "batch_size": 32, "layers": 3},
     ]
     assert plain["runs"] == 2
-    assert plain["data"] == {"dataset": "data.jsonl", "features": "labels"}
+    assert plain["data"] == {"dataset": "data.jsonl", "features": "auto"}
     assert plain["training"] == {"epochs": 7, "patience": 0, "seed": 3}
     assert plain["model"]["width"] == 8
     assert "layers" not in plain["model"]
