@@ -10,7 +10,7 @@ import pytest
 from refusals import assert_refused
 from started import PATIENCE
 
-from ihgnn_cli.data.sources.source import bundled_path
+from ihgnn_cli.data.sources import bundled_path
 
 
 @pytest.fixture
