@@ -11,7 +11,6 @@ import typer
 
 from ihgnn_cli import __version__, signals
 from ihgnn_cli.cli import (
-    bench_export,
     check_export,
     compare,
     crossval,
@@ -78,7 +77,6 @@ _add("Deployment", "export", export.export, export.EXAMPLES)
 _add("Deployment", "check-export", check_export.check_export, check_export.EXAMPLES)
 _add("Deployment", "predict", predict.predict, predict.EXAMPLES)
 _add("Deployment", "serve", serve.serve, serve.EXAMPLES)
-_add("Deployment", "bench-export", bench_export.bench_export, bench_export.EXAMPLES)
 _add("Other", "env", env.env, env.EXAMPLES)
 
 

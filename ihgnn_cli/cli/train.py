@@ -321,11 +321,13 @@ def show_run(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     seconds = f"{result['seconds']:.0f} s"
     if result["test"] is None:
         graphs = counted(result["train"]["graphs"], "graph")
+        estimated = "the accuracy of a model whose epoch is chosen on validation"
+        if result["snapshots"]:
+            estimated = "it for the same settings"
         console.show(f"Trained on all {graphs}", style="bold")
         console.show(
             f"{counted(result['epochs'], 'epoch')} in {seconds}; {_kept(result)}. No accuracy "
-            "can be measured: no graphs are left to test. 'ihgnn crossval' estimates it for the "
-            "same settings."
+            f"can be measured: no graphs are left to test. 'ihgnn crossval' estimates {estimated}."
         )
     else:
         _show_accuracy(result, seconds)
