@@ -11,7 +11,6 @@ import typer
 
 from ihgnn_cli import __version__, signals
 from ihgnn_cli.cli import (
-    bench_export,
     check_export,
     compare,
     crossval,
@@ -78,7 +77,6 @@ _add("Deployment", "export", export.export, export.EXAMPLES)
 _add("Deployment", "check-export", check_export.check_export, check_export.EXAMPLES)
 _add("Deployment", "predict", predict.predict, predict.EXAMPLES)
 _add("Deployment", "serve", serve.serve, serve.EXAMPLES)
-_add("Deployment", "bench-export", bench_export.bench_export, bench_export.EXAMPLES)
 _add("Other", "env", env.env, env.EXAMPLES)
 
 
@@ -110,7 +108,9 @@ def main() -> NoReturn:
             # A terminal that cannot show a character shows a question mark, and the run goes on.
             stream.reconfigure(errors="replace")
     signals.install()  # a polite kill cleans up as Ctrl-C does
-    logging.getLogger("ihgnn_cli").addHandler(_NoteHandler(logging.WARNING))
+    logger = logging.getLogger("ihgnn_cli")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(_NoteHandler(logging.INFO))  # --quiet raises its level
     try:
         sys.exit(_run())
     finally:
@@ -149,7 +149,7 @@ def _run() -> int:
 
 
 class _NoteHandler(logging.Handler):
-    """The library's warnings reach the user as notes."""
+    """The library's messages reach the user as notes."""
 
     def emit(self, record: logging.LogRecord) -> None:
         from ihgnn_cli.cli import console

@@ -210,7 +210,7 @@ def train(
         if out is not None:
             folders.refuse_used(out)
     from ihgnn_cli.cli.starting import read_data
-    from ihgnn_cli.data.splits.load import load_split
+    from ihgnn_cli.data.splits import load_split
 
     graphs = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
     if resume is None:
@@ -321,11 +321,13 @@ def show_run(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     seconds = f"{result['seconds']:.0f} s"
     if result["test"] is None:
         graphs = counted(result["train"]["graphs"], "graph")
+        estimated = "the accuracy of a model whose epoch is chosen on validation"
+        if result["snapshots"]:
+            estimated = "it for the same settings"
         console.show(f"Trained on all {graphs}", style="bold")
         console.show(
             f"{counted(result['epochs'], 'epoch')} in {seconds}; {_kept(result)}. No accuracy "
-            "can be measured: no graphs are left to test. 'ihgnn crossval' estimates it for the "
-            "same settings."
+            f"can be measured: no graphs are left to test. 'ihgnn crossval' estimates {estimated}."
         )
     else:
         _show_accuracy(result, seconds)

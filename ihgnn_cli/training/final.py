@@ -15,6 +15,10 @@ from ihgnn_cli.training.config import RunConfig, read_sections
 from ihgnn_cli.training.folder import BEST_CONFIG, CONFIG, RESULT, SPLITS
 from ihgnn_cli.training.unfinished import TUNE, unfinished_job
 
+LEAST_FINAL_EPOCHS = 20
+"""Fewest epochs that a cross-validation suggests for a final training: the best epoch on validation
+may come early, but nothing chooses the last one."""
+
 
 def asks_for_final(settings: dict[str, Any], *, final: bool) -> bool:
     """Whether all graphs are to train; the split `all` says so too and is removed.

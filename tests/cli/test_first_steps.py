@@ -148,7 +148,7 @@ def test_what_is_not_a_model_is_refused_with_what_the_command_takes(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    for command in ("check-export", "serve", "bench-export"):
+    for command in ("check-export", "serve"):
         message = refused(command, "nope.onnx")
         assert message == "nope.onnx does not exist. Give an exported .onnx file."
     message = refused("export", "MUTAG")

@@ -75,13 +75,6 @@ def test_every_calibration_names_what_the_same_graphs_chose(run: Path, tmp_path:
     assert json.loads(done)["also_chosen"] == "the epoch"
 
 
-def test_a_temperature_from_few_graphs_is_called_uncertain(run: Path) -> None:
-    shown, _ = call("evaluate", run)
-    assert "fitted on 19 validation graphs, fewer than 100" in shown
-    told = json.loads(call("evaluate", run, "--json")[0])
-    assert told["calibration"]["caution"] in shown
-
-
 def test_the_screen_of_a_training_has_balanced_accuracy_and_roc_auc(run: Path) -> None:
     test = json.loads((run / "result.json").read_text())["test"]
     shown, _ = call("train", "--resume", run)  # finished: it is shown again

@@ -77,10 +77,9 @@ def test_each_step_names_the_next_ones_ready_to_be_typed(
     call(*evaluate)
     assert [each[0] for each in steps(capsys.readouterr().out)] == ["export", "predict"]
     call(*export)
-    again, check, bench = steps(capsys.readouterr().out)
+    again, check = steps(capsys.readouterr().out)
     assert check == ["check-export", str(folder / "model.onnx")]
     assert again == ["predict", str(folder / "model.onnx"), "MUTAG"]
-    assert bench[:2] == ["bench-export", str(folder / "model.onnx")]
     assert (folder / "model.json").is_file()
     call(*predict)
     call("evaluate", folder / "model.onnx")

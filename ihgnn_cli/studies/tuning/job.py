@@ -24,7 +24,7 @@ from optuna.trial import FrozenTrial, TrialState
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.kinds import is_drawn
-from ihgnn_cli.data.splits.folds import Fold, write_fold_file
+from ihgnn_cli.data.splits import Fold, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError, InUseError
 from ihgnn_cli.files import write_json
 from ihgnn_cli.jobs.processes import Killed, Place, Send, run_workers
