@@ -14,6 +14,7 @@ from filelock import FileLock, Timeout
 
 from ihgnn_cli.errors import IhgnnError, InputError, InUseError, NoLocksError
 from ihgnn_cli.jsonable import jsonable
+from ihgnn_cli.words import file_size
 
 # Errors of the disk during a write, as opposed to errors of the code that writes.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
@@ -68,6 +69,20 @@ def written_whole(target: Path, *, durable: bool = False) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def read_text(path: Path, most: int) -> str:
+    """The text of a file of at most `most` bytes; a device, a pipe or a huge file may never end.
+
+    Raises:
+        OSError, UnicodeDecodeError: it cannot be read, or is not text.
+        InputError: it is larger.
+    """
+    with path.open("rb") as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise InputError(f"{path} is larger than {file_size(most)}. Give a file of another kind.")
+    return content.decode("utf-8-sig")
 
 
 def sha256_of(path: Path) -> str:
