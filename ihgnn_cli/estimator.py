@@ -13,8 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import configured
-from ihgnn_cli.data.dataset import GraphDataset, LabelSource
-from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.deploy.runtime import Predictor
 from ihgnn_cli.errors import InputError
@@ -115,9 +113,8 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings = {
             name: value
             for name, value in self.get_params().items()
-            if name not in ("validation_fraction", "random_state", "features")
+            if name not in ("validation_fraction", "random_state")
         }
-        settings["features"] = _features(dataset) if self.features == AUTO else self.features
         settings["seed"] = _seed(self.random_state)
         config = configured(settings)
         fitted = fit_in_memory(config, dataset, self.validation_fraction)
@@ -205,13 +202,6 @@ def _encoded(y: Sequence[Hashable]) -> tuple[NDArray[Any], list[Any]]:
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _features(dataset: GraphDataset) -> Features:
-    only_attributes = dataset.label_source == LabelSource.DEGREE
-    if dataset.node_attributes is not None and only_attributes:
-        return Features.ATTRIBUTES
-    return Features.LABELS
 
 
 def _seed(random_state: int | np.random.RandomState | None) -> int:

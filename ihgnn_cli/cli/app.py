@@ -108,7 +108,9 @@ def main() -> NoReturn:
             # A terminal that cannot show a character shows a question mark, and the run goes on.
             stream.reconfigure(errors="replace")
     signals.install()  # a polite kill cleans up as Ctrl-C does
-    logging.getLogger("ihgnn_cli").addHandler(_NoteHandler(logging.WARNING))
+    logger = logging.getLogger("ihgnn_cli")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(_NoteHandler(logging.INFO))  # --quiet raises its level
     try:
         code = _run()
     except KeyboardInterrupt:  # a second one, while the first was handled
@@ -157,7 +159,7 @@ def _exit_code(given: str | int | None) -> int:
 
 
 class _NoteHandler(logging.Handler):
-    """The library's warnings reach the user as notes."""
+    """The library's messages reach the user as notes."""
 
     def emit(self, record: logging.LogRecord) -> None:
         from ihgnn_cli.cli import console

@@ -58,7 +58,7 @@ class DataSettings(Settings):
 
     dataset: str = "MUTAG"
     """A name or a path."""
-    features: Features = Features.LABELS
+    features: Features = Features.AUTO
     split: str = HOLDOUT
     """`holdout`, shares, `fold:N`, `all` or a file of splits: see `data.splits.load_split`."""
     split_from: str = ""

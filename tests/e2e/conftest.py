@@ -37,7 +37,9 @@ def ihgnn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 
     def run(*args: str | Path, text: str = "") -> subprocess.CompletedProcess[str]:
         from ihgnn_cli.cli import app
+        from ihgnn_cli.data.features import note_unread
 
+        note_unread.cache_clear()  # as in a new process
         out, err = (io.TextIOWrapper(io.BytesIO(), encoding="utf-8") for _ in range(2))
         given = ["ihgnn", *map(str, args)]
         logger = logging.getLogger("ihgnn_cli")

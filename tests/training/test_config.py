@@ -216,10 +216,10 @@ def test_a_setting_in_the_wrong_section_is_refused(path: Path) -> None:
         ("[model]\nreadout_relu = 'true'", "readout_relu must be true or false, not 'true'."),
         ("[data]\ndataset = 5", "dataset must be a text, not 5."),
         ("[training]\ndevice = false", "device must be a text, not False."),
-        ("[data]\nfeatures = 1", "features must be one of labels, attributes, both, not 1."),
+        ("[data]\nfeatures = 1", "features must be one of auto, labels, attributes, both, not 1."),
         (
             "[data]\nfeatures = ['both']",
-            "features must be one of labels, attributes, both, not ['both'].",
+            "features must be one of auto, labels, attributes, both, not ['both'].",
         ),
         (
             "[model]\nsort_order = 'Ascending'",
