@@ -16,6 +16,8 @@ from ihgnn_cli.errors import IhgnnError, InputError, InUseError, NoLocksError
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.words import file_size
 
+LOCK = ".lock"
+"""The file in a run's folder that a process locks while it trains there."""
 # Errors of the disk during a write, as opposed to errors of the code that writes.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
@@ -141,21 +143,21 @@ def remove_parts(folder: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a lock on an existing file during the block, without waiting for it.
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder during the block, without waiting for it.
 
-    The lock ends with the process. Windows and file systems without locks are not protected.
+    The lock ends with the process. File systems without locks are not protected.
 
     Raises:
         InUseError: another process holds the lock.
+        IhgnnError: the folder cannot be written.
     """
     with ExitStack() as stack:
-        try:
-            stack.enter_context(_flock(path, "rb", wait=False))
-        except BlockingIOError as error:
-            raise InUseError(
-                f"Another process is using {path.parent}. Wait until it ends, or stop it."
-            ) from error
+        held = True
+        with suppress(NoLocksError):
+            held = stack.enter_context(try_lock(folder / LOCK))
+        if not held:
+            raise InUseError(f"Another process is using {folder}. Wait until it ends, or stop it.")
         yield
 
 
@@ -214,25 +216,6 @@ def _file_lock(path: Path, *, wait: bool) -> Iterator[bool]:
         yield True
     finally:
         lock.release()
-
-
-@contextmanager
-def _flock(path: Path, mode: str, *, wait: bool) -> Iterator[bool]:
-    """Hold the system's lock on a file; yields false if there are no locks."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield False
-        return
-    with path.open(mode) as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            given = True
-        except BlockingIOError:
-            raise
-        except OSError:  # no locks on this file system
-            given = False
-        yield given
 
 
 def clock_of(folder: Path) -> float:

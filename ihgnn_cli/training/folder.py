@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.data.kinds import ALL
 from ihgnn_cli.errors import InputError, InUseError
-from ihgnn_cli.files import cannot_write, read_text, writing, written_whole
+from ihgnn_cli.files import LOCK, cannot_write, read_text, writing, written_whole
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.paths import file_name
@@ -133,7 +133,7 @@ def config_of(folder: Path, *, epochs: int | None = None, patience: int | None =
 
 def discard_unbegun(folder: Path) -> None:
     """Remove a run that failed before it saved anything."""
-    if {each.name for each in folder.iterdir()} <= {CONFIG, SPLITS, METRICS}:
+    if {each.name for each in folder.iterdir()} <= {CONFIG, SPLITS, METRICS, LOCK}:
         shutil.rmtree(folder, ignore_errors=True)
 
 
