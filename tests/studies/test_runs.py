@@ -23,7 +23,7 @@ from ihgnn_cli.training.kinds import Recipe
 from ihgnn_cli.training.unfinished import CROSSVAL, TUNE
 
 SECTIONS: dict[str, Any] = {
-    "data": {"dataset": "MUTAG", "features": "labels"},
+    "data": {"dataset": "MUTAG", "features": "auto"},
     "model": {"name": "gin", "width": 32},
     "training": {"epochs": 5},
 }
