@@ -210,7 +210,7 @@ def train(
         if out is not None:
             folders.refuse_used(out)
     from ihgnn_cli.cli.starting import read_data
-    from ihgnn_cli.data.splits.load import load_split
+    from ihgnn_cli.data.splits import load_split
 
     graphs = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
     if resume is None:

@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.errors import SettingError
 from ihgnn_cli.studies.grid import PAPER_RUNS, PAPERS_SELECTION, Configuration, check_choices
 from ihgnn_cli.studies.units import Stage, Unit

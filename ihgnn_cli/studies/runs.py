@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.splits.folds import PROTOCOL_FOLDS
+from ihgnn_cli.data.splits import PROTOCOL_FOLDS
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.studies.grid import PAPER_RUNS, own_grid

@@ -26,7 +26,7 @@ from ihgnn_cli.training.config import RunConfig, read_config, write_config
 from ihgnn_cli.training.unfinished import unfinished_job
 
 if TYPE_CHECKING:  # an exported model is evaluated without torch, a wrong folder refused at once
-    from ihgnn_cli.data.splits.split import Split
+    from ihgnn_cli.data.splits import Split
     from ihgnn_cli.training.epoch import Epoch
 
 RUNS = Path("runs")
@@ -46,7 +46,7 @@ def make(config: RunConfig, split: "Split", folder: Path) -> None:
         InputError: the folder is in use.
         IhgnnError: the folder cannot be created.
     """
-    from ihgnn_cli.data.splits.folds import Fold, write_fold_file
+    from ihgnn_cli.data.splits import Fold, write_fold_file
 
     refuse_used(folder)
     made = folder if folder.is_dir() else folder.parent / f".{folder.name}-{secrets.token_hex(4)}"

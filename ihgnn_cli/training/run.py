@@ -19,8 +19,7 @@ from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.batching.batch import Positions
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.kinds import is_drawn
-from ihgnn_cli.data.splits.load import load_split
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split, load_split
 from ihgnn_cli.errors import IhgnnError, InputError, SettingError
 from ihgnn_cli.files import locked, remove_parts
 from ihgnn_cli.inference.metrics import Metrics, mean_probabilities, measure

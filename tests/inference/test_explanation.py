@@ -10,7 +10,7 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.batching.store import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.recode import UNKNOWN
-from ihgnn_cli.data.splits.split import holdout
+from ihgnn_cli.data.splits import holdout
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference import explanation
 from ihgnn_cli.inference.explanation import explain_graph, layer_weights

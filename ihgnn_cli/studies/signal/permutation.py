@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.studies.signal.features import WL_ROUNDS, GraphFeatures
 
 RIDGE = 0.1  # λ; kernels have the diagonal 1

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies.fold_scores import Probabilities, Scores, fold_scores
