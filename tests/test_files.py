@@ -1,7 +1,6 @@
 """Files are written whole or not at all."""
 
 import errno
-import fcntl
 import os
 import signal
 import subprocess
@@ -291,7 +290,7 @@ def test_a_file_system_without_locks_says_so_and_gets_no_soft_lock(
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(pytest.importorskip("fcntl"), "flock", refuse)
     with pytest.raises(NoLocksError), try_lock(tmp_path / "lock"):
         pytest.fail("the block must not run")
     with exclusive(tmp_path / "lock") as held:
