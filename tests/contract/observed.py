@@ -218,6 +218,12 @@ def _trainings() -> dict[str, Training]:
 TRAININGS = _trainings()
 
 
+def _read(settings: dict[str, Any]) -> dict[str, Any]:
+    """The settings without a hidden width for the models that do not read it."""
+    without = settings.get("model") in ("gin", "pgcn", "ppgn")
+    return {name: value for name, value in settings.items() if not (without and name == "hidden")}
+
+
 def epochs(name: str) -> list[dict[str, float]]:
     """The first two epochs of a training in `TRAININGS`, as `metrics.jsonl` has them."""
     from ihgnn_cli import train
@@ -238,7 +244,7 @@ def epochs(name: str) -> list[dict[str, float]]:
             out=folder / "run",
             split=f"{split}:0",
             progress=False,
-            **{**small, **case.settings},
+            **_read({**small, **case.settings}),
         )
         lines = (folder / "run" / "metrics.jsonl").read_text(encoding="utf-8").splitlines()
     parts = ("train", "validation")
@@ -404,7 +410,7 @@ def trained(name: str) -> Iterator[Any]:
     small = {"layers": 2, "width": 4, "hidden": 8, "epochs": 3, "seed": 0, "device": "cpu"}
     split = {"split": f"{GRAPHS_SPLIT}:0", "progress": False}
     with scratch() as folder:
-        yield train(GRAPHS, out=folder / "run", **small, **split, **_EXPORTED[name])
+        yield train(GRAPHS, out=folder / "run", **split, **_read({**small, **_EXPORTED[name]}))
 
 
 # Commands and options

@@ -50,7 +50,7 @@ class Search(Settings):
     @property
     def identity(self) -> dict[str, Any]:
         """What has to be equal for two commands to share a search."""
-        plain = self.config.identity()
+        plain = self.config.as_plain()
         for name in self.space.parts:
             for section in plain.values():
                 section.pop(name, None)
