@@ -232,7 +232,7 @@ def draw(folder: Path, result: Mapping[str, Any]) -> None:
     """Draw the curves of a finished run."""
     title = f"{result['dataset']}, seed {result['seeds'][0]}"
     history = folders.read_metrics(folder)
-    averaged = result["test"] is None or result.get("snapshots")  # no epoch was chosen
+    averaged = result["test"] is None or result["snapshots"]  # no epoch was chosen
     best = None if averaged else result["best_epoch"]
     draw_curves(history, title, best, folder / folders.CURVES)
 

@@ -195,7 +195,7 @@ def _stable_order(key: NDArray[np.int32], size: int) -> NDArray[np.integer]:
 
 
 def _rows(columns: NDArray[np.int32], ptr: NDArray[np.int64], size: int) -> "csr_array":
-    from scipy.sparse import csr_array  # noqa: PLC0415  takes 0.25 s, not needed for cached data
+    from scipy.sparse import csr_array
 
     ones = np.ones(len(columns), dtype=np.int8)
     return csr_array((ones, columns, ptr), shape=(len(ptr) - 1, size))

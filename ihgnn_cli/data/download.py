@@ -54,8 +54,8 @@ def download(
         DownloadError: the download failed; says how to give the data without it.
         IhgnnError: the folder cannot be written.
     """
-    import pooch  # noqa: PLC0415  not installed where the package only runs exported models
-    import requests  # noqa: PLC0415
+    import pooch
+    import requests
 
     url = download_url(name)
     target = folder / f"{name}.zip"
@@ -131,7 +131,7 @@ def check_whole(path: Path, name: str) -> None:
 
 def _reason(error: Exception) -> str:
     """What went wrong, in a few words: messages of requests repeat the address."""
-    import requests  # noqa: PLC0415
+    import requests
 
     if isinstance(error, requests.HTTPError) and error.response is not None:
         return f"the server answered {error.response.status_code} {error.response.reason}."

@@ -368,7 +368,7 @@ def _test_parts(
     groups: NDArray[np.integer] | None,
 ) -> list[Positions]:
     if groups is None and np.unique(graph_class, return_counts=True)[1].min() >= folds:
-        from sklearn.model_selection import StratifiedKFold  # noqa: PLC0415  takes a second
+        from sklearn.model_selection import StratifiedKFold
 
         drawn = StratifiedKFold(folds, shuffle=True, random_state=seed % 2**32)
         return [test for _, test in drawn.split(graph_class, graph_class)]

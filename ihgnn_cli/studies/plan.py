@@ -76,7 +76,7 @@ class Protocol:
 
     def as_plain(self) -> dict[str, Any]:
         """The protocol as plain values; grid values replace those of the configuration."""
-        config = self.config.identity()
+        config = self.config.as_plain()
         for key in self.grid[0].as_plain():
             for section in ("model", "training"):
                 config[section].pop(key, None)

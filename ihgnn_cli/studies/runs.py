@@ -26,7 +26,7 @@ CELLS = "cells"
 """The folder that the cross-validations of a reproduction are in, by data set and model."""
 _CROSSVAL_DEFAULTS = {"folds": PROTOCOL_FOLDS, "inner_folds": 1, "runs": PAPER_RUNS}
 # Not settings that one compares.
-_OTHER = ("name", "dataset", "device", "split_from", "revision")
+_OTHER = ("name", "dataset", "device", "split_from")
 
 
 class Kind(StrEnum):

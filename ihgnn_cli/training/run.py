@@ -175,8 +175,7 @@ def fit(
             data.
     """
     try:
-        # The splits file is never replaced, so a lock on it stays valid.
-        with locked(folder / folders.SPLITS):
+        with locked(folder):
             remove_parts(folder)  # left by a process that was killed while writing
             session = _Session(prepared, folder)
             with computing(step_elements(prepared.config, session.store, prepared.split.train)):
