@@ -7,12 +7,13 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from contract import observed
 from contract.observed import differences, stored
 from contract.selection import GRID, Finished, read, select
 
-from ihgnn_cli import IHGNN, IhgnnError, load, train
+from ihgnn_cli import IHGNN, IhgnnError, load, load_dataset, train
 
 Graph = dict[str, Any]
 REMAKE = "python tests/contract/make_golden.py commands"
@@ -154,6 +155,19 @@ def test_exported_models_have_the_same_tensors_and_answers(name: str, tmp_path: 
             assert not differences(found, stored("exports.json")[f"{name}, {layout}"], 0)
             for one, other in zip(expected, load(path).predict(graphs), strict=True):
                 assert other.probabilities == pytest.approx(one, abs=1e-5)
+            if name == "ihgnn":
+                shares = [list(each.values()) for each in expected]
+                assert observed.raw(path, graphs) == pytest.approx(np.array(shares), abs=1e-5)
+
+
+def test_numbers_that_are_not_finite_are_refused_from_python() -> None:
+    lines = observed.GRAPHS.read_text(encoding="utf-8").splitlines()
+    graphs = [json.loads(line) for line in lines]
+    assert len(load_dataset(graphs)) == 40
+    for value in (float("nan"), float("inf"), 1e300):
+        graphs[3]["node_attributes"][0][0] = value
+        with pytest.raises(IhgnnError):
+            load_dataset(graphs)
 
 
 def test_the_readable_model_of_a_run_gives_the_answers_of_the_run(tmp_path: Path) -> None:
