@@ -18,9 +18,7 @@ OUTSIDE = (
     "examples/*/README.md",
     "ihgnn_cli/data/bundled/MUTAG/README.md",
     "results/README.md",
-    "results/reproduce/README.md",
-    "results/reproduce/quick/*.md",
-    "results/reproduce/quick/*.svg",
+    "results/reproduction/*.svg",
 )
 LINK = re.compile(r"(?<=\]\()(?![a-z]+:|#)([^)\s#]+)")
 

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ihgnn_cli.api.compare import compare
     from ihgnn_cli.api.crossval import CrossValidation, crossval
-    from ihgnn_cli.api.distill import distill
     from ihgnn_cli.api.evaluate import evaluate
     from ihgnn_cli.api.export import export
     from ihgnn_cli.api.settings import load_dataset
@@ -35,7 +34,6 @@ __all__ = [
     "UnknownLabelsWarning",
     "compare",
     "crossval",
-    "distill",
     "evaluate",
     "export",
     "load",
@@ -55,7 +53,6 @@ _MODULES = {
     "UnknownLabelsWarning": "inference.vocabulary",
     "compare": "api.compare",
     "crossval": "api.crossval",
-    "distill": "api.distill",
     "evaluate": "api.evaluate",
     "export": "api.export",
     "load": "deploy.runtime",

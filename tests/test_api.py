@@ -22,7 +22,7 @@ from ihgnn_cli.api.settings import searchable
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.pyg import to_pyg
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.studies import reference_models
+from ihgnn_cli.studies.signal import references
 from ihgnn_cli.studies.tuning.space import kinds_of
 from ihgnn_cli.training.config import RunConfig, configure, write_config
 
@@ -283,9 +283,7 @@ def test_dicts_make_a_data_set_and_a_bad_one_is_named(caplog: pytest.LogCaptureF
     one = {**PROPANE, "class": 0}
     assert len(ihgnn.load_dataset([one, {**one, "class": 1}])) == 2
     assert len(ihgnn.load_dataset([{**one, "weight": 1}])) == 1
-    assert caplog.messages == [
-        "graphs: ignoring 'weight', not part of the format ('ihgnn docs data')."
-    ]
+    assert caplog.messages == ["graphs: ignoring 'weight', not part of the format (docs/data.md)."]
     with pytest.raises(InputError, match="graph 1: no class"):
         ihgnn.load_dataset([one, PROPANE])
     with pytest.raises(InputError, match="graph 0: str is not a graph"):
@@ -341,7 +339,7 @@ def test_attributes_of_pyg_are_read_where_the_model_reads_them(tmp_path: Path) -
 
 
 def test_signal_measures_graphs_in_memory_and_needs_two_classes(monkeypatch) -> None:
-    monkeypatch.setattr(reference_models, "TREES", 10)
+    monkeypatch.setattr(references, "TREES", 10)
     path = [{"node_labels": [0, 0], "edges": [[0, 1]], "class": 0}]
     cycle = [{"node_labels": [0, 0, 1], "edges": [[0, 1], [1, 2], [2, 0]], "class": 1}]
     found = ihgnn.signal(path * 12 + cycle * 12, folds=3, permutations=0)

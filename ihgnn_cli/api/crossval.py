@@ -21,7 +21,7 @@ from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.grid import COMMON, PAPER_RUNS, Setting, check_choices, own_grid
 from ihgnn_cli.studies.places import local_executor
 from ihgnn_cli.studies.plan import Protocol
-from ihgnn_cli.studies.references import Reference, repeated_references
+from ihgnn_cli.studies.signal.references import Reference, repeated_references
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training.config import RunConfig, recipe_grid

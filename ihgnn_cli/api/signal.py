@@ -6,7 +6,7 @@ from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, access, configured, dataset_of
 from ihgnn_cli.display import Display, in_steps
 from ihgnn_cli.studies.folds import make_folds
-from ihgnn_cli.studies.signal import Signal, measure_signal
+from ihgnn_cli.studies.signal.signal import Signal, measure_signal
 from ihgnn_cli.training.loading import load_data
 
 
@@ -58,4 +58,4 @@ def signal(
     file = None if split_file is None else Path(split_file)
     made = make_folds(data, seed, file=file, folds=folds, group_twins=group_twins)
     with in_steps(display.work) as tell:
-        return measure_signal(data, made, seed=seed, permutations=permutations, tell=tell)
+        return measure_signal(data, made, seed=seed, permutations=permutations, report=tell)

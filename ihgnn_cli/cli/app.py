@@ -16,16 +16,12 @@ from ihgnn_cli.cli import (
     compare,
     crossval,
     datasets,
-    demo,
-    distill,
-    docs,
     env,
     evaluate,
     export,
     homophily,
     models,
     predict,
-    recipes,
     reproduce,
     runs,
     serve,
@@ -76,17 +72,13 @@ _add("Models", "tune", tune.tune, tune.EXAMPLES)
 _add("Models", "crossval", crossval.crossval, crossval.EXAMPLES)
 _add("Models", "compare", compare.compare, compare.EXAMPLES)
 _add("Models", "reproduce", reproduce.reproduce, reproduce.EXAMPLES)
-_add("Models", "distill", distill.distill, distill.EXAMPLES)
 _add("Models", "runs", runs.runs, runs.EXAMPLES)
 _add("Models", "models", models.models, models.EXAMPLES)
-_add("Models", "recipes", recipes.recipes, recipes.EXAMPLES)
 _add("Deployment", "export", export.export, export.EXAMPLES)
 _add("Deployment", "check-export", check_export.check_export, check_export.EXAMPLES)
 _add("Deployment", "predict", predict.predict, predict.EXAMPLES)
 _add("Deployment", "serve", serve.serve, serve.EXAMPLES)
 _add("Deployment", "bench-export", bench_export.bench_export, bench_export.EXAMPLES)
-_add("Other", "demo", demo.demo, demo.EXAMPLES)
-_add("Other", "docs", docs.docs, docs.EXAMPLES)
 _add("Other", "env", env.env, env.EXAMPLES)
 
 

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from ihgnn_cli.api.crossval import Begun
     from ihgnn_cli.jobs.queue import Step
     from ihgnn_cli.studies.crossval import Finished, Progress
-    from ihgnn_cli.studies.references import Reference
+    from ihgnn_cli.studies.signal.references import Reference
 
 _MOST_WORKERS = 1024  # on one machine; a larger number is a typing error
 _Number = TypeVar("_Number", int, float)
@@ -134,8 +134,7 @@ def crossval(
         bool,
         option(
             "Protocol",
-            "Choose by successive halving, with about a quarter of the epochs "
-            "('ihgnn docs crossval').",
+            "Choose by successive halving, with about a quarter of the epochs (docs/crossval.md).",
             "--race",
         ),
     ] = False,
@@ -318,7 +317,7 @@ def _listed(
 def _references(begun: "Begun", *, quiet: bool) -> "tuple[Reference, ...]":
     """Test the references, and show the best one before the long work starts."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.studies.references import best_reference
+    from ihgnn_cli.studies.signal.references import best_reference
 
     with console.work("fits of references", quiet=quiet) as update:
         found = begun.references(update)

@@ -14,7 +14,7 @@ from ihgnn_cli.report.layout import auc_text, p_value, percent, spread
 from ihgnn_cli.studies.grid import COMMON
 from ihgnn_cli.studies.grid import shown as value_shown
 from ihgnn_cli.studies.paper import model_title
-from ihgnn_cli.studies.references import below_majority_share
+from ihgnn_cli.studies.signal.references import below_majority_share
 from ihgnn_cli.training.folder import BEST_CONFIG as BEST
 from ihgnn_cli.words import counted, duration
 

@@ -30,7 +30,7 @@ Panel = Literal[
 
 # Note of an interruption after the user was told what is kept.
 KEPT = "kept"
-_TRAINING = ("train", "distill", "tune", "crossval", "reproduce")
+_TRAINING = ("train", "tune", "crossval", "reproduce")
 _NUMBERS = {"<int>": "N", "<int range>": "N", "<float>": "X", "<float range>": "X"}
 
 

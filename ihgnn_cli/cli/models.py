@@ -61,7 +61,7 @@ def models(
         "step grow with n nodes and e edges. Export: to ONNX, in the padded layout "
         "or in both.\n"
         "'ihgnn models NAME' describes a model; --variant selects ablations of "
-        "ihgnn. To add your own model, read 'ihgnn docs models'."
+        "ihgnn. To add your own model, read docs/models.md."
     )
     for problem in broken.values():
         console.warn(problem)

@@ -308,8 +308,7 @@ RecipeName = Annotated[
     Recipe | None,
     option(
         "Training",
-        "Preset: paper (its text), authors (their code) or robust (an ensemble); see 'ihgnn "
-        "recipes'.",
+        "Preset: paper (its text), authors (their code) or robust (an ensemble).",
         metavar="NAME",
         default="paper",
     ),

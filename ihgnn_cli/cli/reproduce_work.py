@@ -146,7 +146,7 @@ def _sweep(request: Request, quiet: bool) -> Made:
     statement = budget.statement(folds=budget.sweep_folds, runs=1, repeats=request.repeats)
     caption = (
         f"{statement} {counted(budget.sweep_graphs, 'synthetic graph')} at each homophily "
-        f"('ihgnn docs synthetic'), seed {request.seed}."
+        f"(docs/synthetic.md), seed {request.seed}."
     )
     chart = sweep_chart(done, models, betas, budget, caption)
     written = write_chart(chart, list(reproduction.results(done)), request.folder)

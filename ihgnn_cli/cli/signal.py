@@ -11,7 +11,7 @@ from ihgnn_cli.words import counted
 if TYPE_CHECKING:
     from ihgnn_cli.data.dataset import GraphDataset
     from ihgnn_cli.data.splits.folds import Fold
-    from ihgnn_cli.studies.signal import Signal
+    from ihgnn_cli.studies.signal.signal import Signal
 
 _DEFAULT = "MUTAG"
 
@@ -77,7 +77,7 @@ def signal(
     options.refuse_missing(name)
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.figures import check_figure_path
-    from ihgnn_cli.studies.kinds import check_permutations
+    from ihgnn_cli.studies.signal.signal import check_permutations
     from ihgnn_cli.training.config import configure
 
     if plot is not None:
@@ -95,7 +95,7 @@ def signal(
     )
     from ihgnn_cli.display import in_steps
     from ihgnn_cli.studies.folds import make_folds
-    from ihgnn_cli.studies.signal import measure_signal
+    from ihgnn_cli.studies.signal.signal import measure_signal
     from ihgnn_cli.training.loading import load_data
 
     _, graphs = load_data(config, console.access(data_root, offline))
@@ -108,7 +108,7 @@ def signal(
             f"{counted(graphs.num_edges, 'edge')}, {len(made)} folds. Fitting the references ..."
         )
     with in_steps(lambda step: console.work(step, quiet=quiet)) as tell:
-        found = measure_signal(graphs, made, seed=seed, permutations=permutations, tell=tell)
+        found = measure_signal(graphs, made, seed=seed, permutations=permutations, report=tell)
     if as_json:
         console.show_json(
             {
@@ -157,7 +157,7 @@ def _show(
         permutation_lines,
         twin_lines,
     )
-    from ihgnn_cli.studies.references import below_majority_share, left_out_note
+    from ihgnn_cli.studies.signal.references import below_majority_share, left_out_note
 
     how = how_measured(graphs, group_twins=group_twins)
     shown = console.table(

@@ -329,7 +329,6 @@ def show_run(result: dict[str, Any], folder: Path, as_json: bool) -> None:
         )
     else:
         _show_accuracy(result, seconds)
-    _show_teacher(result.get("teacher"))  # missing in older results
     console.show(f"\nRun folder  {folder}\nCheckpoint  {checkpoint}")
     config = result["config"]
     own = config["data"]["dataset"]  # empty for graphs of a Python program
@@ -339,21 +338,6 @@ def show_run(result: dict[str, Any], folder: Path, as_json: bool) -> None:
         *([("export", folder)] if exported else []),
         *([("predict", folder, own)] if own else []),
     )
-
-
-def _show_teacher(taught: dict[str, Any] | None) -> None:
-    """A distilled model beside its ensemble."""
-    from ihgnn_cli.cli import console
-
-    if taught is None:
-        return
-    text = f"Learned from the {taught['members']} members of {taught['checkpoint']}."
-    if taught["agreement"] is not None:
-        text += (
-            f" The ensemble reaches {taught['teacher_accuracy']:.1%} on the same test graphs, and "
-            f"both predict the same class for {taught['agreement']:.1%} of them."
-        )
-    console.show(text)
 
 
 def _to_go_on(config: "RunConfig") -> str:
@@ -387,7 +371,7 @@ def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
             f"Stopped after {training['patience']} epochs without improvement, of at most "
             f"{training['epochs']}, in {seconds}."
         )
-    runs = "One run" if result.get("teacher") is None else "A distilled model"
+    runs = "One run"
     if alone:
         runs = f"The mean prediction of {len(alone)} models"
     epoch = f"Epoch {result['best_epoch']} of {result['epochs']}, chosen"

@@ -198,7 +198,7 @@ def _attributes(card: ModelCard) -> str:
     names = ", ".join(each.name for each in card.columns)
     computed = (
         f"{names}, computed from the graph and standardised with card.columns: (x - shift) / scale "
-        "(see 'ihgnn docs training')"
+        "(see docs/training.md)"
     )
     return f"{given}, then {computed}" if card.given_attributes else computed
 

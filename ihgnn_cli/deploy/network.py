@@ -97,7 +97,7 @@ def _tried(model: nn.Module, given: dict[str, Tensor], name: str) -> list[str]:
     except Exception as error:  # another package's model can raise anything
         raise InputError(
             f"The model {name} cannot be exported: its forward does not run on traced graphs "
-            f"({type(error).__name__}: {error}). 'ihgnn docs models' lists what they have."
+            f"({type(error).__name__}: {error}). docs/models.md lists what they have."
         ) from error
 
 

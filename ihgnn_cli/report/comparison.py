@@ -36,8 +36,8 @@ from ihgnn_cli.studies.comparison import (
 )
 from ihgnn_cli.studies.paper import REFERENCE, PaperCell, model_title, printed
 from ihgnn_cli.studies.ranks import Ranks
-from ihgnn_cli.studies.references import MAJORITY
-from ihgnn_cli.studies.significance import LEVEL
+from ihgnn_cli.studies.signal.references import MAJORITY
+from ihgnn_cli.studies.statistics import LEVEL
 
 _NONE, _NOT_RUN = "–", "not run"
 _SHORT = {"IMDB-BINARY": "IMDB-B", "IMDB-MULTI": "IMDB-M"}  # the paper's abbreviations

@@ -10,7 +10,7 @@ from ihgnn_cli.report.figures import legend_below, literal, new_figure, save_fig
 from ihgnn_cli.report.layout import spread
 from ihgnn_cli.studies.comparison import Comparison, Entry
 from ihgnn_cli.studies.paper import REFERENCE
-from ihgnn_cli.studies.references import MAJORITY
+from ihgnn_cli.studies.signal.references import MAJORITY
 
 if TYPE_CHECKING:
     from matplotlib.artist import Artist

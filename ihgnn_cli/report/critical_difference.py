@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
 from ihgnn_cli.studies.paper import REFERENCE
 from ihgnn_cli.studies.ranks import Ranks
-from ihgnn_cli.studies.significance import LEVEL, p_text
+from ihgnn_cli.studies.statistics import LEVEL, p_text
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -12,10 +12,10 @@ from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.report.figures import literal, new_figure, save_figure, shortened
 from ihgnn_cli.report.layout import auc_text, percent
-from ihgnn_cli.studies.permutation import PermutationTest, Permuted
-from ihgnn_cli.studies.signal import Signal
-from ihgnn_cli.studies.significance import p_text
-from ihgnn_cli.studies.wl_ceiling import Ceiling
+from ihgnn_cli.studies.signal.ceiling import Ceiling
+from ihgnn_cli.studies.signal.permutation import PermutationTest, Permuted
+from ihgnn_cli.studies.signal.signal import Signal
+from ihgnn_cli.studies.statistics import p_text
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:

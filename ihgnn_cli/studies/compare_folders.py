@@ -13,8 +13,8 @@ from ihgnn_cli.studies import folder as folders
 from ihgnn_cli.studies.beside import tested_share
 from ihgnn_cli.studies.comparison import Cell, cell_of
 from ihgnn_cli.studies.folds import of_repeat
-from ihgnn_cli.studies.paired import Paired, family, paired
 from ihgnn_cli.studies.runs import RunFolder, crossval_folder
+from ihgnn_cli.studies.statistics import Paired, family, paired
 from ihgnn_cli.training.unfinished import continued
 from ihgnn_cli.words import counted
 

@@ -12,7 +12,6 @@ from enum import StrEnum
 from typing import Any
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.studies.paired import UNTESTED, Method, Paired, family, paired
 from ihgnn_cli.studies.paper import (
     REFERENCE,
     PaperCell,
@@ -22,6 +21,7 @@ from ihgnn_cli.studies.paper import (
     table1_models,
     table2_models,
 )
+from ihgnn_cli.studies.statistics import UNTESTED, Method, Paired, family, paired
 
 
 class Place(StrEnum):

@@ -26,9 +26,9 @@ from ihgnn_cli.studies import folder as folders
 from ihgnn_cli.studies.grid import configuration
 from ihgnn_cli.studies.memory import require_room_for, stack_size
 from ihgnn_cli.studies.plan import bundles, selection_units
-from ihgnn_cli.studies.references import Reference
 from ihgnn_cli.studies.result import Work, identity, make_result
 from ihgnn_cli.studies.schedule import Schedule
+from ihgnn_cli.studies.signal.references import Reference
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.config import RunConfig, write_config
 from ihgnn_cli.training.provenance import machine_facts

@@ -7,7 +7,7 @@ from itertools import product
 from typing import Any
 
 from ihgnn_cli.errors import InputError, SettingError
-from ihgnn_cli.training.config import RunConfig, parse_setting, refuse_teacher
+from ihgnn_cli.training.config import RunConfig, parse_setting
 
 PAPER_LR = (0.01, 0.001, 0.0001)
 PAPER_BATCH_SIZE = (32, 64, 128)
@@ -149,13 +149,12 @@ def check_choices(
 ) -> None:
     """Check that the parts of a protocol go together.
 
-    A race cannot show selection rules, no cross-validation distills, and one that averages
-    snapshots chooses nothing.
+    A race cannot show selection rules, and a cross-validation that averages snapshots chooses
+    nothing.
 
     Raises:
         InputError: they do not, or members without snapshots are to be averaged.
     """
-    refuse_teacher(config)
     if race and rules:
         raise SettingError(
             "rules", "needs all configurations trained to the end, without a race. Drop one."

@@ -22,7 +22,7 @@ from ihgnn_cli.words import counted
 
 # A race keeps the best third of the configurations after each rung, at most three times. On the
 # stored curves of four finished protocols (40 folds) its choices test 2.7 ± 1.3 points better than
-# those of the full selection (benchmarks/race.py; docs/crossval.md has other schedules).
+# those of the full selection (docs/crossval.md has other schedules).
 _KEPT, _MOST_CUTS = 3, 3
 _DIGEST = 8  # hexadecimal digits that distinguish shapes in bundle names
 

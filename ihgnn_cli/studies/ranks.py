@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
 from ihgnn_cli.studies.comparison import Comparison
-from ihgnn_cli.studies.significance import LEVEL, p_text
+from ihgnn_cli.studies.statistics import LEVEL, p_text
 
 LEAST = 3
 """Fewest data sets and methods that are ranked."""

@@ -20,7 +20,7 @@ from ihgnn_cli.studies.budgets import Budget
 from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.paper import model_config
 from ihgnn_cli.studies.plan import Protocol
-from ihgnn_cli.studies.references import Reference, repeated_references
+from ihgnn_cli.studies.signal.references import Reference, repeated_references
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.needs import NoRoomError

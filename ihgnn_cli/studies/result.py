@@ -19,10 +19,10 @@ from ihgnn_cli.studies.folds import repeat_seed
 from ihgnn_cli.studies.grid import with_plain
 from ihgnn_cli.studies.paper import paper_accuracy
 from ihgnn_cli.studies.plan import Protocol
-from ihgnn_cli.studies.references import Reference
 from ihgnn_cli.studies.rules import rules
 from ihgnn_cli.studies.schedule import Schedule
-from ihgnn_cli.studies.significance import corrected_error
+from ihgnn_cli.studies.signal.references import Reference
+from ihgnn_cli.studies.statistics import corrected_error
 from ihgnn_cli.studies.summary import Summary, ensembles, summarize
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.provenance import machine_facts

@@ -78,8 +78,8 @@ class RunFolder:
     accuracy_std: float | None = None
     """Over the folds of a cross-validation."""
     procedure: str = ""
-    """How the result was made, if not by choosing an epoch and among complete trainings: "race", or
-    "snapshots" (nothing chosen), or "distilled"."""
+    """How the result was made, if not by choosing an epoch and among complete trainings: "race" or
+    "snapshots" (nothing chosen)."""
     epoch: int | None = None
     """The best epoch of a finished training, the last epoch of another."""
     problem: str = ""
@@ -250,8 +250,6 @@ def _scores(result: Mapping[str, Any], accuracy: str) -> dict[str, Any]:
 
 def _procedure(sections: Mapping[str, Any]) -> str:
     """The procedure of a configuration or protocol (`RunFolder.procedure`)."""
-    if sections["training"].get("teacher"):
-        return "distilled"
     if sections["training"].get("snapshots"):
         return "snapshots"
     return "race" if "race" in sections else ""

@@ -3,9 +3,7 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
 from ihgnn_cli.data.batching.store import GraphStore, Positions
@@ -24,12 +22,8 @@ def new_cohort(
     members: Sequence[Member],
     *,
     keep_weights: bool = True,
-    targets: NDArray[np.float32] | None = None,
 ) -> "Cohort":
-    """Untrained members of one configuration; each has its own seed and learning rate.
-
-    `targets` are those of the training loss, as in `Stack`.
-    """
+    """Untrained members of one configuration; each has its own seed and learning rate."""
     model = build(config, inputs, [member.seed for member in members])
     stack = Stack(
         model.to(store.device),
@@ -41,7 +35,6 @@ def new_cohort(
         label_smoothing=config.training.label_smoothing,
         class_weights=config.training.class_weights,
         equal_batches=config.training.equal_batches,
-        targets=targets,
     )
     epochs, patience = config.training.epochs, config.training.patience
     return Cohort(stack, epochs=epochs, patience=patience, keep_weights=keep_weights)

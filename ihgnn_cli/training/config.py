@@ -67,8 +67,6 @@ _ADDED = {
     "ensemble": 1,
     "snapshots": 0,
     "steps": 0,
-    "teacher": "",
-    "label_share": 0.0,
 }
 
 
@@ -136,10 +134,6 @@ class TrainingSettings(Settings):
     """Epochs whose weights are kept as members too; 0: one epoch per model, the best one."""
     steps: int = 0
     """Optimizer steps that determine the number of epochs (`epochs_for`); 0: `epochs` does."""
-    teacher: str = ""
-    """Checkpoint of the ensemble whose probabilities are the targets (`ihgnn distill`)."""
-    label_share: float = 0.0
-    """With a teacher, the share of the true class in the targets."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -163,15 +157,6 @@ class TrainingSettings(Settings):
             raise SettingError("ensemble", problem)
         if self.patience and (self.ensemble > 1 or self.snapshots):
             raise SettingError("patience", "must be 0 for an ensemble or with snapshots.")
-        if not 0 <= self.label_share < 1:
-            problem = f"must be at least 0 and below 1, not {self.label_share:g}."
-            raise SettingError("label_share", problem)
-        alone = {"label_smoothing": 0.0, "class_weights": ClassWeights.NONE, "ensemble": 1}
-        for name, value in alone.items() if self.teacher else ():
-            if getattr(self, name) != value:
-                raise SettingError(name, f"must be {value} with a teacher.")
-        if self.label_share and not self.teacher:
-            raise SettingError("label_share", "must be 0 without a teacher.")
 
     @property
     def members(self) -> int:
@@ -279,19 +264,6 @@ class RunConfig:
         if self.spec.revision > 1:
             plain["model"]["revision"] = self.spec.revision
         return plain
-
-
-def refuse_teacher(config: RunConfig) -> None:
-    """Check that a training has no teacher, which may know the graphs that others are tested on.
-
-    Raises:
-        InputError: it has one.
-    """
-    if config.training.teacher:
-        raise InputError(
-            "These settings are those of a distilled model, which only 'ihgnn distill' and 'ihgnn "
-            "train' can train. Remove teacher and label_share from them."
-        )
 
 
 def comparable(plain: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:

@@ -33,8 +33,6 @@ RUNS = Path("runs")
 """The parent of run folders that the user has not named."""
 CONFIG, SPLITS, METRICS = "config.toml", "splits.json", "metrics.jsonl"
 BEST, LAST, RESULT, CURVES = "ckpt.pt", "last.pt", "result.json", "curves.png"
-TEACHER = "teacher.json"
-"""What the ensemble says about the graphs of a distilled model."""
 BEST_CONFIG = "best.toml"
 """The settings that a cross-validation or search found, in its folder."""
 
@@ -131,7 +129,7 @@ def config_of(folder: Path, *, epochs: int | None = None, patience: int | None =
 
 def discard_unbegun(folder: Path) -> None:
     """Remove a run that failed before it saved anything."""
-    if {each.name for each in folder.iterdir()} <= {CONFIG, SPLITS, METRICS, TEACHER}:
+    if {each.name for each in folder.iterdir()} <= {CONFIG, SPLITS, METRICS}:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -228,7 +226,7 @@ def refuse_own(outputs: Iterable[Path], model: Path) -> None:
         InputError: a file belongs to the model, or the model's folder holds no checkpoint.
     """
     model = best_of(model)
-    run = {CONFIG, SPLITS, METRICS, BEST, LAST, RESULT, CURVES, TEACHER}
+    run = {CONFIG, SPLITS, METRICS, BEST, LAST, RESULT, CURVES}
     beside = {model.with_suffix(each).name for each in (".json", ".golden.json")}
     own = {model.name, *beside, *run}
     for path in outputs:

@@ -15,7 +15,7 @@ from ihgnn_cli.models.card import Snapshot, describe
 from ihgnn_cli.settings import checked
 from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.cohort import new_cohort
-from ihgnn_cli.training.config import RunConfig, refuse_teacher
+from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.devices import computing, resolve_device
 from ihgnn_cli.training.epoch import Epoch, mean_epoch
 from ihgnn_cli.training.loading import load_data, store_for
@@ -53,7 +53,6 @@ def fit_in_memory(
     """
     if config.training.patience and not validation_fraction:
         raise InputError("patience needs graphs to validate: set validation_fraction, say 0.1.")
-    refuse_teacher(config)
     device = resolve_device(config.training.device)
     config, dataset = load_data(config, dataset=dataset)
     require_room(config, dataset, device, ensemble=config.training.ensemble)

@@ -10,9 +10,6 @@ classes:
 The sums run over the graphs of one batch. The gradient of a graph's numerator with respect to its
 logits is p · sum(t) - t. Without class weights all w are 1, and the loss is the mean over the
 graphs.
-
-A student of a distillation has targets t of its own for each graph, which sum to 1; there are no
-weights then, and the loss is the mean over the graphs.
 """
 
 from collections.abc import Sequence
@@ -35,24 +32,13 @@ class CrossEntropy:
     Args:
         label_smoothing: s, the share of a graph's target that is spread over all classes.
         class_weights: [S, C] w for each member; `None`: all 1.
-        targets: [G, C] t for each graph of the data set, instead of its class.
     """
 
     label_smoothing: float = 0.0
     class_weights: Tensor | None = None
-    targets: Tensor | None = None
 
-    def soft(self, batch: Batch) -> Tensor | None:
-        """[S, B, C] the graphs' own targets; `None` if their classes are the targets."""
-        if self.targets is None:
-            return None
-        graph = torch.from_numpy(np.maximum(batch.graph, 0))  # any for padding, which has no weight
-        return self.targets[graph.to(self.targets.device)]
-
-    def losses(self, logits: Tensor, truth: Tensor, soft: Tensor | None = None) -> Tensor:
-        """[S, B] the numerators for logits [S, B, C]; `soft` are the graphs' own targets."""
-        if soft is not None:
-            return -(soft * logits.log_softmax(-1)).sum(-1)
+    def losses(self, logits: Tensor, truth: Tensor) -> Tensor:
+        """[S, B] the numerators for logits [S, B, C]."""
         if self.class_weights is None:
             return F.cross_entropy(
                 logits.transpose(1, 2),
@@ -76,7 +62,7 @@ class CrossEntropy:
         if weight is not None:
             share = batch.graph_weight / (weight * batch.graph_weight).sum(1, keepdim=True)
             share = torch.where(batch.graph_weight > 0, share, 0)  # a member without graphs
-        return Gradient(self, batch.truth, share, self.soft(batch))
+        return Gradient(self, batch.truth, share)
 
     def keep(self, index: Tensor) -> "CrossEntropy":
         """The loss for these members only."""
@@ -100,15 +86,11 @@ class Gradient:
     truth: Tensor
     share: Tensor
     """[S, B] 1 / the sum of w_y, and 0 for padding."""
-    soft: Tensor | None = None
-    """[S, B, C] as in `CrossEntropy.soft`."""
 
     def __call__(self, logits: Tensor, at: tuple[int, slice] | EllipsisType = ...) -> Tensor:
         """The gradient for all logits [S, B, C], or for [n, C] of some graphs of one member."""
         truth, share = self.truth[at], self.share[at].unsqueeze(-1)
         loss = self.loss
-        if self.soft is not None:
-            return (logits.softmax(-1) - self.soft[at]) * share
         if loss.class_weights is None and not loss.label_smoothing:
             # t is 1 at the truth and 0 elsewhere.
             to_logits = logits.softmax(-1).scatter_(-1, truth.unsqueeze(-1), -1, reduce="add")

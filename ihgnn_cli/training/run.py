@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 
 from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.batching.batch import Positions
@@ -45,7 +44,6 @@ from ihgnn_cli.training.snapshots import (
     write_snapshot,
 )
 from ihgnn_cli.training.stack import Member, predict
-from ihgnn_cli.training.teacher import Taught, Teacher, ask_teacher, read_teacher, write_teacher
 
 # On small data an epoch takes milliseconds, and saving takes as long as the epoch. So finished
 # epochs are saved within this many seconds.
@@ -65,7 +63,6 @@ class Prepared:
     dataset: GraphDataset
     card: ModelCard
     device: torch.device
-    teacher: Teacher | None = None
 
     @property
     def split(self) -> Split:
@@ -92,8 +89,6 @@ class Outcome:
     """Of an ensemble, the means over its models."""
     members_test: tuple[float, ...]
     """Test accuracy of each member of an ensemble; empty if there is one model."""
-    taught: Taught | None
-    """The student beside its teacher, if it has one."""
     result: dict[str, Any]
     """All of this with its provenance, as stored in `result.json`."""
 
@@ -131,16 +126,11 @@ def prepare(
     elif not config.data.final:  # as if it came from the file that the run's folder will have
         origin = config.data.split_from or config.data.split
         config = replace(config, data=replace(config.data, split=folders.SPLITS, split_from=origin))
-    teacher = None
-    if config.training.teacher:
-        teacher = None if folder is None else read_teacher(folder, split)
-        path = Path(config.training.teacher)
-        teacher = teacher or ask_teacher(path, dataset, split, device)
     config = config.with_epochs(len(split.train))
     config = replace(config, training=replace(config.training, device=str(device)))
     data = config.data
     card = describe(data.dataset, dataset, data.features, split, data.inputs)
-    return Prepared(config, dataset, card, device, teacher)
+    return Prepared(config, dataset, card, device)
 
 
 def start(prepared: Prepared, folder: Path) -> Prepared:
@@ -212,17 +202,12 @@ class _Session:
             Member(seed, training.lr, split.train, split.validation) for seed in training.seeds
         ]
         self.snapshots = snapshot_epochs(training.epochs, training.snapshots)
-        targets = None
-        if prepared.teacher is not None:
-            classes = prepared.dataset.graph_class
-            targets = prepared.teacher.targets(classes, split, training.label_share)
         self.cohort = new_cohort(
             config,
             prepared.card.inputs,
             self.store,
             members,
             keep_weights=not self.snapshots,
-            targets=targets,
         )
         self.stack = self.cohort.stack
         self.courses = self.cohort.courses
@@ -234,8 +219,6 @@ class _Session:
     def run(self, watch: Watch, command: str) -> Outcome:
         training = self.prepared.config.training
         folders.settle(self.prepared.config, self.folder)
-        if self.prepared.teacher is not None:
-            write_teacher(self.prepared.teacher, self.folder)
         history = self._history()
         folders.write_metrics(history, self.folder)
         self._save()
@@ -258,18 +241,14 @@ class _Session:
         if self.snapshots:
             members = self._checkpoint(joined(parts), history[-1], {})
             save_checkpoint(members, self.folder / folders.BEST)
-        test, members_test, likely = self._measured(parts, self.prepared.split.test)
+        test, members_test = self._measured(parts, self.prepared.split.test)
         best = self._best() or history[-1]
         if training.members > 1:
-            found, _, _ = self._measured(parts, self.prepared.split.validation)
+            found, _ = self._measured(parts, self.prepared.split.validation)
             if found is not None:
                 best = replace(
                     best, validation_accuracy=found.accuracy, validation_loss=found.log_loss
                 )
-        taught = None
-        if self.prepared.teacher is not None:
-            truth = self.prepared.dataset.graph_class[self.prepared.split.test]
-            taught = self.prepared.teacher.beside(likely, truth)
         outcome = Outcome(
             best=best,
             epochs=len(history),
@@ -278,7 +257,6 @@ class _Session:
             seconds=self._seconds(),
             history=tuple(history),
             members_test=members_test,
-            taught=taught,
             result={},
         )
         result = folders.write_result(_result(self.prepared, outcome, command), self.folder)
@@ -304,18 +282,18 @@ class _Session:
 
     def _measured(
         self, parts: Sequence[Weights], graphs: Positions
-    ) -> tuple[Metrics | None, tuple[float, ...], NDArray[np.float64] | None]:
-        """Metrics of the finished models, the accuracy of each, and their mean probabilities."""
+    ) -> tuple[Metrics | None, tuple[float, ...]]:
+        """Metrics of the finished models' mean prediction, and the accuracy of each model."""
         if not len(graphs):
-            return None, (), None
+            return None, ()
         logits = []
         for weights in parts:
             self.stack.model.load_state_dict(weights)
             logits.append(predict(self.stack.model, self.store, graphs))
         found, truth = np.concatenate(logits), self.prepared.dataset.graph_class[graphs]
         alone = (found.argmax(-1) == truth).mean(-1).tolist()
-        likely = mean_probabilities(found)
-        return measure(likely, truth), tuple(alone) if len(alone) > 1 else (), likely
+        metrics = measure(mean_probabilities(found), truth)
+        return metrics, tuple(alone) if len(alone) > 1 else ()
 
     def _refuse_divergence(self) -> None:
         epoch = next((each.diverged for each in self.courses if each.diverged is not None), None)
@@ -446,7 +424,6 @@ def _result(prepared: Prepared, outcome: Outcome, command: str) -> dict[str, Any
         "seeds": list(prepared.config.training.seeds),
         "snapshots": list(snapshot_epochs(outcome.epochs, prepared.config.training.snapshots)),
         "members_test": list(outcome.members_test),
-        "teacher": None if outcome.taught is None else asdict(outcome.taught),
         "split": prepared.config.data.split_from or prepared.config.data.split,
         "config": prepared.config.as_plain(),
         "seconds": outcome.seconds,

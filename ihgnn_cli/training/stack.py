@@ -56,8 +56,6 @@ class Stack:
         weight_decay: Adam's weight decay.
         label_smoothing: label smoothing of the training loss.
         class_weights: class weights of the training loss, from each member's training graphs.
-        targets: [G, C] the targets of the training loss for each graph of the store; `None`: its
-            class.
         equal_batches: whether the batches of an epoch differ by at most one graph; otherwise the
             last one has what is left.
     """
@@ -74,7 +72,6 @@ class Stack:
         label_smoothing: float = 0.0,
         class_weights: ClassWeights = ClassWeights.NONE,
         equal_batches: bool = False,
-        targets: NDArray[np.float32] | None = None,
     ) -> None:
         self.model = model
         self.store = store
@@ -89,8 +86,6 @@ class Stack:
             graphs = [member.train for member in members]
             weights = torch.from_numpy(balanced(store.graph_class, graphs, store.classes))
             self._loss = CrossEntropy(label_smoothing, weights.to(store.device))
-        if targets is not None:
-            self._loss = CrossEntropy(targets=torch.from_numpy(targets).to(store.device))
         rows = store.row_count(np.arange(len(store.graph_class)))
         self._aligned = rows.std() > _ALIGN_FROM * math.sqrt(batch_size) * rows.mean()
         self._optimizer = self._new_optimizer()
@@ -262,22 +257,17 @@ class _Tally:
     def __init__(self, loss: CrossEntropy) -> None:
         self._loss = loss
         self._batches: list[tuple[Tensor, Tensor, Tensor]] = []
-        self._soft: list[Tensor] = []
 
     def add(self, batch: Batch, logits: Tensor) -> None:
         """Add a batch with logits [S, B, classes]."""
         self._batches.append((logits, batch.truth, batch.graph_weight))
-        soft = self._loss.soft(batch)
-        if soft is not None:
-            self._soft.append(soft)
 
     def means(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """[S] loss and accuracy of each member over its graphs."""
         logits, truth, weight = (
             torch.cat(column, dim=1) for column in zip(*self._batches, strict=True)
         )
-        soft = torch.cat(self._soft, dim=1) if self._soft else None
-        loss = self._loss.losses(logits, truth, soft)
+        loss = self._loss.losses(logits, truth)
         right = (logits.argmax(-1) == truth).to(loss.dtype)
         sums = (torch.stack([loss, right, torch.ones_like(loss)]) * weight).sum(-1)
         # In double precision, so that an accuracy is the float nearest to the fraction.

@@ -89,7 +89,6 @@ def test_a_file_gets_whole_lines(
         "models",
         "models gnnml",
         "datasets --all",
-        "docs",
         "homophily MUTAG -m node -m edge -m adjusted --compare-paper",
     ],
 )

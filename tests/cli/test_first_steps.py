@@ -151,9 +151,8 @@ def test_what_is_not_a_model_is_refused_with_what_the_command_takes(
     for command in ("check-export", "serve", "bench-export"):
         message = refused(command, "nope.onnx")
         assert message == "nope.onnx does not exist. Give an exported .onnx file."
-    for command in ("export", "distill"):
-        message = refused(command, "MUTAG")
-        assert message == "MUTAG is a data set, not a model. Give a run folder or its ckpt.pt."
+    message = refused("export", "MUTAG")
+    assert message == "MUTAG is a data set, not a model. Give a run folder or its ckpt.pt."
     Path("empty").mkdir()
     assert "Give a run folder or its checkpoint; 'ihgnn runs'" in refused("export", "empty")
 
@@ -242,7 +241,7 @@ def test_check_lists_a_mistake_once_with_its_lines(
     assert out.splitlines() == [
         "TINY_node_labels.txt, line 1 (likewise 2): 'C' is not a whole number of at most 18 "
         "digits.",
-        "    TU labels are integers; JSON lines take words ('ihgnn docs data').",
+        "    TU labels are integers; JSON lines take words (docs/data.md).",
     ]
     assert "2 problems" in err
 

@@ -15,8 +15,9 @@ from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.local import work
 from ihgnn_cli.jobs.queue import Callback, Queue
-from ihgnn_cli.studies import reference_models, reproduction
+from ihgnn_cli.studies import reproduction
 from ihgnn_cli.studies.budgets import BUDGETS, BudgetName
+from ihgnn_cli.studies.signal import references
 
 CPU = torch.device("cpu")
 DATA = "synthetic:graphs=12,nodes=12,degree=2"
@@ -47,7 +48,7 @@ def memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, int]:
     monkeypatch.setitem(BUDGETS, BudgetName.QUICK, TINY)
     monkeypatch.setattr(reproduce_work, "local_executor", executor)
     monkeypatch.setattr(reproduction, "SENSITIVITY_LAYERS", (1, 2))
-    monkeypatch.setattr(reference_models, "TREES", 5)
+    monkeypatch.setattr(references, "TREES", 5)
     return has
 
 

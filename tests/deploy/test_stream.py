@@ -112,7 +112,7 @@ def test_other_keys_are_told_once(card: ModelCard, caplog: pytest.LogCaptureFixt
     strange = b'{"node_labels": [0, 1], "edges": [[0, 1]], "weight": 18, "label": 1}'
     assert numbers(of_lines([GOOD, strange, strange], "x"), card) == ([[0, 1, 2]], [])
     assert caplog.messages == [
-        "x, line 2: ignoring 'label', 'weight', not part of the format ('ihgnn docs data')."
+        "x, line 2: ignoring 'label', 'weight', not part of the format (docs/data.md)."
     ]
 
 

@@ -6,8 +6,6 @@ from pathlib import Path
 
 import pytest
 
-from ihgnn_cli.cli import recipes
-
 TINY = ["--epochs", "4", "--width", "4", "--hidden", "8", "--layers", "1", "--device", "cpu"]
 
 
@@ -56,17 +54,6 @@ def test_evaluate_predict_and_export_an_ensemble(ihgnn, run: Path, tmp_path: Pat
     refused = ihgnn("export", run, "many.onnx", "--members", "9")
     assert refused.returncode == 2
     assert "The model has 4 members" in refused.stderr
-
-
-def test_recipes_are_shown_side_by_side(ihgnn) -> None:
-    shown = ihgnn("recipes").stdout
-    assert "105,000" in shown
-    assert "1,000 to 5,000" in shown
-    assert "tune --recipe robust: a trial is judged by the mean prediction of 10 epochs" in shown
-    told = json.loads(ihgnn("recipes", "--json").stdout)
-    assert list(told) == ["paper", "authors", "robust"]
-    assert told["robust"]["settings"]["inputs"] == "degree"
-    assert recipes.EXAMPLES
 
 
 @pytest.mark.parametrize(

@@ -5,14 +5,14 @@ import json
 import pytest
 from refusals import assert_refused
 
-from ihgnn_cli.studies import reference_models
+from ihgnn_cli.studies.signal import references
 
 DATA = "synthetic:graphs=24,nodes=12,degree=2"
 
 
 @pytest.fixture(autouse=True)
 def _few_trees(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(reference_models, "TREES", 10)
+    monkeypatch.setattr(references, "TREES", 10)
 
 
 def test_references_ceiling_twins_and_test_end_in_a_sentence(ihgnn, tmp_path) -> None:

@@ -14,7 +14,7 @@ from ihgnn_cli.report.comparison import (
 )
 from ihgnn_cli.report.layout import Box, Mark, Table
 from ihgnn_cli.studies.comparison import Cell, ReferenceCell, compare, refused_cell
-from ihgnn_cli.studies.paired import Paired
+from ihgnn_cli.studies.statistics import Paired
 
 ON_DD = cell("gin", 0.7, 0.8, 0.75, 0.7, 0.8, dataset="DD")
 REFUSED = refused_cell("DD", "ppgn", "does not fit: about 96 GB")

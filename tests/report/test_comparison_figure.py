@@ -13,7 +13,7 @@ from ihgnn_cli.report import comparison_figure
 from ihgnn_cli.report.comparison_figure import draw_comparison
 from ihgnn_cli.studies.comparison import Cell, ReferenceCell, compare, refused_cell
 from ihgnn_cli.studies.paper import table1_models
-from ihgnn_cli.studies.references import MAJORITY
+from ihgnn_cli.studies.signal.references import MAJORITY
 
 REFUSED = refused_cell("MUTAG", "ppgn", "does not fit: about 96 GB")
 

@@ -6,7 +6,7 @@ from compared import GIN, OURS, WORSE, cell
 
 from ihgnn_cli.report.comparison_notes import PAPER_EXPLAINED, findings, notes, summary
 from ihgnn_cli.studies.comparison import ReferenceCell, compare, refused_cell
-from ihgnn_cli.studies.paired import Paired
+from ihgnn_cli.studies.statistics import Paired
 
 BETTER = cell("acm", 0.90, 0.98, 0.96, 0.85, 0.99)
 

@@ -1,8 +1,6 @@
 """Results beside each other: who is ahead, what may be tested, what the paper has."""
 
-import json
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,23 +9,37 @@ from compared import GIN, OURS, WORSE, cell
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.comparison import Cell, Place, against, cell_of, compare, refused_cell
 from ihgnn_cli.studies.paper import PaperCell
-from ihgnn_cli.studies.significance import corrected_t_test, holm
+from ihgnn_cli.studies.statistics import corrected_t_test, holm
 
-RESULTS = Path(__file__).parents[2] / "results"
+RESULT = {
+    "dataset": "MUTAG",
+    "graphs": 6,
+    "majority_share": 0.5,
+    "test_mean": 0.75,
+    "test_std": 0.25,
+    "runs": [0.7, 0.8],
+    "folds": [
+        {"fold": 0, "test_graphs": 2, "test_mean": 1.0},
+        {"fold": 1, "test_graphs": 4, "test_mean": 0.5},
+    ],
+    "job": {
+        "protocol": {"training": {"epochs": 350}},
+        "data_sha256": "data",
+        "splits_sha256": "splits",
+    },
+}
 
 
 def test_a_finished_cross_validation_becomes_a_cell() -> None:
-    result = json.loads((RESULTS / "MUTAG" / "result.json").read_text(encoding="utf-8"))
-    found = cell_of(result, "ihgnn")
+    found = cell_of(RESULT, "ihgnn")
     assert (found.dataset, found.model, found.title) == ("MUTAG", "ihgnn", "IHGNN")
-    assert (found.mean, found.std) == (result["test_mean"], result["test_std"])
-    assert found.accuracies[:2] == pytest.approx((0.8771929824561403, 0.8771929824561404))
-    assert found.folds == tuple(range(10))
-    assert (sum(found.test_graphs), found.graphs) == (188, 188)
-    assert (found.runs, found.epochs) == (3, 350)
+    assert (found.mean, found.std) == (0.75, 0.25)
+    assert found.accuracies == (1.0, 0.5)
+    assert (found.folds, found.test_graphs, found.graphs) == ((0, 1), (2, 4), 6)
+    assert (found.runs, found.epochs) == (2, 350)
     assert found.paper == PaperCell(0.899, 0.06)
-    assert found.difference == pytest.approx(result["test_mean"] - 0.899)
-    assert found.splits_sha256 == result["job"]["splits_sha256"]
+    assert found.difference == pytest.approx(0.75 - 0.899)
+    assert found.splits_sha256 == "splits"
 
 
 def test_what_is_no_result_is_refused() -> None:

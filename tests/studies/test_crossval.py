@@ -19,11 +19,11 @@ from ihgnn_cli.jobs.queue import Callback, Queue, Step
 from ihgnn_cli.studies import crossval
 from ihgnn_cli.studies.folder import read_job, read_result
 from ihgnn_cli.studies.folds import make_folds
-from ihgnn_cli.studies.graph_features import GraphFeatures
 from ihgnn_cli.studies.grid import Configuration, configuration
 from ihgnn_cli.studies.plan import Protocol
-from ihgnn_cli.studies.references import references
 from ihgnn_cli.studies.result import identity
+from ihgnn_cli.studies.signal.features import GraphFeatures
+from ihgnn_cli.studies.signal.references import references
 from ihgnn_cli.studies.units import Validated, parsed
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.config import configure, read_config

@@ -21,7 +21,6 @@ from ihgnn_cli.studies import work as unit_work
 from ihgnn_cli.studies.folds import make_folds
 from ihgnn_cli.studies.grid import check_choices, own_grid
 from ihgnn_cli.studies.plan import bundles, final_units, selection_units
-from ihgnn_cli.studies.recipes import all_recipes, differing
 from ihgnn_cli.studies.units import Record, Unit, parsed
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.config import configure, read_config
@@ -170,16 +169,6 @@ def test_snapshots_leave_one_configuration_of_every_model(model: str) -> None:
     config = configure(overrides={"snapshots": 3, "lr": 0.02}, model=model)
     (only,) = own_grid(config)
     assert only.applied(config) == config
-
-
-def test_recipes_tell_what_they_cost() -> None:
-    paper, authors, robust = all_recipes()
-    assert paper.cost.model_epochs == (105_000, 105_000)
-    assert authors.cost.model_epochs == (73_500, 73_500)
-    assert robust.cost.model_epochs == (1_000, 5_000)
-    assert robust.cost.configurations == 0
-    assert "label_smoothing" in differing([paper, authors, robust])
-    assert "width" not in differing([paper, authors, robust])
 
 
 def test_with_prediction_sets_the_validation_graphs_calibrate_instead_of_training(

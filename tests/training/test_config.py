@@ -1,5 +1,6 @@
 """Configurations: layers of settings, wrong files, and the way to TOML and back."""
 
+import json
 import tomllib
 from dataclasses import replace
 from importlib.resources import files
@@ -66,6 +67,25 @@ def test_the_defaults_are_the_paper_s() -> None:
 def test_the_paper_s_recipe_spells_out_every_setting_of_the_model() -> None:
     text = (files("ihgnn_cli") / "recipes" / "paper.toml").read_text(encoding="utf-8")
     assert tomllib.loads(text)["model"] == RunConfig().as_plain()["model"]
+
+
+def test_the_documented_table_of_recipes_has_their_settings() -> None:
+    page = Path(__file__).parents[2] / "docs" / "training.md"
+    rows = [line.strip("| ").split(" | ") for line in page.read_text(encoding="utf-8").splitlines()]
+    names = [recipe.value for recipe in Recipe]
+    table = rows.index(["setting", *(f"`{name}`" for name in names)]) + 2
+    found = {row[0].strip("`"): row[1:] for row in rows[table:] if row[0].startswith("`")}
+    settings = [
+        {
+            key: value
+            for part in configure(recipe).as_plain().values()
+            for key, value in part.items()
+        }
+        for recipe in Recipe
+    ]
+    for key in settings[0]:
+        values = [json.dumps(each[key]).strip('"') or "none" for each in settings]
+        assert found.get(key, values[:1] * len(values)) == values
 
 
 def test_the_authors_recipe_is_their_code_where_it_differs() -> None:

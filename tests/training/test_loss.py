@@ -54,24 +54,6 @@ def test_a_smoothed_and_weighted_loss_is_the_one_computed_by_hand() -> None:
     assert gradient.flatten().tolist() == pytest.approx(expected)
 
 
-def test_graphs_can_have_targets_of_their_own() -> None:
-    """One graph, the second of the data set; p = 1/4, 3/4; t = 0.6, 0.4."""
-    logits = torch.tensor([[[0.0, np.log(3)], [0.0, 0.0]]])
-    loss = CrossEntropy(targets=torch.tensor([[1.0, 0.0], [0.6, 0.4]]))
-    given: Any = SimpleNamespace(
-        truth=torch.tensor([[0, 0]]),
-        graph=np.array([[1, -1]]),  # then padding
-        graph_weight=torch.tensor([[1.0, 0.0]]),
-        graph_share=torch.tensor([[1.0, 0.0]]),
-    )
-    soft = loss.soft(given)
-    expected = 0.6 * np.log(4) + 0.4 * np.log(4 / 3)
-    assert loss.losses(logits, given.truth, soft)[0, 0].item() == pytest.approx(expected)
-    gradient = loss.gradient(given)
-    assert gradient(logits)[0].tolist() == [pytest.approx([1 / 4 - 0.6, 3 / 4 - 0.4]), [0, 0]]
-    assert gradient(logits[0, :1], (0, slice(0, 1)))[0].tolist() == pytest.approx([-0.35, 0.35])
-
-
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
 @pytest.mark.parametrize("weights", [None, WEIGHTS])
 def test_loss_and_gradient_are_torch_s(smoothing: float, weights: Tensor | None) -> None:

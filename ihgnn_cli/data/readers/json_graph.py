@@ -168,7 +168,7 @@ def check_graph(entry: Mapping[str, Any]) -> JsonGraph:
 def ignored_keys(where: str, keys: Iterable[str]) -> str:
     """A sentence about keys or columns that are not part of the format."""
     shown = ", ".join(f"'{key}'" for key in keys)
-    return f"{where}: ignoring {shown}, not part of the format ('ihgnn docs data')."
+    return f"{where}: ignoring {shown}, not part of the format (docs/data.md)."
 
 
 def meant_by(key: str, others: Iterable[str]) -> str:

@@ -21,7 +21,7 @@ from ihgnn_cli.progress import Advance, silent
 from ihgnn_cli.words import counted
 
 REQUIRED = ("A", "graph_indicator", "graph_labels")
-NO_WORDS = "TU labels are integers; JSON lines take words ('ihgnn docs data')."
+NO_WORDS = "TU labels are integers; JSON lines take words (docs/data.md)."
 _NUMBERING = "Node and graph numbers start at 1."
 
 
@@ -84,7 +84,7 @@ class _Reading:
     def _require_parts(self) -> None:
         for part in self.required:
             if part not in self.files:
-                remedy = "Add it; 'ihgnn docs data' describes the format."
+                remedy = "Add it; docs/data.md describes the format."
                 if part == "graph_labels" and "graph_attributes" in self.files:
                     remedy = "graph_attributes are for regression; ihgnn only classifies."
                 self._list(part).add(None, f"the file is missing in {self.files.path}.", remedy)

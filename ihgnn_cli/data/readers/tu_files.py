@@ -230,7 +230,7 @@ def _no_edge_list(path: Path) -> Problem:
         str(path),
         None,
         "no TU data set found (no file NAME_A.txt with edges).",
-        "Check the path; 'ihgnn docs data' describes the format.",
+        "Check the path; docs/data.md describes the format.",
     )
 
 

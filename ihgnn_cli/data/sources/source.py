@@ -300,7 +300,7 @@ def _read(source: Source, progress: Progress, classes: bool) -> GraphDataset:
     if path.is_file() and path.suffix.lower() != ".zip":
         raise InputError(
             f"{path} is neither a folder, a .zip, a {jsonl.SUFFIX} nor a {smiles.SUFFIX} file. "
-            "'ihgnn docs data' describes the formats."
+            "docs/data.md describes the formats."
         )
     tu = open_tu(path)
     with progress.task(f"Reading {tu.name}", sum(tu.parts.values())) as advance:

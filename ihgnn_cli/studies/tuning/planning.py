@@ -11,7 +11,7 @@ from ihgnn_cli.studies.tuning.search import prepare, trials_together
 from ihgnn_cli.studies.tuning.space import make_space
 from ihgnn_cli.studies.tuning.storage import address
 from ihgnn_cli.studies.tuning.tune_job import TuneJob
-from ihgnn_cli.training.config import RunConfig, refuse_teacher
+from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.folder import RUNS, run_name
 from ihgnn_cli.training.loading import load_data
 
@@ -59,7 +59,6 @@ def plan_search(
         InputError: an argument or the data is not valid.
         NoRoomError: no configuration of the space fits in memory.
     """
-    refuse_teacher(config)
     if stack is not None and stack < 1:
         raise InputError(f"stack must be at least 1, not {stack}.")
     grid = sampler == SamplerName.GRID

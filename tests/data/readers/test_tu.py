@@ -261,7 +261,7 @@ MISTAKES: list[tuple[str, str, int | None, str, str]] = [
         "1\n2.5\n",
         2,
         "'2.5' is not a whole number of at most 18 digits.",
-        "TU labels are integers; JSON lines take words ('ihgnn docs data').",
+        "TU labels are integers; JSON lines take words (docs/data.md).",
     ),
     ("node_labels", "1\n1\n", None, "2 lines where TINY_graph_indicator.txt has 5.", SAME_ROWS),
     ("node_labels", "", None, "0 lines where TINY_graph_indicator.txt has 5.", SAME_ROWS),
@@ -270,7 +270,7 @@ MISTAKES: list[tuple[str, str, int | None, str, str]] = [
         "1\n1\nC\n1\n1\n",
         3,
         "'C' is not a whole number of at most 18 digits.",
-        "TU labels are integers; JSON lines take words ('ihgnn docs data').",
+        "TU labels are integers; JSON lines take words (docs/data.md).",
     ),
     (
         "node_attributes",
@@ -310,7 +310,7 @@ def test_a_required_file_that_is_missing(write_tu: WriteTU, part: str) -> None:
             f"TINY_{part}.txt",
             None,
             f"the file is missing in {folder}.",
-            "Add it; 'ihgnn docs data' describes the format.",
+            "Add it; docs/data.md describes the format.",
         ),
     )
 
@@ -381,7 +381,7 @@ def test_words_as_labels_get_one_explanation_per_file(write_tu: WriteTU) -> None
         ("TINY_node_labels.txt", 1, 5),
     ]
     assert {each.remedy for each in found} == {
-        "TU labels are integers; JSON lines take words ('ihgnn docs data')."
+        "TU labels are integers; JSON lines take words (docs/data.md)."
     }
 
 

@@ -151,7 +151,7 @@ def test_a_place_without_an_edge_list(tmp_path: Path) -> None:
                 str(path),
                 None,
                 "no TU data set found (no file NAME_A.txt with edges).",
-                "Check the path; 'ihgnn docs data' describes the format.",
+                "Check the path; docs/data.md describes the format.",
             ),
         )
 

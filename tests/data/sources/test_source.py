@@ -322,7 +322,7 @@ def test_a_file_of_another_kind_is_refused(root: Path) -> None:
         load_dataset("graphs.txt")
     assert str(caught.value) == (
         f"{Path.cwd() / 'graphs.txt'} is neither a folder, a .zip, a .jsonl nor a .csv file. "
-        "'ihgnn docs data' describes the formats."
+        "docs/data.md describes the formats."
     )
 
 

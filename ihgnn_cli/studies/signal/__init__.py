@@ -1,0 +1,1 @@
+"""What is attainable on a data set before any network is trained."""
