@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from _plain import BATCH_SIZE, load_task, stack
+from ihgnn_cli.models.stacked.kernels import by_block, neighbor_sum
 from torch import Tensor
 from torch.nn.functional import cross_entropy, pad
 from torch_geometric.data import Batch as PygBatch
@@ -24,9 +25,7 @@ from torch_geometric.data import Batch as PygBatch
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.pyg import to_pyg
 from ihgnn_cli.models.ihgnn import IHGNN
-from ihgnn_cli.models.stacked.kernels import by_block, neighbor_sum
-from ihgnn_cli.models.stacked.mlp import EPS
-from ihgnn_cli.models.stacked.names import readable_weights
+from ihgnn_cli.models.stacked import EPS, readable_weights
 from ihgnn_cli.training.loss import CrossEntropy
 
 WRITTEN, RECORDED, READABLE = "written gradients", "autograd, same kernels", "readable model"

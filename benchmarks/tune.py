@@ -142,7 +142,7 @@ def optimize(name: str, trials_file: str, database: str) -> None:
     """Train trials with Optuna's `optimize`, each with the settings of its number."""
     import optuna
 
-    from ihgnn_cli.data.batching.store import GraphStore
+    from ihgnn_cli.data.batching.batches import GraphStore
     from ihgnn_cli.data.splits.load import load_split
     from ihgnn_cli.models.card import inputs_of
     from ihgnn_cli.studies.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR

@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching.store import Batch, GraphStore
+from ihgnn_cli.data.batching.batches import Batch, GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.build import ListedGraphs, build

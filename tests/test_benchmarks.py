@@ -179,7 +179,7 @@ def test_the_padded_plain_model_is_the_model_that_is_exported(export: ModuleType
 
     from ihgnn_cli.deploy.inputs import padded_inputs
     from ihgnn_cli.deploy.padded import PaddedIHGNN
-    from ihgnn_cli.models.stacked.names import readable_weights
+    from ihgnn_cli.models.stacked import readable_weights
 
     data = dataset(PATH, STAR, TRIANGLE)
     checkpoint = untrained(data)

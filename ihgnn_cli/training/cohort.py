@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ihgnn_cli.data.batching.store import GraphStore, Positions
+from ihgnn_cli.data.batching.batches import GraphStore, Positions
 from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.models.settings import Inputs
 from ihgnn_cli.training.checkpoint import build

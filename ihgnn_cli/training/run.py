@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from ihgnn_cli.data.access import DEFAULT, Access
-from ihgnn_cli.data.batching.batch import Positions
+from ihgnn_cli.data.batching.batches import Positions
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.kinds import is_drawn
 from ihgnn_cli.data.splits.load import load_split

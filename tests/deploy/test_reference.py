@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny_models import ALL, AUTHORS, CPU, PATH, SMALL, dataset, torch_logits, untrained
 
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.deploy.comparison import compared
 from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.deploy.inputs import inputs_for

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.data.splits.split import holdout

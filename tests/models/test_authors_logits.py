@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from ihgnn_cli.data.access import Access
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.sources.source import locate, read
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, SortKey, SortOrder, Variant
-from ihgnn_cli.models.stacked.model import StackedIHGNN
+from ihgnn_cli.models.stacked import StackedIHGNN
 from ihgnn_cli.training.stack import predict
 
 K, WIDTH, HIDDEN, M, LABELS = 2, 8, 16, 28, 7

@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 from graph_makers import CPU, HEXAGON, KITE, LABELS, PATH, STAR, TRIANGLE, dataset_of
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching.store import Batch, GraphStore
+from ihgnn_cli.data.batching.batches import Batch, GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.models import autograd
 from ihgnn_cli.models.autograd import AutogradStack, seeded

@@ -15,7 +15,7 @@ from torch_geometric.loader import DataLoader
 
 import ihgnn_cli
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.pyg import to_pyg

@@ -5,12 +5,12 @@ import pytest
 import torch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.models.registry import IHGNN as IHGNN_NAME
 from ihgnn_cli.models.registry import model_names
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
-from ihgnn_cli.models.stacked.model import StackedIHGNN
+from ihgnn_cli.models.stacked import StackedIHGNN
 from ihgnn_cli.training.checkpoint import build
 from ihgnn_cli.training.config import configure
 from ihgnn_cli.training.epoch import Epoch

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import torch
 
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.jobs.queue import Callback, Step
 from ihgnn_cli.models.card import inputs_of

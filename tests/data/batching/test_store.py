@@ -7,10 +7,10 @@ import pytest
 import torch
 from hypothesis import given
 from hypothesis import strategies as st
+from ihgnn_cli.data.batching.blocks import BLOCK_COST, rank_blocks, slots
 
 from ihgnn_cli.data.batching import store as store_module
-from ihgnn_cli.data.batching.blocks import BLOCK_COST, rank_blocks, slots
-from ihgnn_cli.data.batching.store import Batch, GraphStore
+from ihgnn_cli.data.batching.batches import Batch, GraphStore
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource
 from ihgnn_cli.data.features import Features
 

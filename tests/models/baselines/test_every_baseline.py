@@ -29,7 +29,7 @@ from graph_makers import (
 from hard_pairs import ROOK, SHRIKHANDE, stars_or_paths, triangles_or_hexagons
 from heterophilic import ALTERNATING, GROUPED, circle_task, homophily_task, hub_task
 
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.card import inputs_of
