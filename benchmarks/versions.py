@@ -1,9 +1,11 @@
 """The training loop of this checkout against that of another revision, in turns.
 
-Both train a stack of the size that `ihgnn crossval --stack auto` would use in each version, on one
-thread, as a worker of a two-core machine does. Model-epochs are counted per second of processor
-time, so that other work on the machine matters less. Optimizer steps start at 300, as in most of a
-training (the first 300 steps are plain Adam). Peak memory is that of the whole process.
+Both sides train the same number of models in a stack, on one thread, as a worker of `ihgnn
+crossval` does, or a single model, as `ihgnn train` does. Each side is a process that runs
+`_epochs.py` of its own checkout; the two take turns, epoch by epoch. Model-epochs are timed by
+processor time, so that other work on the machine matters less. Peak memory is that of the whole
+process, with imports and data. Launches are operations per training step with its share of the
+validation; on a GPU, where small models wait for launches, they are the time.
 """
 
 import json
@@ -11,151 +13,179 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
-from argparse import SUPPRESS
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from statistics import median
 from typing import Any
 
-from _measure import Claim, parser, peak_memory, report, skip, table
-from _plain import BATCH_SIZE, LAYERS, at_hand, late, load_task, stack
+from _measure import Claim, mebibytes, parser, report, skip, table
+from _plain import BATCH_SIZE, LAYERS, at_hand
 
-DATASETS = ("MUTAG", "BZR_MD", "IMDB-BINARY", "PROTEINS", "COLLAB", "DD")
-# Speedup over the revision before ranks were left out and batches aligned.
-TARGETS = {"DD": 1.3, "PROTEINS": 1.05, "COLLAB": 1.05, "IMDB-BINARY": 1.05}
-NOT_SLOWER = 0.95  # the noise of a run
-REVISION = "2d22092"
-WORKERS = 2
+REVISION = "a813f91"
 HERE = Path(__file__).parent
+CHILD = "_epochs.py"
+CHILD_OF_REVISION = "_epochs_a813f91.py"
+"""For a checkout without a child of its own."""
+SINGLE = ("MUTAG", "PROTEINS")
+STACKS = {"MUTAG": 15, "BZR_MD": 15, "IMDB-BINARY": 15, "PROTEINS": 15, "COLLAB": 15, "DD": 2}
+"""Models per stack: what `ihgnn crossval --stack auto` chose in the first of these revisions."""
+EPOCHS = {"MUTAG": 10, "BZR_MD": 10, "IMDB-BINARY": 4, "PROTEINS": 2}
+"""Epochs per run, so that short ones are timed more often; 1 for the others."""
+SLOWER_STACK, SLOWER_DD, SLOWER_SINGLE = 1.2, 1.1, 1.3
+MORE_MEMORY, MORE_LAUNCHES = 1.3, 1.1
+
+
+@dataclass(frozen=True)
+class Side:
+    """What a checkout took."""
+
+    seconds: tuple[float, ...]
+    """Processor time per model-epoch."""
+    memory: int
+    """Peak of the process in bytes."""
+    launches: float
+    """Operations per training step."""
+    reads: int
+    """Values of tensors that an epoch read."""
 
 
 def main() -> None:
     options = parser("Time training epochs against another revision of this repository.", runs=3)
-    options.add_argument("--against", default=REVISION, help="a revision (%(default)s)")
+    options.add_argument("--against", default=REVISION, help="a revision or folder (%(default)s)")
+    options.add_argument(
+        "--python", default=sys.executable, help="interpreter of the other checkout (this one)"
+    )
     options.add_argument("--dataset", action="append", help="one data set (repeatable); all")
-    options.add_argument("--child", help=SUPPRESS)
+    options.add_argument("--models", type=int, help="models per stack (up to 15, 2 on DD)")
     given = options.parse_args()
-    if given.child:
-        serve(given.child)
-        return
-    rows, datasets, claims = [], {}, []
-    with other_checkout(given.against) as other:
-        for name in given.dataset or DATASETS:
+    names = given.dataset or list(STACKS)
+    work = [(name, given.models or STACKS.get(name, 15)) for name in names]
+    work += [(name, 1) for name in names if name in SINGLE and given.models is None]
+    rows, figures, claims = [], [], []
+    with checkout(given.against) as other:
+        for name, models in work:
             if not at_hand(name):
                 skip(f"versions on {name}", f"there is no {name}.zip at hand.", as_json=given.json)
                 continue
-            found = compare(name, other, given.runs)
-            datasets[name] = found
-            ratio = found["before"]["seconds"] / found["now"]["seconds"]
-            rows.append((name, *cells(found["before"]), *cells(found["now"]), f"{ratio:.2f}×"))
-            text = f"model-epochs per processor second on {name}"
-            claims.append(Claim(text, TARGETS.get(name, NOT_SLOWER), ratio))
-            if name == "DD":
-                share = found["now"]["memory"] / found["before"]["memory"]
-                claims.append(Claim("peak memory on DD", 1 / 3, share, at_most=True))
-    head = ("", "stack", given.against, "memory", "stack", "now", "memory", "faster")
-    text = (
-        f"Processor time per model-epoch, K = {LAYERS}, batches of {BATCH_SIZE}, one thread, "
-        "medians of epochs in turns; peak memory of the process.\n\n" + table(head, rows)
+            before, now = compare(name, models, (other, given.python), given.runs)
+            figures.append({"dataset": name, "models": models, **as_json(before, now)})
+            rows.append(row(name, models, before, now))
+            claims += claims_of(name, models, before, now)
+    head = (
+        "",
+        "models",
+        *("before", "now", "now/before"),
+        *("memory", "now"),
+        *("launches", "now"),
     )
-    figures = {"against": given.against, "datasets": datasets}
-    report("versions", figures, text, claims, as_json=given.json)
+    text = (
+        f"Before: {given.against}. Processor time per model-epoch, K = {LAYERS}, batches of "
+        f"{BATCH_SIZE}, one thread, medians of epochs in turns; peak memory of the process; "
+        f"operations per training step.\n\n{table(head, rows)}"
+    )
+    document = {"against": given.against, "datasets": figures}
+    report("versions", document, text, claims, as_json=given.json)
 
 
-def cells(side: dict[str, Any]) -> tuple[str, str, str]:
-    memory = f"{side['memory'] / 2**20:,.0f} MiB"
-    return str(side["stack"]), f"{side['seconds'] * 1e3:.1f} ms", memory
+def as_json(before: Side, now: Side) -> dict[str, Any]:
+    return {"before": vars(before), "now": vars(now)}
+
+
+def row(name: str, models: int, before: Side, now: Side) -> tuple[str, ...]:
+    times = [median(side.seconds) for side in (before, now)]
+    return (
+        name,
+        str(models),
+        *(f"{1e3 * each:.1f} ms" for each in times),
+        f"{times[1] / times[0]:.2f}×",
+        *(mebibytes(side.memory) for side in (before, now)),
+        *(f"{side.launches:.0f}" for side in (before, now)),
+    )
+
+
+def claims_of(name: str, models: int, before: Side, now: Side) -> Iterator[Claim]:
+    what = f"{name}, {'one model' if models == 1 else f'{models} models'}"
+    slower = SLOWER_SINGLE if models == 1 else SLOWER_DD if name == "DD" else SLOWER_STACK
+    ratio = median(now.seconds) / median(before.seconds)
+    yield Claim(f"time per model-epoch on {what}", slower, ratio, at_most=True)
+    share = now.memory / before.memory
+    yield Claim(f"peak memory on {what}", MORE_MEMORY, share, at_most=True)
+    launches = now.launches / before.launches
+    yield Claim(f"launches per step on {what}", MORE_LAUNCHES, launches, at_most=True)
 
 
 @contextmanager
-def other_checkout(revision: str) -> Iterator[Path]:
+def checkout(of: str) -> Iterator[Path]:
+    """A folder with another revision: the folder itself, or a temporary work tree."""
+    if Path(of, "ihgnn_cli").is_dir():
+        yield Path(of).resolve()
+        return
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder, "other")
         git = ["git", "-C", str(HERE.parent), "worktree"]
-        subprocess.run([*git, "add", "--detach", "--quiet", str(place), revision], check=True)
+        subprocess.run([*git, "add", "--detach", "--quiet", str(place), of], check=True)
         try:
             yield place
         finally:
             subprocess.run([*git, "remove", "--force", str(place)], check=True)
 
 
-def compare(name: str, other: Path, runs: int) -> dict[str, dict[str, Any]]:
-    """Epochs of both versions in turns, after one each that does not count."""
-    with ExitStack() as open_processes:
-        sides = {
-            side: open_processes.enter_context(child(name, checkout))
-            for side, checkout in (("before", other), ("now", HERE.parent))
-        }
-        seconds: dict[str, list[float]] = {side: [] for side in sides}
-        last: dict[str, dict[str, Any]] = {}
-        for _ in range(runs + 1):
-            for side, process in sides.items():
-                process.stdin.write("epoch\n")
-                process.stdin.flush()
-                last[side] = json.loads(process.stdout.readline())
-                seconds[side].append(last[side]["seconds"])
-    return {
-        side: {**last[side], "seconds": median(each[1:]), "all": each[1:]}
-        for side, each in seconds.items()
-    }
+def compare(name: str, models: int, other: tuple[Path, str], runs: int) -> tuple[Side, Side]:
+    """Epochs of the other and of this checkout in turns, after one each that does not count."""
+    with ExitStack() as opened:
+        sides = [
+            opened.enter_context(child(place, python, name, models))
+            for place, python in (other, (HERE.parent, sys.executable))
+        ]
+        epochs: list[list[dict[str, Any]]] = [[] for _ in sides]
+        for _ in range(1 + runs * EPOCHS.get(name, 1)):
+            for side, found in zip(sides, epochs, strict=True):
+                found.append(answer(side, "epoch"))
+        launches = [answer(side, "launches") for side in sides]
+    before, now = (
+        Side(tuple(each["seconds"] for each in found[1:]), found[-1]["memory"], **counted)
+        for found, counted in zip(epochs, launches, strict=True)
+    )
+    return before, now
 
 
 @contextmanager
-def child(name: str, checkout: Path) -> Iterator[Any]:
-    environment = {**os.environ, "PYTHONPATH": str(checkout), "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
-        [sys.executable, __file__, "--child", name],
+def child(place: Path, python: str, name: str, models: int) -> Iterator[Any]:
+    """A process that trains with the package of a checkout, by its own child script."""
+    own = place / "benchmarks" / CHILD
+    script = own if own.is_file() else HERE / CHILD_OF_REVISION
+    # The frozen child finds `_plain.py` in its checkout, and the rest beside itself.
+    paths = os.pathsep.join(map(str, (place, place / "benchmarks", HERE)))
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1", "OMP_NUM_THREADS": "1"}
+    with subprocess.Popen(
+        [python, script, name, str(models)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
-    )
-    try:
+    ) as process:
+        package = Path(read(process)["package"])
+        if package != place / "ihgnn_cli":
+            raise RuntimeError(f"{script} of {place} trains with {package}.")
         yield process
-    finally:
-        process.stdin.close()
-        process.wait()
 
 
-def serve(name: str) -> None:
-    """For each line read, train an epoch and print what it took."""
-    import torch
-
-    torch.set_num_threads(1)
-    torch.set_flush_denormal(True)
-    task = load_task(name)
-    members = auto_stack(task.dataset)
-    trained = late(stack(task, members))
-    for _ in sys.stdin:
-        began = time.process_time()
-        trained.train_epoch()
-        seconds = (time.process_time() - began) / members
-        figures = {"stack": members, "seconds": seconds, "memory": peak_memory()}
-        print(json.dumps(figures), flush=True)
+def answer(process: Any, request: str) -> dict[str, Any]:
+    """What a child says to a request."""
+    process.stdin.write(f"{request}\n")
+    process.stdin.flush()
+    return read(process)
 
 
-def auto_stack(dataset: Any) -> int:
-    """The stack size of `ihgnn crossval --stack auto` with one worker per core."""
-    import torch
-
-    from ihgnn_cli.data.splits.folds import draw_folds
-    from ihgnn_cli.jobs.executor import Executor
-    from ihgnn_cli.studies.grid import Configuration
-    from ihgnn_cli.studies.memory import stack_size
-    from ihgnn_cli.studies.plan import Protocol, selection_units
-    from ihgnn_cli.studies.work import Job
-    from ihgnn_cli.training.config import configure
-    from ihgnn_cli.training.memory import free_memory
-
-    device = torch.device("cpu")
-    grid = tuple(Configuration(lr, BATCH_SIZE, LAYERS) for lr in (0.01, 0.001, 0.0001))
-    folds = tuple(draw_folds(dataset.graph_class, 0))
-    job = Job(Protocol(configure(), grid), dataset, folds)
-    memory = free_memory(device) // WORKERS
-    units = len(selection_units(job.protocol, job.folds))
-    return stack_size(job, units, Executor(WORKERS, device, memory, lambda *_: None))
+def read(process: Any) -> dict[str, Any]:
+    """The next line of a child."""
+    line = process.stdout.readline()
+    if not line:
+        raise RuntimeError("A side of the comparison ended; its message is above.")
+    found: dict[str, Any] = json.loads(line)
+    return found
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ OUTSIDE = (
     "benchmarks/README.md",
     "examples/molecules.jsonl",
     "examples/*/README.md",
+    "ihgnn_cli/data/bundled/IMDB-BINARY/README.md",
     "ihgnn_cli/data/bundled/MUTAG/README.md",
     "results/README.md",
     "results/reproduction/*.svg",

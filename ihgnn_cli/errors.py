@@ -44,6 +44,10 @@ class InUseError(InputError):
     """Another process is using the resource."""
 
 
+class NoLocksError(IhgnnError):
+    """The file system has no locks."""
+
+
 class DownloadError(IhgnnError):
     """A data set could not be downloaded."""
 

@@ -11,9 +11,8 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import configured
-from ihgnn_cli.data.dataset import GraphDataset, LabelSource
-from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.deploy.runtime import Predictor
 from ihgnn_cli.errors import InputError
@@ -101,6 +100,7 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     device: str = AUTO
     random_state: int | np.random.RandomState | None = 0
 
+    @in_python
     def fit(self, graphs: Iterable[Any], y: Sequence[Hashable]) -> "IHGNNClassifier":
         """Train on graphs and their classes, one per graph, of any sortable type.
 
@@ -113,9 +113,8 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         settings = {
             name: value
             for name, value in self.get_params().items()
-            if name not in ("validation_fraction", "random_state", "features")
+            if name not in ("validation_fraction", "random_state")
         }
-        settings["features"] = _features(dataset) if self.features == AUTO else self.features
         settings["seed"] = _seed(self.random_state)
         config = configured(settings)
         fitted = fit_in_memory(config, dataset, self.validation_fraction)
@@ -138,6 +137,7 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
         return found
 
+    @in_python
     def predict_proba(
         self, graphs: Iterable[Any], *, allow_unknown: bool = False
     ) -> NDArray[np.float64]:
@@ -158,6 +158,7 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = [list(each.probabilities.values()) for each in answers]
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.classes_))
 
+    @in_python
     def export(self, path: Path | str, *, force: bool = False) -> "Export":
         """Write the model as an ONNX file that `ihgnn_cli.load` reads.
 
@@ -201,13 +202,6 @@ def _encoded(y: Sequence[Hashable]) -> tuple[NDArray[Any], list[Any]]:
 
 def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
-
-
-def _features(dataset: GraphDataset) -> Features:
-    only_attributes = dataset.label_source == LabelSource.DEGREE
-    if dataset.node_attributes is not None and only_attributes:
-        return Features.ATTRIBUTES
-    return Features.LABELS
 
 
 def _seed(random_state: int | np.random.RandomState | None) -> int:

@@ -5,20 +5,23 @@ import hashlib
 import json
 import os
 import secrets
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.errors import IhgnnError, InputError, InUseError
-from ihgnn_cli.jsonable import jsonable
+from filelock import FileLock, Timeout
 
+from ihgnn_cli.errors import IhgnnError, InputError, InUseError, NoLocksError
+from ihgnn_cli.jsonable import jsonable
+from ihgnn_cli.words import file_size
+
+LOCK = ".lock"
+"""The file in a run's folder that a process locks while it trains there."""
 # Errors of the disk during a write, as opposed to errors of the code that writes.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
-# Age in seconds at which a lock file counts as stale; no lock is held that long.
-_STALE_AFTER = 30
+_NO_LOCKS = {errno.ENOSYS, errno.ENOLCK, errno.EOPNOTSUPP}
 
 
 @contextmanager
@@ -68,6 +71,20 @@ def written_whole(target: Path, *, durable: bool = False) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def read_text(path: Path, most: int) -> str:
+    """The text of a file of at most `most` bytes; a device, a pipe or a huge file may never end.
+
+    Raises:
+        OSError, UnicodeDecodeError: it cannot be read, or is not text.
+        InputError: it is larger.
+    """
+    with path.open("rb") as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise InputError(f"{path} is larger than {file_size(most)}. Give a file of another kind.")
+    return content.decode("utf-8-sig")
 
 
 def sha256_of(path: Path) -> str:
@@ -126,108 +143,79 @@ def remove_parts(folder: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a lock on an existing file during the block, without waiting for it.
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder during the block, without waiting for it.
 
-    The lock ends with the process. Windows and file systems without locks are not protected.
+    The lock ends with the process. File systems without locks are not protected.
 
     Raises:
         InUseError: another process holds the lock.
+        IhgnnError: the folder cannot be written.
     """
     with ExitStack() as stack:
-        try:
-            stack.enter_context(_flock(path, "rb", wait=False))
-        except BlockingIOError as error:
-            raise InUseError(
-                f"Another process is using {path.parent}. Wait until it ends, or stop it."
-            ) from error
+        held = True
+        with suppress(NoLocksError):
+            held = stack.enter_context(try_lock(folder / LOCK))
+        if not held:
+            raise InUseError(f"Another process is using {folder}. Wait until it ends, or stop it.")
         yield
 
 
 @contextmanager
-def exclusive(path: Path) -> Iterator[None]:
-    """Hold an exclusive lock on a file during the block; wait for other processes and threads.
+def exclusive(path: Path) -> Iterator[bool]:
+    """Hold a lock on a file during the block; wait for other processes and threads.
 
-    The file is created if missing, and kept. Keep blocks short: without system locks (Windows, some
-    file systems), a second file serves as the lock, and is considered stale after half a minute.
-    (`filelock` does neither for ENOLCK, which NFS gives, nor for processes on other machines.)
+    The file is created if missing, and kept. Yields false if the file system has no locks.
 
     Raises:
         IhgnnError: the folder cannot be written.
     """
     with ExitStack() as stack:
-        with writing(path):
-            # Open for writing: NFS requires it for an exclusive lock.
-            if not stack.enter_context(_flock(path, "ab", wait=True)):
-                stack.enter_context(_lock_file(path))
-        yield
+        try:
+            with writing(path):
+                held = stack.enter_context(_file_lock(path, wait=True))
+        except NoLocksError:
+            held = False
+        yield held
 
 
 @contextmanager
-def _flock(path: Path, mode: str, *, wait: bool) -> Iterator[bool]:
-    """Hold the system's lock on a file; yields false if there are no locks."""
+def try_lock(path: Path) -> Iterator[bool]:
+    """Hold a lock on a file during the block, unless another process or thread does: yields which.
+
+    The system frees the lock when the process dies, however that happens. The file is created if
+    missing, and kept.
+
+    Raises:
+        NoLocksError: the file system has no locks.
+        IhgnnError: the folder cannot be written.
+    """
+    with ExitStack() as stack:
+        with writing(path):
+            path.parent.mkdir(exist_ok=True)
+            held = stack.enter_context(_file_lock(path, wait=False))
+        yield held
+
+
+@contextmanager
+def _file_lock(path: Path, *, wait: bool) -> Iterator[bool]:
+    # Never a soft lock: a file as a mark outlives a process that was killed on another machine.
+    if not path.parent.is_dir():  # FileLock would make it, also where somebody has removed it
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    lock = FileLock(path, fallback_to_soft=False, poll_interval=0.02)
     try:
-        import fcntl
-    except ImportError:  # Windows
+        lock.acquire(blocking=wait)
+    except Timeout:
         yield False
         return
-    with path.open(mode) as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            given = True
-        except BlockingIOError:
+    except OSError as error:
+        if error.errno not in _NO_LOCKS:
             raise
-        except OSError:  # no locks on this file system
-            given = False
-        yield given
-
-
-@contextmanager
-def _lock_file(path: Path) -> Iterator[None]:
-    """Hold a lock by creating a file beside `path`, which only one process can do."""
-    lock = path.with_name(f"{path.name}.held")
-    pause = 0.001
-    while (mine := _created(lock)) is None:
-        if _is_stale(lock):
-            # One at a time, so that no process removes the new lock of a faster one.
-            with _lock_file(lock):
-                if _is_stale(lock):
-                    lock.unlink(missing_ok=True)
-        else:
-            time.sleep(pause)
-            pause = min(2 * pause, 0.1)
+        raise NoLocksError(f"The file system of {path.parent} has no locks.") from error
     try:
-        yield
+        yield True
     finally:
-        with suppress(OSError):
-            if (
-                _identity(lock.stat()) == mine
-            ):  # otherwise it became stale, and another process holds it
-                lock.unlink()
-
-
-def _created(lock: Path) -> tuple[int, int] | None:
-    """Create the file and return its identity; `None` if it exists."""
-    try:
-        descriptor = os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-    except FileExistsError:
-        return None
-    try:
-        return _identity(os.fstat(descriptor))
-    finally:
-        os.close(descriptor)
-
-
-def _identity(status: os.stat_result) -> tuple[int, int]:
-    return status.st_ino, status.st_mtime_ns  # inode numbers are reused
-
-
-def _is_stale(lock: Path) -> bool:
-    try:
-        touched = lock.stat().st_mtime
-    except FileNotFoundError:
-        return False
-    return clock_of(lock.parent) - touched > _STALE_AFTER
+        lock.release()
 
 
 def clock_of(folder: Path) -> float:

@@ -12,7 +12,7 @@ def assert_refused(result: subprocess.CompletedProcess[str], code: int, *said: s
     assert result.stdout == ""
     assert "Traceback" not in result.stderr
     lines = result.stderr.strip().splitlines()
-    while lines and lines[0].endswith(" ..."):
+    while lines and (lines[0].endswith(" ...") or lines[0].startswith("Note: ")):
         del lines[0]
     assert lines
     assert lines[0].startswith("Error: ")

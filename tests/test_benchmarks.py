@@ -52,6 +52,17 @@ def test_an_epoch_of_the_largest_data_sets_takes_less_than_3_gb(name: str, real_
     assert int(done.stdout.split()[1]) < 3 * GIGABYTE
 
 
+@pytest.mark.long
+def test_a_checkout_compared_with_itself_launches_the_same_operations(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(BENCHMARKS)
+    versions = import_module("versions")
+    before, now = versions.compare("MUTAG", 2, (BENCHMARKS.parent, sys.executable), runs=1)
+    assert before.launches == now.launches > 100
+    assert len(now.seconds) == versions.EPOCHS["MUTAG"]
+
+
 def test_bundled_data_is_at_hand_and_other_data_where_the_folder_holds_it(
     training: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -194,14 +205,6 @@ def test_the_padded_plain_model_is_the_model_that_is_exported(export: ModuleType
         found, expected = plain.eval()(**given), PaddedIHGNN(checkpoint)(**given)
     for mine, name in zip(found, ("logits", "probabilities", "graph_embedding"), strict=True):
         torch.testing.assert_close(mine, expected[name])
-
-
-def test_all_sides_of_the_gradients_benchmark_compute_the_same_gradients(
-    crossval: ModuleType,
-) -> None:
-    gradients = import_module("gradients")  # compares them itself
-    found = gradients.measured(members=2, rounds=1)
-    assert set(found) == {gradients.WRITTEN, gradients.RECORDED, gradients.READABLE}
 
 
 def test_a_process_that_fails_ends_the_measurement(

@@ -9,15 +9,21 @@ from multiprocessing.connection import Connection
 import pytest
 
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.jobs.processes import Workers, tell
+from ihgnn_cli.jobs import processes
+from ihgnn_cli.jobs.old_processes import Workers, tell
+from ihgnn_cli.jobs.processes import Place, run_here
 
 
 class _Process:
     """The part of a process that its parent uses."""
 
     exitcode = 0
+    pid = 0
 
-    def join(self, timeout: float) -> None:
+    def join(self, timeout: float | None = None) -> None:
+        pass
+
+    def kill(self) -> None:
         pass
 
     def is_alive(self) -> bool:
@@ -46,3 +52,20 @@ def use_threads(monkeypatch: pytest.MonkeyPatch, *, pickled: bool = True) -> Non
         return ours, process
 
     monkeypatch.setattr(Workers, "launch", launch)
+    monkeypatch.setattr(processes, "_launch", _launch)
+
+
+def _launch(place: Place) -> tuple[Connection, _Process]:
+    """A thread that does what a worker process does."""
+    ours, theirs = Pipe()
+    process = _Process()
+
+    def live() -> None:
+        try:
+            run_here(place, theirs)
+        except SystemExit:
+            process.exitcode = 1
+        theirs.close()
+
+    threading.Thread(target=live, daemon=True).start()
+    return ours, process

@@ -26,13 +26,10 @@ class Served extends Classifier {
     this.model = drawable(new Model({ ...metadata, card }));
   }
 
-  /** Class and probabilities of one graph, its unknown nodes, and the nodes in sorted order. */
+  /** Class and probabilities of one graph, and its unknown nodes. */
   async answer(graph) {
     const body = toJson(entryOf(graph));
-    const [found, { order }] = await Promise.all([
-      asked('predict?allow_unknown=true', body),
-      asked('order', body),
-    ]);
+    const found = await asked('predict?allow_unknown=true', body);
     const probabilities = this.#rowOf(found);
     const best = probabilities.indexOf(Math.max(...probabilities));
     return {
@@ -40,7 +37,7 @@ class Served extends Classifier {
       best,
       probabilities,
       unknownNodes: found.unknown_nodes ?? 0,
-      order,
+      order: null,
     };
   }
 

@@ -8,8 +8,7 @@ from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, access, dataset_of
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.sources.source import locate, read, refuse_overwriting
-from ihgnn_cli.deploy.bundles import planned_bundles, write_bundles
-from ihgnn_cli.deploy.form import OPSET, Form, Layout
+from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.onnx_model import SUFFIX, check_target
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError, retold
@@ -34,38 +33,26 @@ def export(
     *,
     layout: Layout | str = Layout.PADDED,
     max_nodes: int | None = None,
-    batch: int | None = None,
-    opset: int = OPSET,
-    small: bool = False,
-    members: int | None = None,
     conformal: float | None = None,
     verify: bool = True,
     dataset: Graphs | None = None,
     force: bool = False,
-    triton: Path | str | None = None,
-    mlflow: Path | str | None = None,
     data_root: Path | str | None = None,
     offline: bool = False,
     progress: bool | None = None,
 ) -> "Export":
-    """Write a checkpoint as ONNX; beside it its metadata, golden vectors and a model card (.md).
+    """Write a checkpoint as ONNX, and beside it its metadata and golden vectors.
 
     Args:
         checkpoint: the folder of a run or a search, or a checkpoint (ckpt.pt).
         path: the .onnx file; by default `model.onnx` beside the checkpoint.
         layout: `"padded"` (matrices of one size) or `"sparse"` (lists of nodes and edges).
         max_nodes: a fixed size for the padded layout.
-        batch: a fixed number of graphs per batch, beside `max_nodes`.
-        opset: the ONNX operator set.
-        small: store the classifier's first matrix in half precision.
-        members: export this many members of an ensemble, evenly chosen; by default all.
         conformal: calibrate prediction sets on the model's validation graphs, and add the output
             `prediction_set`; about this share of sets, such as 0.1, misses the class on average.
         verify: compare the file with the checkpoint, and write golden vectors.
         dataset: what to compare on, as in `load_dataset`; by default the model's own data.
         force: replace files that exist.
-        triton: a model repository for Triton, which gets a folder of the file's name.
-        mlflow: a folder for an MLflow model (needs MLflow).
         data_root: folder that holds NAME.zip or NAME/ and receives downloads.
         offline: never download.
         progress: show a bar while data is read, and a line before the export; by default in
@@ -76,7 +63,7 @@ def export(
         IhgnnError: the file's predictions differ from the checkpoint's; the file is removed.
     """
     # Report invalid arguments before loading torch.
-    form = Form(layout, max_nodes, opset, small, batch)  # type: ignore[arg-type]
+    form = Form(layout, max_nodes)  # type: ignore[arg-type]
     if conformal is not None:
         check_alpha(conformal)
     if path is not None and Path(checkpoint).suffix.lower() == SUFFIX != Path(path).suffix.lower():
@@ -90,7 +77,6 @@ def export(
     if dataset is not None and not verify:
         raise InputError("--dataset is for the comparison, which --no-verify skips. Drop one.")
     check_archive(source)
-    bundles = planned_bundles(target, _path(triton), _path(mlflow), force=force)
 
     from ihgnn_cli.api.evaluate import also_chosen
     from ihgnn_cli.deploy.cases import cases_of
@@ -100,8 +86,6 @@ def export(
 
     loaded = load_checkpoint(source)
     check_exportable(loaded, form)
-    if members is not None:
-        loaded = loaded.with_members(members)
     display = Display(progress)
     cases, golden, graphs = [], [], None
     where = access(data_root, offline, display)
@@ -115,9 +99,8 @@ def export(
         cases = cases_of(loaded, graphs, form.nodes)
         golden = candidates(loaded, graphs, form)
     done = export_onnx(loaded, target, form, cases, golden)
-    write_bundles(bundles, target, source)
     chosen = "" if conformal is None else also_chosen(loaded.card, source)
-    return replace(done, also=bundles.paths, also_chosen=chosen)
+    return replace(done, also_chosen=chosen)
 
 
 def _with_sets(
@@ -135,10 +118,6 @@ def _with_sets(
     classifier = TorchClassifier(checkpoint, resolve_device("cpu"))
     found = calibrate_model(path, classifier, alpha, graphs, where)
     return replace(checkpoint, card=replace(checkpoint.card, conformal=found))
-
-
-def _path(given: Path | str | None) -> Path | None:
-    return None if given is None else Path(given)
 
 
 def _graphs(

@@ -11,7 +11,6 @@ import typer
 
 from ihgnn_cli import __version__, signals
 from ihgnn_cli.cli import (
-    bench_export,
     check_export,
     compare,
     crossval,
@@ -78,7 +77,6 @@ _add("Deployment", "export", export.export, export.EXAMPLES)
 _add("Deployment", "check-export", check_export.check_export, check_export.EXAMPLES)
 _add("Deployment", "predict", predict.predict, predict.EXAMPLES)
 _add("Deployment", "serve", serve.serve, serve.EXAMPLES)
-_add("Deployment", "bench-export", bench_export.bench_export, bench_export.EXAMPLES)
 _add("Other", "env", env.env, env.EXAMPLES)
 
 
@@ -110,11 +108,16 @@ def main() -> NoReturn:
             # A terminal that cannot show a character shows a question mark, and the run goes on.
             stream.reconfigure(errors="replace")
     signals.install()  # a polite kill cleans up as Ctrl-C does
-    logging.getLogger("ihgnn_cli").addHandler(_NoteHandler(logging.WARNING))
+    logger = logging.getLogger("ihgnn_cli")
+    logger.setLevel(logging.INFO)
+    logger.addHandler(_NoteHandler(logging.INFO))  # --quiet raises its level
     try:
-        sys.exit(_run())
+        code = _run()
+    except KeyboardInterrupt:  # a second one, while the first was handled
+        code = INTERRUPTED
     finally:
         signals.uninstall()
+    sys.exit(code)
 
 
 def _invoke() -> int:
@@ -133,9 +136,7 @@ def _run() -> int:
     except typer.TyperException as error:
         return _usage(error)
     except (KeyboardInterrupt, typer.Abort, SystemExit) as stop:
-        code: int = getattr(stop, "code", INTERRUPTED)
-        # SIGTERM and SIGHUP have exit codes; typer makes 1 of a reader (head) that has left.
-        return _failed("Interrupted.", code) if code > _SIGNALS else code
+        return _exit_code(getattr(stop, "code", INTERRUPTED))
     except OSError as error:
         # What is still to be written has nowhere to go: the disk is full, or the reader (head,
         # less) has left, which is not reported.
@@ -148,8 +149,17 @@ def _run() -> int:
         return _failed(_unforeseen(error), 1)
 
 
+def _exit_code(given: str | int | None) -> int:
+    """The exit code of a `SystemExit`, with a message where there is something to say."""
+    if isinstance(given, str):
+        return _failed(given, 1)
+    code = given or 0
+    # SIGTERM and SIGHUP have exit codes; typer makes 1 of a reader (head) that has left.
+    return _failed("Interrupted.", code) if code > _SIGNALS else code
+
+
 class _NoteHandler(logging.Handler):
-    """The library's warnings reach the user as notes."""
+    """The library's messages reach the user as notes."""
 
     def emit(self, record: logging.LogRecord) -> None:
         from ihgnn_cli.cli import console

@@ -15,6 +15,7 @@ from ihgnn_cli.studies.grid import COMMON
 from ihgnn_cli.studies.grid import shown as value_shown
 from ihgnn_cli.studies.paper import model_title
 from ihgnn_cli.studies.signal.references import below_majority_share
+from ihgnn_cli.training.final import LEAST_FINAL_EPOCHS
 from ihgnn_cli.training.folder import BEST_CONFIG as BEST
 from ihgnn_cli.words import counted, duration
 
@@ -115,9 +116,10 @@ def show(result: dict[str, Any], folder: Path, *, rules: bool, trained: int | No
     console.show(f"Results     {folder}")
     if "best" in result:  # missing in older results
         best = result["best"]
+        raised = f", raised to {LEAST_FINAL_EPOCHS}, the fewest for a final training"
         which = (
             f"{_chosen(best['folds'], len(result['folds']))}, with the median of its best epochs "
-            f"({best['epochs']})"
+            f"({best['epochs']}{raised * (best['epochs'] < LEAST_FINAL_EPOCHS)})"
         )
         if snapshots:
             which = f"the configuration, with {counted(best['epochs'], 'epoch')}"

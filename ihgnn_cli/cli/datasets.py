@@ -80,11 +80,12 @@ def list_datasets(
     root = resolved(data_root)
     local = list_local(root)
     remote = list_downloadable({each.name for each in local})
+    shown = [*local, *(remote if downloadable else [])]
     if as_json:
-        entries = [asdict(each) for each in [*local, *remote]]
+        entries = [asdict(each) for each in shown]
         console.show_json({"data_root": root, "datasets": entries})
         return
-    console.show(_table([*local, *(remote if downloadable else [])]))
+    console.show(_table(shown))
     if not downloadable:
         console.show(f"{len(remote)} more can be downloaded by name: ihgnn datasets --all")
     console.show(f"Synthetic data sets have any homophily you choose: {EXAMPLE}")
@@ -115,7 +116,7 @@ def _table(entries: "list[Listed]") -> object:
             "not used" if each.shadowed else each.where,
             "" if each.size_bytes is None else file_size(each.size_bytes),
             f"{each.graphs:,}",
-            f"{each.classes:,}",
+            f"{each.classes:,}" if each.classes else "none",
             labels,
             f"{each.node_attributes or ''}",
         )
@@ -137,6 +138,7 @@ def check(
 ) -> None:
     """Read a data set and report all its problems."""
     from ihgnn_cli.cli import console
+    from ihgnn_cli.data import features
     from ihgnn_cli.data.readers.json_graph import meant_by
     from ihgnn_cli.data.sources.source import Origin, locate_file, read
     from ihgnn_cli.report.homophily import reading_remarks
@@ -170,6 +172,7 @@ def check(
                 "label_source": dataset.label_source,
                 "classes": dataset.class_values,
                 "reading": asdict(dataset.notes),
+                "unread": features.unread(dataset),
                 "fingerprint": dataset.fingerprint,
             }
         )
@@ -185,7 +188,8 @@ def check(
     if not classes:
         remedy = meant_by("class", dataset.notes.ignored_keys) or "Add one for each graph."
         console.show(f"- Training needs classes. {remedy}")
-    for line in reading_remarks(dataset):
+    unread = features.unread(dataset)
+    for line in [*reading_remarks(dataset), *([unread] if unread else [])]:
         console.show(f"- {line}")
     if classes:
         console.next_steps(("homophily", path), *([("train", path)] if classes > 1 else []))

@@ -190,7 +190,7 @@ def _write(found: "Evaluation", name: str, plot: Path | None, predictions: Path 
         title = f"{name}, {_part_words(found.part)}"
         if found.trained_on:
             title += f" ({found.trained_on:,} of {len(found.graphs):,} used in training)"
-        draw_evaluation(found.bins, found.calibration, title, found.metrics.accuracy, plot)
+        draw_evaluation(found.bins, found.reliability, title, found.metrics.accuracy, plot)
 
 
 def _checked_outputs(plot: Path | None, predictions: Path | None, model: Path) -> list[Path]:
@@ -266,14 +266,12 @@ def _show_metrics(found: "Evaluation", classifier: "Classifier") -> None:
         ("ROC-AUC", auc_text(metrics.roc_auc), ""),
         ("Log-loss", f"{metrics.log_loss:.3f}", ""),
         ("Calibration error", f"{metrics.calibration_error:.3f}", "expected, 15 bins"),
-        *_confidence_rows(found),
+        *_uncertainty_row(found),
     ):
         overall.add_row(name, value, remark)
     overall.columns[1].justify = "right"
     overall.show_header = False
     console.show(overall)
-    if found.calibration.caution is not None:
-        console.show(found.calibration.caution)
     names = [console.plain(str(value)) for value in classifier.card.class_values]
     console.show("Confusion: rows true, columns predicted", style="bold")
     confusion = console.table(None, "", *names)
@@ -282,23 +280,12 @@ def _show_metrics(found: "Evaluation", classifier: "Classifier") -> None:
     console.show(confusion)
 
 
-def _confidence_rows(found: "Evaluation") -> list[tuple[str, str, str]]:
-    """Calibration with a temperature, and the spread between members, where there are any."""
-    rows = []
-    scaled, temperature = found.calibration.scaled, found.calibration.temperature
-    if scaled is not None:
-        graphs = counted(found.calibration.fitted_on, "validation graph")
-        rows.append(
-            (
-                "  with temperature",
-                f"{scaled.calibration_error:.3f}",
-                f"T = {temperature:.2f}, fitted on {graphs}; log-loss {scaled.log_loss:.3f}",
-            )
-        )
-    if found.uncertainty is not None:
-        spread = f"mean deviation of the predicted probability over {found.members} members"
-        rows.append(("Uncertainty", f"{found.uncertainty.mean():.3f}", spread))
-    return rows
+def _uncertainty_row(found: "Evaluation") -> list[tuple[str, str, str]]:
+    """The spread between members, if there are several."""
+    if found.uncertainty is None:
+        return []
+    spread = f"mean deviation of the predicted probability over {found.members} members"
+    return [("Uncertainty", f"{found.uncertainty.mean():.3f}", spread)]
 
 
 def _show_homophily(found: "Evaluation") -> None:
@@ -447,10 +434,7 @@ def _entry(
         "snapshot": None if snapshot is None else asdict(snapshot),
         "classes": classifier.card.class_values,
         **asdict(found.metrics),
-        "calibration": {
-            **asdict(found.calibration),
-            "caution": found.calibration.caution,
-        },
+        "reliability": [asdict(each) for each in found.reliability],
         "members": found.members,
         "mean_uncertainty": None if found.uncertainty is None else found.uncertainty.mean(),
         "conformal": None

@@ -19,7 +19,7 @@ EXAMPLES = examples(
     ("ihgnn export runs/MUTAG-1", "Write runs/MUTAG-1/model.onnx and verify it"),
     ("ihgnn export runs/MUTAG-1 sets.onnx --conformal 0.1", "With an output of prediction sets"),
     ("ihgnn export runs/DD-1 dd.onnx --layout sparse", "Node and edge lists, for large graphs"),
-    ("ihgnn export runs/MUTAG-1 small.onnx --small --max-nodes 28", "Half size, fixed shapes"),
+    ("ihgnn export runs/MUTAG-1 fixed.onnx --max-nodes 28", "Graphs padded to a fixed size"),
 )
 
 
@@ -54,40 +54,8 @@ def export(
             default="padded",
         ),
     ] = Layout.PADDED,
-    members: Annotated[
-        int | None,
-        option(
-            "Output",
-            "Export N members of an ensemble, evenly chosen.",
-            metavar="N",
-            default="all",
-            min=1,
-        ),
-    ] = None,
     conformal: options.ConformalShare = None,
-    small: Annotated[
-        bool,
-        option(
-            "Output",
-            "Store the classifier's first matrix, most of the file, in half precision.",
-            "--small",
-        ),
-    ] = False,
     force: Annotated[bool, option("Output", "Overwrite existing files.", "--force", "-f")] = False,
-    triton: Annotated[
-        Path | None,
-        option(
-            "Output",
-            "Also write a Triton model repository: DIR/NAME, named after MODEL.",
-            metavar="DIR",
-        ),
-    ] = None,
-    mlflow: Annotated[
-        Path | None,
-        option(
-            "Output", "Also write an MLflow model to this folder (extra mlflow).", metavar="DIR"
-        ),
-    ] = None,
     as_json: options.AsJson = False,
     max_nodes: Annotated[
         int | None,
@@ -98,27 +66,11 @@ def export(
             default="any size",
         ),
     ] = None,
-    batch: Annotated[
-        int | None,
-        option(
-            "Advanced",
-            "Fixed number of graphs per batch, with --max-nodes: all shapes are then fixed.",
-            metavar="N",
-            default="any number",
-        ),
-    ] = None,
-    opset: Annotated[
-        int,
-        option(
-            "Advanced", "ONNX operator set; 18 runs in onnxruntime 1.17 and later.", metavar="N"
-        ),
-    ] = OPSET,
 ) -> None:
     """Export a checkpoint to ONNX and verify that both give the same results.
 
-    A .json file beside the ONNX file describes its inputs, a .golden.json file has graphs with the
-    expected outputs, for 'ihgnn check-export' and for your own tests, and a .md file is its model
-    card.
+    A .json file beside the ONNX file describes its inputs, and a .golden.json file has graphs with
+    the expected outputs, for 'ihgnn check-export' and for your own tests.
 
     'ihgnn models' lists the layouts of each model. The readout of IHGNN uses at most m nodes, the
     size of the largest graph of the model's data: of a larger graph, the first m in sorted order.
@@ -140,16 +92,10 @@ def export(
         model,
         layout=layout,
         max_nodes=max_nodes,
-        batch=batch,
-        opset=opset,
-        small=small,
-        members=members,
         conformal=conformal,
         verify=verify,
         dataset=dataset,
         force=force,
-        triton=triton,
-        mlflow=mlflow,
         data_root=data_root,
         offline=offline,
         progress=True,
@@ -182,7 +128,6 @@ def export(
         console.next_steps(
             ("predict", done.path, own),
             ("check-export", done.path),
-            ("bench-export", done.path, "--dataset", own),
         )
 
 
@@ -191,11 +136,8 @@ def _show(done: "Export") -> None:
 
     form = done.form
     members = f", {done.members} members" if done.members > 1 else ""
-    weights = ", first matrix in half precision" if form.small else ""
     size = f"{done.size / 1e6:.2f} MB"
-    console.show(
-        f"{done.path}: {size}, {form.layout}, opset {form.opset}{members}{weights}", style="bold"
-    )
+    console.show(f"{done.path}: {size}, {form.layout}, opset {OPSET}{members}", style="bold")
     inputs = console.table(None, "", "Type", "Shape")
     for name, what in done.inputs.items():
         shape = ", ".join(str(each) for each in what["shape"])
@@ -209,7 +151,7 @@ def _show(done: "Export") -> None:
         console.note("Not compared with the checkpoint; no golden vectors.")
     else:
         _show_parity(done.parity)
-    written = [done.path, done.metadata_path, done.golden_path, *done.also]
+    written = [done.path, done.metadata_path, done.golden_path]
     console.note(f"Wrote {', '.join(str(each) for each in written if each is not None)}")
 
 

@@ -1,5 +1,6 @@
 """Options that several commands share, so that each is declared and explained once."""
 
+import logging
 import os
 from collections.abc import Mapping
 from pathlib import Path
@@ -158,12 +159,12 @@ OtherData = Annotated[
     ),
 ]
 FeatureKind = Annotated[
-    Literal["labels", "attributes", "both"] | None,
+    Literal["auto", "labels", "attributes", "both"] | None,
     option(
         "Data",
-        "Node features: labels, attributes or both.",
+        "Node features: labels, attributes, both, or auto (labels, else attributes).",
         metavar="KIND",
-        default="labels",
+        default="auto",
     ),
 ]
 Inputs = Annotated[
@@ -374,7 +375,19 @@ ConformalShare = Annotated[
         default="none",
     ),
 ]
-Quiet = Annotated[bool, option("Output", "Show the result only, no progress.", "--quiet", "-q")]
+
+
+def _quieten(wanted: bool) -> bool:
+    if wanted:
+        for handler in logging.getLogger("ihgnn_cli").handlers:
+            handler.setLevel(logging.WARNING)
+    return wanted
+
+
+Quiet = Annotated[
+    bool,
+    option("Output", "Show the result only, no progress.", "--quiet", "-q", callback=_quieten),
+]
 AsJson = Annotated[bool, option("Output", "Print the result as JSON.", "--json")]
 
 

@@ -90,7 +90,6 @@ def serve(
             f"{error.name} is not installed: pip install 'ihgnn-cli[serve]'"
         ) from error
     from ihgnn_cli.cli import console
-    from ihgnn_cli.deploy.node_order import NodeOrder
     from ihgnn_cli.deploy.onnx_model import load_onnx
     from ihgnn_cli.training.devices import AUTO
 
@@ -98,7 +97,7 @@ def serve(
     listening = server.listen(host, port)
     with listening:
         classifier = load_onnx(model, device or AUTO, providers, threads)
-        service = Service(classifier, called, settings, NodeOrder(model, classifier))
+        service = Service(classifier, called, settings)
         url = server.url_of(host, listening)
 
         def announce() -> None:

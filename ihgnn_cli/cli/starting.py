@@ -24,7 +24,7 @@ def read_data(
         InputError: the data or the name of the device is not valid.
     """
     check_device_name(config.training.device)
-    _, data = load_data(config, console.access(data_root, offline))
+    config, data = load_data(config, console.access(data_root, offline))
     if not quiet:
         if config.data.background_edge_label:
             label, edges = config.data.background_edge_label, counted(data.num_edges, "edge")

@@ -20,6 +20,8 @@ _NUMBERED = re.compile(r"(.+):([0-9]{1,9})", re.DOTALL)
 class Features(StrEnum):
     """The columns of a node's feature vector."""
 
+    AUTO = "auto"
+    """Labels where there are any, else attributes, else degrees."""
     LABELS = "labels"
     ATTRIBUTES = "attributes"
     BOTH = "both"

@@ -2,6 +2,7 @@
 
 import logging
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
 from ihgnn_cli.data.dataset import GraphDataset, Value
@@ -12,6 +13,7 @@ from ihgnn_cli.errors import DataError, InputError, Problem
 _log = logging.getLogger(__name__)
 LABEL, ATTRIBUTES, CLASS = "label", "x", "class"
 """What networkx graphs call them: of a node or edge, and of a graph."""
+_READ = {LABEL, ATTRIBUTES, "edge_index", "edge_attr", "y", "num_nodes", "batch", "ptr"}
 GRAPHS = "torch-geometric Data, networkx graphs, or dicts with node_labels and edges"
 
 
@@ -45,6 +47,7 @@ def from_graphs(
     if is_pyg(items[0]):
         from ihgnn_cli.data.pyg import from_pyg
 
+        _note_ignored(items, name or "graphs")
         return from_pyg(items, name=name, classes=classes)
     collected = Collected()
     for number, item in enumerate(items):
@@ -57,9 +60,26 @@ def from_graphs(
             problem = Problem(f"graph {number}", None, error.message, error.remedy)
             raise DataError([problem]) from error
     dataset = collected.dataset(name or "graphs")
+    _note_ignored(items, dataset.name)
     if dataset.notes.ignored_keys:
         _log.warning("%s", ignored_keys(dataset.name, dataset.notes.ignored_keys))
     return dataset
+
+
+def _note_ignored(graphs: Iterable[Any], name: str) -> None:
+    """Log the names of attributes of torch-geometric or networkx graphs that are not read."""
+    found: set[str] = set()
+    remedy = f"Name one '{LABEL}' (an integer or a string) or '{ATTRIBUTES}' (numbers) to read it."
+    for graph in graphs:
+        if is_pyg(graph):
+            found.update(graph.keys())
+            remedy = f"Add their columns to '{ATTRIBUTES}' to read them."
+        elif not isinstance(graph, Mapping):
+            for *_, data in chain(graph.nodes(data=True), graph.edges(data=True)):
+                found.update(map(str, data))
+    ignored = ", ".join(f"'{each}'" for each in sorted(found - _READ))
+    if ignored:
+        _log.warning("%s: ignoring %s. %s", name, ignored, remedy)
 
 
 def is_pyg(graph: object) -> bool:

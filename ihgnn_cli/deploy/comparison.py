@@ -9,8 +9,6 @@ from numpy.typing import NDArray
 
 TOLERANCE = 1e-4
 """Allowed difference of an output, relative to the graph's largest expected value or 1."""
-SMALL_TOLERANCE = 5e-4
-"""The same if the classifier's first matrix is stored in half precision."""
 
 MAY_BE_OPEN = ("order_margin", "uncertainty")
 """Outputs that rounding can change by more than any tolerance. Where it can, NaN is expected, and

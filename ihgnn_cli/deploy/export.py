@@ -53,8 +53,6 @@ class Export:
     """Thresholds of the prediction sets, if there are any."""
     also_chosen: str = ""
     """What the calibration graphs have chosen, such as "the epoch"."""
-    also: tuple[Path, ...] = ()
-    """What else was written: the model card, and the folders for Triton and MLflow."""
 
 
 def check_exportable(checkpoint: Checkpoint, form: Form) -> None:
@@ -80,11 +78,6 @@ def check_exportable(checkpoint: Checkpoint, form: Form) -> None:
         raise InputError(
             f"The padded layout has room for {_MOST_EDGE_LABELS} edge labels, and the model reads "
             f"{labels:,}. Use --layout sparse."
-        )
-    if form.small and form.layout not in spec.export_modules:
-        raise InputError(
-            f"--small is not available for the model {spec.name}, whose classifier's first matrix "
-            "is not most of the file. Export without --small."
         )
 
 
@@ -140,7 +133,7 @@ def export_onnx(
         checkpoint.card, settings, checkpoint.members, form, _limits(checkpoint, proto)
     )
     proto.metadata_props.add(key=KEY, value=json.dumps(about, separators=(",", ":")))
-    check(proto, form)
+    check(proto)
     with ExitStack() as stack:
         temporary = stack.enter_context(written_whole(model))
         onnx.save_model(proto, temporary)
@@ -148,7 +141,7 @@ def export_onnx(
         stack.enter_context(written_whole(beside)).write_text(told, encoding="utf-8")
         parity = None
         if cases:
-            parity = compare(checkpoint, load_onnx(temporary, "cpu"), cases, small=form.small)
+            parity = compare(checkpoint, load_onnx(temporary, "cpu"), cases)
         if golden:
             names, sha256 = about["outputs"].keys(), sha256_of(temporary)
             made = golden_vectors(checkpoint, golden, form, names, model=model.name, sha256=sha256)

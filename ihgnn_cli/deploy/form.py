@@ -1,4 +1,4 @@
-"""Options of an export: layout of the inputs, opset, precision of the weights."""
+"""Options of an export: layout and size of the inputs."""
 
 from dataclasses import dataclass
 from enum import StrEnum
@@ -7,9 +7,8 @@ from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.settings import Settings
 
 OPSET = 18
-"""The default, which onnxruntime 1.17 and later can load."""
-IR_VERSIONS = {18: 8, 19: 9, 20: 9, 21: 10, 22: 10, 23: 11}
-"""The oldest file format version of each tested opset."""
+IR_VERSION = 8
+"""onnxruntime 1.17 and later can load files of this operator set and format version."""
 
 _FLOAT = 4
 TENSORRT_NODES = 3840
@@ -38,37 +37,17 @@ class Form(Settings):
     layout: Layout = Layout.PADDED
     nodes: int | None = None
     """The fixed size that graphs are padded to, if any."""
-    opset: int = OPSET
-    small: bool = False
-    """Whether the classifier's first matrix, by far the largest, is stored in half precision."""
-    batch: int | None = None
-    """The fixed number of graphs in a batch, if any."""
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.opset not in IR_VERSIONS:
+        if self.nodes is None:
+            return
+        if self.layout == Layout.SPARSE:
             raise InputError(
-                f"Cannot export to opset {self.opset}. Use {min(IR_VERSIONS)} to "
-                f"{max(IR_VERSIONS)}; {OPSET}, the default, has the widest support."
+                "--max-nodes has no effect with --layout sparse, which does not pad. Drop one."
             )
-        for name, size in (("max_nodes", self.nodes), ("batch", self.batch)):
-            if size is not None and self.layout == Layout.SPARSE:
-                raise InputError(
-                    f"--{name.replace('_', '-')} has no effect with --layout sparse, which does "
-                    "not pad. Drop one."
-                )
-            if size is not None and size < 1:
-                raise SettingError(name, f"must be at least 1, not {size}.")
-        if self.batch is not None and self.nodes is None:
-            raise InputError(
-                "--batch fixes one of the two sizes of a padded batch. Fix the other one with "
-                "--max-nodes as well."
-            )
-
-    @property
-    def ir_version(self) -> int:
-        """Version of the file format."""
-        return IR_VERSIONS[self.opset]
+        if self.nodes < 1:
+            raise SettingError("max_nodes", f"must be at least 1, not {self.nodes}.")
 
 
 def padded_bytes(nodes: int) -> int:

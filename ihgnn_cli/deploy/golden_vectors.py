@@ -15,7 +15,7 @@ from ihgnn_cli.data.dataset import GraphDataset, Value
 from ihgnn_cli.data.edge_labels import without_edge_bins
 from ihgnn_cli.data.readers.jsonl import entries
 from ihgnn_cli.deploy.cases import Case, edge_cases
-from ihgnn_cli.deploy.comparison import MAY_BE_OPEN, SMALL_TOLERANCE, TOLERANCE
+from ihgnn_cli.deploy.comparison import MAY_BE_OPEN, TOLERANCE
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.golden import Golden, GoldenCase, Plain, short
 from ihgnn_cli.deploy.inputs import inputs_for
@@ -116,7 +116,7 @@ def golden_vectors(
         model=model,
         model_sha256=sha256,
         layout=form.layout.value,
-        tolerance=SMALL_TOLERANCE if form.small else TOLERANCE,
+        tolerance=TOLERANCE,
         cases=tuple(choice.vectors(case, chosen[case.name]) for case in kept),
         left_out=tuple({"name": name, "reason": why} for name, why in left_out.items()),
     )
@@ -179,12 +179,10 @@ class _Choice:
         """Estimated bytes of the graphs in the file."""
         sizes = {"largest": graphs.max_nodes, "nodes": graphs.num_nodes}
         edges = len(graphs.neighbors)
-        count = self.form.batch or len(graphs)
-        return int(_bytes(self.form, self.card, graphs=count, edges=edges, **sizes))
+        return int(_bytes(self.form, self.card, graphs=len(graphs), edges=edges, **sizes))
 
     def vectors(self, case: Case, graphs: GraphDataset) -> GoldenCase:
-        """The case with its answers; the graphs are repeated up to a fixed batch, or cut to it."""
-        graphs = graphs.select(np.resize(np.arange(len(graphs)), self.form.batch or len(graphs)))
+        """The case with its answers."""
         outputs = self.reference.outputs(graphs)
         best = outputs["probabilities"].argmax(axis=1)
         form, every = self.form, np.arange(len(graphs))

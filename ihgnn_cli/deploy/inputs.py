@@ -27,12 +27,11 @@ def inputs_for(
     graphs: NDArray[np.int64],
     *,
     size: int | None = None,
-    batch: int | None = None,
 ) -> Arrays:
-    """The inputs for graphs of an encoded data set; `size` and `batch` are fixed sizes, if any."""
+    """The inputs for graphs of an encoded data set; `size` is the fixed size, if any."""
     if layout == Layout.SPARSE:
         return sparse_inputs(card, dataset, graphs)
-    return padded_inputs(card, dataset, graphs, size, batch)
+    return padded_inputs(card, dataset, graphs, size)
 
 
 def padded_inputs(
@@ -40,17 +39,15 @@ def padded_inputs(
     dataset: GraphDataset,
     graphs: NDArray[np.int64],
     size: int | None = None,
-    batch: int | None = None,
 ) -> Arrays:
     """The inputs for graphs of an encoded data set, padded to a size.
 
-    The default size is that of the largest graph. A batch of a fixed number of graphs is filled up
-    with graphs without nodes.
+    The default size is that of the largest graph.
     """
     sparse = sparse_inputs(card, dataset, graphs)
     ptr, edges = sparse["ptr"], sparse["edge_index"]
     sizes = np.diff(ptr)
-    shape = batch or len(graphs), int(sizes.max(initial=1)) if size is None else size
+    shape = len(graphs), int(sizes.max(initial=1)) if size is None else size
     graph = np.repeat(np.arange(len(graphs)), sizes)
     place = np.arange(ptr[-1]) - np.repeat(ptr[:-1], sizes)
     inputs: Arrays = {

@@ -11,7 +11,7 @@ import numpy as np
 
 from ihgnn_cli import __version__
 from ihgnn_cli.data.dataset import LabelSource
-from ihgnn_cli.deploy.form import Form, Layout
+from ihgnn_cli.deploy.form import IR_VERSION, OPSET, Form, Layout
 from ihgnn_cli.deploy.inputs import PADDING, UNKNOWN_LABEL
 from ihgnn_cli.models.card import ModelCard, card_from_plain
 from ihgnn_cli.models.registry import IHGNN
@@ -67,8 +67,6 @@ class Described:
     layout: Layout
     nodes: int | None
     """The fixed size that graphs are padded to, if any."""
-    batch: int | None
-    """The fixed number of graphs in a batch, if any."""
     members: int
     limits: Limits
 
@@ -80,15 +78,13 @@ def metadata(card: ModelCard, settings: Plain, members: int, form: Form, limits:
     return {
         "format": FORMAT if card.edge_bins else 3 if card.reads_edge_labels else 2,
         "layout": form.layout.value,
-        "inputs": inputs_of(card, form.layout, form.nodes, form.batch),
-        "outputs": _outputs(card, limits, members, form.batch),
+        "inputs": inputs_of(card, form.layout, form.nodes),
+        "outputs": _outputs(card, limits, members),
         "padding_label": PADDING if form.layout == Layout.PADDED else None,
         "unknown_label": UNKNOWN_LABEL,
         "padded_to": form.nodes,
-        "batch": form.batch,
-        "opset": form.opset,
-        "ir_version": form.ir_version,
-        "small": form.small,
+        "opset": OPSET,
+        "ir_version": IR_VERSION,
         "members": members,
         "model": settings,
         "limits": asdict(limits),
@@ -109,14 +105,13 @@ def described(plain: Mapping[str, Any]) -> Described:
     Raises:
         KeyError, TypeError, ValueError, AttributeError, IndexError, InputError: it is damaged.
     """
-    nodes, batch = plain.get("padded_to"), plain.get("batch")
+    nodes = plain["padded_to"]
     card = card_from_plain(plain["card"])
     return Described(
         card=card,
         model_name=str(plain["model"].get("name", IHGNN)),
         layout=Layout(plain["layout"]),
         nodes=None if nodes is None else int(nodes),
-        batch=None if batch is None else int(batch),
         members=int(plain.get("members", 1)),
         limits=_limits(plain, card),
     )
@@ -143,9 +138,7 @@ def _limits(plain: Mapping[str, Any], card: ModelCard) -> Limits:
     )
 
 
-def inputs_of(
-    card: ModelCard, layout: Layout, nodes: int | None = None, batch: int | None = None
-) -> dict[str, Plain]:
+def inputs_of(card: ModelCard, layout: Layout, nodes: int | None = None) -> dict[str, Plain]:
     """Type, shape and meaning of each input by name."""
     labelled = bool(card.edge_label_values)
     if layout == Layout.SPARSE:
@@ -165,7 +158,7 @@ def inputs_of(
             ),
         }
     else:
-        rows = [batch or "batch", nodes or "nodes"]
+        rows = ["batch", nodes or "nodes"]
         padding = f"; {PADDING} where there is no node"
         kind = f"1 + {_edge_labels(card)}" if labelled else "1"
         inputs = {
@@ -215,8 +208,8 @@ def _labels(card: ModelCard, padding: str) -> str:
     return meaning
 
 
-def _outputs(card: ModelCard, limits: Limits, members: int, batch: int | None) -> dict[str, Plain]:
-    graphs, classes = batch or "batch", len(card.class_values)
+def _outputs(card: ModelCard, limits: Limits, members: int) -> dict[str, Plain]:
+    graphs, classes = "batch", len(card.class_values)
     outputs = {
         "logits": _value("float32", [graphs, classes], "class scores before the softmax"),
         "probabilities": _value(

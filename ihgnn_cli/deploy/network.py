@@ -7,27 +7,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from importlib import import_module
 
-import numpy as np
 import onnx
 import torch
 from torch import Tensor, nn
 
 from ihgnn_cli import __version__
-from ihgnn_cli.deploy.form import Form, Layout
+from ihgnn_cli.deploy.form import IR_VERSION, OPSET, Form, Layout
 from ihgnn_cli.deploy.prediction_set import add_prediction_set
-from ihgnn_cli.deploy.tidy import tidy
 from ihgnn_cli.deploy.traced import PaddedModel, SparseModel
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.training.checkpoint import Checkpoint
-
-_READOUT = ".readout."
 
 
 def as_onnx(checkpoint: Checkpoint, form: Form) -> onnx.ModelProto:
     """The checkpoint as an ONNX network, without traces of this machine.
 
     Raises:
-        IhgnnError: torch cannot export it, or a weight is too large for half precision.
+        IhgnnError: torch cannot export it.
     """
     model = _module(checkpoint, form)
     if form.layout == Layout.SPARSE:
@@ -42,7 +38,7 @@ def as_onnx(checkpoint: Checkpoint, form: Form) -> onnx.ModelProto:
                 model,
                 kwargs=given,
                 dynamo=True,
-                opset_version=form.opset,
+                opset_version=OPSET,
                 input_names=list(given),
                 output_names=outputs,
                 dynamic_shapes=sizes,
@@ -58,15 +54,11 @@ def as_onnx(checkpoint: Checkpoint, form: Form) -> onnx.ModelProto:
         raise IhgnnError("torch exported nothing. Please report this with 'ihgnn env'.")
     proto: onnx.ModelProto = program.model_proto
     _strip(proto)
-    tidy(proto)
-    if form.small:
-        _halve(proto)
     if checkpoint.card.conformal is not None:
         add_prediction_set(proto, checkpoint.card.conformal.threshold)
-    if form.batch is None:
-        for output in proto.graph.output:
-            output.type.tensor_type.shape.dim[0].dim_param = "batch"
-    proto.ir_version = form.ir_version
+    for output in proto.graph.output:
+        output.type.tensor_type.shape.dim[0].dim_param = "batch"
+    proto.ir_version = IR_VERSION
     proto.producer_name, proto.producer_version = "ihgnn", __version__
     return proto
 
@@ -107,7 +99,7 @@ _Example = tuple[dict[str, Tensor], dict[str, dict[int, torch.export.Dim]]]
 def _padded_example(columns: int, form: Form) -> _Example:
     """Example inputs for the export, and their dynamic sizes."""
     # Two graphs of three nodes: torch treats sizes 0 and 1 as constants.
-    graphs, size = form.batch or 2, form.nodes or 3
+    graphs, size = 2, form.nodes or 3
     given = {
         "node_labels": torch.zeros(graphs, size, dtype=torch.int64),
         "adjacency": torch.zeros(graphs, size, size, dtype=torch.uint8),
@@ -115,10 +107,9 @@ def _padded_example(columns: int, form: Form) -> _Example:
     if columns:
         given["attributes"] = torch.zeros(graphs, size, columns)
     sizes: dict[str, dict[int, torch.export.Dim]] = {name: {} for name in given}
-    if form.batch is None:
-        batch = torch.export.Dim("batch")
-        for each in sizes.values():
-            each[0] = batch
+    batch = torch.export.Dim("batch")
+    for each in sizes.values():
+        each[0] = batch
     if form.nodes is None:
         nodes = torch.export.Dim("nodes")
         for each in sizes.values():
@@ -158,42 +149,17 @@ def _strip(proto: onnx.ModelProto) -> None:
         part.ClearField("metadata_props")
 
 
-def _halve(proto: onnx.ModelProto) -> None:
-    """Store the readout's matrices in half precision, and cast them when the network runs.
-
-    Half precision before the sort would change the order of nodes.
-    """
-    casts = []
-    for tensor in proto.graph.initializer:
-        if _READOUT not in tensor.name or not tensor.name.endswith(".weight"):
-            continue
-        with np.errstate(over="ignore"):
-            half = onnx.numpy_helper.to_array(tensor).astype(np.float16)
-        if not np.isfinite(half).all():
-            raise IhgnnError(
-                "A weight is too large for half precision (65,504). Export without --small."
-            )
-        name = tensor.name
-        tensor.CopyFrom(onnx.numpy_helper.from_array(half, f"{name}.half"))
-        casts.append(
-            onnx.helper.make_node("Cast", [tensor.name], [name], to=onnx.TensorProto.FLOAT)
-        )
-    nodes = [*casts, *proto.graph.node]
-    del proto.graph.node[:]
-    proto.graph.node.extend(nodes)
-
-
-def check(proto: onnx.ModelProto, form: Form) -> None:
+def check(proto: onnx.ModelProto) -> None:
     """Check the network: torch can report success for an invalid file or another opset.
 
     Raises:
         IhgnnError: the network is invalid or has another opset.
     """
     opsets = [(each.domain, each.version) for each in proto.opset_import]
-    if opsets != [("", form.opset)]:
+    if opsets != [("", OPSET)]:
         raise IhgnnError(
-            f"This torch ({torch.__version__}) does not export to opset {form.opset}. Install a "
-            "newer one, or use the default."
+            f"This torch ({torch.__version__}) does not export to opset {OPSET}. Install a "
+            "newer one."
         )
     try:
         onnx.checker.check_model(proto, full_check=True)

@@ -154,8 +154,7 @@ class OnnxClassifier:
     def inputs(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> Arrays:
         """The input arrays of one batch, in the layout of the file."""
         about = self.described
-        sizes = {"size": about.nodes, "batch": about.batch}
-        return inputs_for(about.layout, about.card, dataset, graphs, **sizes)
+        return inputs_for(about.layout, about.card, dataset, graphs, size=about.nodes)
 
     def _batches(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
@@ -176,7 +175,7 @@ class OnnxClassifier:
             # The padded layout pads all graphs to the last and largest of a batch.
             needed = rest * np.arange(1, len(rest) + 1) if padded else np.cumsum(rest)
             most = int(np.searchsorted(needed, _BATCH_CELLS, side="right"))
-            count = self.described.batch or max(1, most)
+            count = max(1, most)
             yield order[start : start + count]
             start += count
 
@@ -204,7 +203,6 @@ class OnnxClassifier:
                 "with --layout sparse."
             )
         padded = largest if fixed is None else fixed
-        batch_size = self.described.batch or batch_size
         cells = float(self._padded_cells(np.array([padded]))[0])
         needed = batch_size * (padded**2 + 4 * cells)  # one byte per pair in the input
         if needed > _MOST_BYTES:
@@ -232,8 +230,6 @@ def load_onnx(
     device: str = "auto",
     providers: Sequence[str] | None = None,
     threads: int | None = None,
-    *,
-    cuda_graph: bool = False,
 ) -> OnnxClassifier:
     """The classifier of an exported file.
 
@@ -242,18 +238,15 @@ def load_onnx(
         device: auto (a GPU where onnxruntime can use one), cpu, cuda or cuda:N.
         providers: onnxruntime providers to use instead of a device, the preferred one first.
         threads: number of CPU threads; `None` leaves it to onnxruntime.
-        cuda_graph: record the work of the GPU once and replay it. Every run must then use the same
-            `binding.Bound`.
 
     Raises:
         InputError: the file was not written by 'ihgnn export', the device or provider does not
-            start, there are too many threads, or CUDA graphs are asked for without CUDA or for a
-            model without fixed shapes.
+            start, or there are too many threads.
     """
     most = _THREADS_PER_CORE * (os.cpu_count() or 1)
     if threads is not None and not 1 <= threads <= most:
         raise InputError(f"Cannot use {threads:,} threads. Use 1 to {most:,} on this machine.")
-    session = open_session(path, device, providers, threads, cuda_graph=cuda_graph)
+    session = open_session(path, device, providers, threads)
     text = session.get_modelmeta().custom_metadata_map.get(KEY)
     if text is None:
         raise InputError(f"{path} is an ONNX file, but ihgnn did not write it. {_GIVE_ANOTHER}")
@@ -272,8 +265,6 @@ def load_onnx(
             f"{path} has format {version}, and this ihgnn reads formats up to {FORMAT}. Install a "
             "newer ihgnn."
         )
-    if cuda_graph and about.batch is None:
-        raise _not_fixed(path)
     return OnnxClassifier(about, session)
 
 
@@ -298,8 +289,6 @@ def open_session(
     providers: Sequence[str] | None = None,
     threads: int | None = None,
     profile: Path | None = None,
-    *,
-    cuda_graph: bool = False,
 ) -> "onnxruntime.InferenceSession":
     """An onnxruntime session; arguments as in `load_onnx`.
 
@@ -313,10 +302,6 @@ def open_session(
     _check_readable(path)
     present = onnxruntime.get_available_providers()
     wanted = _of_device(device) if providers is None else [_with_options(p) for p in providers]
-    if cuda_graph:
-        if wanted[0][0] != CUDA:
-            raise InputError("CUDA graphs need an NVIDIA GPU. Use --device cuda, or do without.")
-        wanted[0][1]["enable_cuda_graph"] = "1"
     asked = None if providers is None and device == "auto" else wanted[0][0]
     missing = [name for name, _ in wanted if name not in present]
     if missing and asked is not None:
@@ -335,8 +320,6 @@ def open_session(
             enable_fallback=0,
         )
     except Exception as error:  # onnxruntime has its own exception for each kind of damage
-        if "graph capture" in str(error):
-            raise _not_fixed(path) from error
         if asked not in (None, CPU):
             raise InputError(
                 f"onnxruntime cannot load {path} with {asked}: {_reason(error)}"
@@ -347,7 +330,7 @@ def open_session(
     if asked not in (None, session.get_providers()[0]):
         raise InputError(
             f"onnxruntime cannot start {asked} on this machine. "
-            f"{'Drop --cuda-graph' if cuda_graph else 'Use the CPU'}; 'ihgnn env' shows what is "
+            "Use the CPU; 'ihgnn env' shows what is "
             "available."
         )
     return session
@@ -398,17 +381,9 @@ def _check_shapes(session: "onnxruntime.InferenceSession", about: Described) -> 
     read = inputs["attributes"][-1] if card.attributes else 0
     if read != card.attributes or outputs["probabilities"][1] != len(card.class_values):
         raise ValueError("the network does not match the metadata")
-    batch, size = (inputs["adjacency"] if about.layout == Layout.PADDED else (None, None))[:2]
-    fixed = [each if isinstance(each, int) else None for each in (batch, size)]
-    if fixed != [about.batch, about.nodes]:
+    size = inputs["adjacency"][1] if about.layout == Layout.PADDED else None
+    if (size if isinstance(size, int) else None) != about.nodes:
         raise ValueError("the padded size does not match the metadata")
-
-
-def _not_fixed(path: Path) -> InputError:
-    return InputError(
-        f"onnxruntime cannot record {path} as a CUDA graph, which needs fixed shapes. Export the "
-        "model with --max-nodes N --batch N."
-    )
 
 
 def _damaged(path: Path, reason: str) -> InputError:

@@ -4,7 +4,6 @@
 whose libraries are missing, so each one is tried.
 """
 
-import shutil
 from functools import cache
 
 
@@ -31,11 +30,6 @@ def loadable_providers() -> dict[str, bool]:
 
     onnxruntime.set_default_logger_severity(4)  # missing providers are expected here
     return {provider: _loads(provider) for provider in onnxruntime.get_available_providers()}
-
-
-def unused_gpu(runs_on: str) -> bool:
-    """Whether a model runs on the CPU although the machine has the driver of an NVIDIA GPU."""
-    return runs_on == "CPUExecutionProvider" and shutil.which("nvidia-smi") is not None
 
 
 def _loads(provider: str) -> bool:

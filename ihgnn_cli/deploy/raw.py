@@ -21,7 +21,7 @@ def checked(about: Described, given: Mapping[str, Any]) -> Arrays:
     Raises:
         InputError: they are not inputs of this model, or not what they should be.
     """
-    wanted = inputs_of(about.card, about.layout, about.nodes, about.batch)
+    wanted = inputs_of(about.card, about.layout, about.nodes)
     if given.keys() != wanted.keys():
         raise InputError(
             f"The inputs are {', '.join(sorted(given)) or 'missing'}. This model takes "

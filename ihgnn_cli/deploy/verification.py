@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.deploy.cases import Case
-from ihgnn_cli.deploy.comparison import SMALL_TOLERANCE, TOLERANCE, Comparison, compared
+from ihgnn_cli.deploy.comparison import TOLERANCE, Comparison, compared
 from ihgnn_cli.deploy.onnx_model import PREDICTION_SET, Answers
 from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.errors import IhgnnError
@@ -66,22 +66,19 @@ class Parity:
         return sum(each.swapped_changed for each in self.cases)
 
 
-def compare(
-    checkpoint: Checkpoint, exported: Answering, cases: Sequence[Case], *, small: bool = False
-) -> Parity:
+def compare(checkpoint: Checkpoint, exported: Answering, cases: Sequence[Case]) -> Parity:
     """Compare an exported file with its checkpoint, on the CPU.
 
     Args:
         checkpoint: the reference.
         exported: the exported model.
         cases: the graphs.
-        small: whether the file stores a matrix in half precision.
 
     Raises:
         IhgnnError: outputs differ too much, or a class changes, or rounding decides the node order
             of too many graphs.
     """
-    tolerance = SMALL_TOLERANCE if small else TOLERANCE
+    tolerance = TOLERANCE
     reference = Reference(checkpoint)
     found = [_of_case(reference, exported, case, tolerance) for case in cases]
     scale = max(each.scale for each in found)
@@ -98,7 +95,7 @@ def compare(
             f"{sum(len(each.wrong) for each in found):,} ("
             f"{', '.join(each.case for each in wrong)}), by up to {apart:.2g} in {output} (logits "
             f"up to {scale:.3g}). No file was written. "
-            + ("Export without --small." if small else "Please report this with the checkpoint.")
+            "Please report this with the checkpoint."
         )
     _refuse_chance(cases, found)
     return Parity(tuple(each.summary() for each in found), scale, tolerance)

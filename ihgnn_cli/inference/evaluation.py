@@ -10,16 +10,17 @@ from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.recode import Recoded, some_values
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.measures import graph_homophily
-from ihgnn_cli.inference.calibration import Calibration, calibrate
 from ihgnn_cli.inference.conformal import Coverage, measure_coverage
 from ihgnn_cli.inference.kinds import Part
 from ihgnn_cli.inference.metrics import (
     HomophilyBin,
     HomophilySides,
     Metrics,
+    ReliabilityBin,
     accuracy_by_homophily,
     accuracy_by_side,
     measure,
+    reliability,
 )
 from ihgnn_cli.inference.prediction import Classifier
 from ihgnn_cli.inference.vocabulary import UnknownLabels, encode_dataset, with_model_edges
@@ -52,8 +53,8 @@ class Evaluation:
     own: there both kinds are recognised by their content and counted in `trained_on`."""
     labels: UnknownLabels
     """The nodes whose label the model does not know; it is encoded as the zero vector."""
-    calibration: Calibration = field(repr=False)
-    """Confidence against accuracy, before and after temperature scaling fitted on validation."""
+    reliability: tuple[ReliabilityBin, ...] = field(repr=False)
+    """Accuracy by the probability of the predicted class."""
     truncated: int
     """Graphs with more than m nodes, of which only the first m in sorted order are used. Always 0
     for models that use all nodes."""
@@ -122,7 +123,7 @@ def evaluate(
         trained_on=trained_on,
         selected_on=selected_on,
         labels=labels,
-        calibration=calibrate(probabilities, truth, _validation(classifier, encoded, chosen, own)),
+        reliability=reliability(probabilities, truth),
         members=classifier.members,
         uncertainty=uncertainty,
         coverage=measure_coverage(thresholds, probabilities, truth, beta)
@@ -130,17 +131,6 @@ def evaluate(
         else None,
         truncated=0 if limit is None else int(np.count_nonzero(sizes > limit)),
     )
-
-
-def _validation(
-    classifier: Classifier, encoded: Recoded, part: Part, own: bool
-) -> tuple[NDArray[np.float64], NDArray[np.int64]] | None:
-    """Probabilities and classes of the validation graphs, if they are known and not evaluated."""
-    graphs = classifier.card.split.validation
-    if not own or part != Part.TEST or not len(graphs):
-        return None
-    truth = encoded.dataset.graph_class[graphs].astype(np.int64)
-    return classifier.probabilities(encoded.dataset, graphs), truth
 
 
 def part_of(card: ModelCard, dataset: GraphDataset, graph: int) -> Part | None:

@@ -52,6 +52,18 @@ class Metrics:
 
 
 @dataclass(frozen=True)
+class ReliabilityBin:
+    """The graphs whose predicted class has a probability from `low` up to `high`."""
+
+    low: float
+    high: float
+    graphs: int
+    confidence: float
+    """Mean probability of the predicted class."""
+    accuracy: float
+
+
+@dataclass(frozen=True)
 class HomophilyBin:
     """Accuracy over the graphs with a homophily from `low` up to `high`.
 
@@ -208,6 +220,24 @@ def accuracy_by_side(
         InputError, ValueError: as `accuracy_by_homophily`.
     """
     return HomophilySides(*accuracy_by_homophily(probabilities, truth, beta, bins=2))
+
+
+def reliability(
+    probabilities: NDArray[np.floating], truth: NDArray[np.integer]
+) -> tuple[ReliabilityBin, ...]:
+    """Confidence and accuracy in 15 equal bins of confidence, without empty ones."""
+    confidence, correct = probabilities.max(axis=1), probabilities.argmax(axis=1) == truth
+    places = bin_positions(confidence, 0, 1, CALIBRATION_BINS)
+    return tuple(
+        ReliabilityBin(
+            low=place / CALIBRATION_BINS,
+            high=(place + 1) / CALIBRATION_BINS,
+            graphs=int((places == place).sum()),
+            confidence=float(confidence[places == place].mean()),
+            accuracy=float(correct[places == place].mean()),
+        )
+        for place in np.unique(places).tolist()
+    )
 
 
 def wilson_interval(hits: int, trials: int) -> tuple[float, float]:

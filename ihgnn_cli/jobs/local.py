@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.jobs.claims import Claims
-from ihgnn_cli.jobs.processes import Killed, Workers, tell
+from ihgnn_cli.jobs.old_processes import Killed, Workers, tell
 from ihgnn_cli.jobs.queue import Callback, Queue, Step
 
 # Seconds a worker waits when all units are claimed by others.

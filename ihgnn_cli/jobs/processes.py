@@ -1,169 +1,184 @@
-"""Worker processes on this machine: started, pinned, replaced, and gone with their parent."""
+"""Worker processes on this machine: started, pinned, replaced when killed, gone with their parent.
+
+A worker gets its work over a pipe once it has said that it runs, and sends messages back over the
+same pipe. A worker that is killed is replaced and the others are not disturbed: each has a pipe of
+its own, because the lock of a shared queue dies with its holder.
+"""
 
 import os
 import signal
 import sys
 import threading
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from multiprocessing import connection, get_context, parent_process, resource_tracker
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
-from typing import Any, cast
+from multiprocessing.reduction import ForkingPickler
+from typing import Any, TypeVar, cast
 
-import torch
+from ihgnn_cli.errors import IhgnnError, retold
 
-from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.signals import handle, held, safe_point
-
-# What a worker that was asked to stop may take to clean up.
-_GRACE_SECONDS = 5.0
-# What a worker that has closed its channel may take to end, on a busy machine.
-_END_SECONDS = 30.0
+MOST_DEATHS = 5
+"""Processes started for one place before it is given up."""
+_END_SECONDS = 30.0  # for a worker that has closed its pipe to end, on a busy machine
 _THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS")
+_SIGNALS = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 
-Life = Callable[[str, Connection], None]
-"""What a worker does with its device, and with the channel to the process that started it."""
+_Argument = TypeVar("_Argument")
+Send = Callable[[object], None]
+"""Sends a message to the process that started the worker."""
 
 
+@dataclass(frozen=True)
+class Place:
+    """Where one worker runs."""
+
+    device: str
+    """As torch names it."""
+    core: int | None = None
+    """The processor core it is pinned to."""
+
+
+@dataclass(frozen=True)
 class Killed:
-    """The last message of a worker that was killed from outside."""
+    """The message about a worker that was killed from outside."""
+
+    pid: int
 
 
+@dataclass(frozen=True)
 class _Hello:
     """The first message of a worker: it waits for its work."""
 
 
-class Workers:
-    """Worker processes, one for each device, until the block ends; one that is killed is replaced.
-
-    Args:
-        devices: as torch names them.
-        life: has to be a function that another process can import.
-    """
-
-    def __init__(self, devices: Sequence[str], life: Life) -> None:
-        # With a worker for every core each has its own; fewer are free to go where there is room.
-        pins = cores() if len(cores()) == len(devices) else [None] * len(devices)
-        self._places = [
-            _Place(device, pin if device == "cpu" else None)
-            for device, pin in zip(devices, pins, strict=True)
-        ]
-        self.life = life
-        self._working: dict[Connection, tuple[BaseProcess, _Place]] = {}
-        self._ended = False
-        """Whether a worker came to its end by itself."""
-        self._stack = ExitStack()
-
-    def __enter__(self) -> "Workers":
-        with ExitStack() as stack:
-            stack.enter_context(one_thread_each())
-            stack.callback(self._stop)
-            for place in self._places:
-                self._start(place)
-            self._stack = stack.pop_all()
-        return self
-
-    def __exit__(self, *raised: object) -> None:
-        self._stack.close()
-
-    def __bool__(self) -> bool:
-        """Whether there is any worker left."""
-        return bool(self._working)
-
-    def hear(self, seconds: float) -> Iterator[tuple[Connection, object]]:
-        """What workers say within some seconds, by their channels; the last word may be `Killed`.
-
-        Raises:
-            IhgnnError: all workers were killed, and their replacements, too.
-        """
-        for each in connection.wait(list(self._working), timeout=seconds):
-            channel = cast("Connection", each)
-            message = self._message(channel)
-            if message is not None:
-                yield channel, message
-        if not self and not self._ended:
-            raise IhgnnError(
-                "All workers were killed, perhaps because memory was full. The same command "
-                "continues where they stopped; use fewer --workers if it happens again."
-            )
-
-    def _message(self, channel: Connection) -> object | None:
-        try:
-            message: object = channel.recv()
-        except (EOFError, OSError):  # it has gone, perhaps in the middle of a message
-            process, place = self._working.pop(channel)
-        else:
-            if not isinstance(message, _Hello):
-                return message
-            # Not as an argument of the process: one that is killed while it reads its arguments
-            # would leave this process waiting for ever.
-            with suppress(OSError):
-                channel.send(self.life)
-            return None
-        channel.close()
-        process.join(_END_SECONDS)
-        if process.is_alive():  # it would share its core or GPU with its replacement
-            _stop([process])
-        safe_point()  # a signal to all processes of the command is no reason for a new worker
-        if process.exitcode == 0:
-            self._ended = True
-            return None
-        if place.lives:
-            self._start(place)
-        return Killed()
-
-    def _start(self, place: "_Place") -> None:
-        place.lives -= 1
-        with held():  # a process that is only half started shows a traceback
-            channel, process = self.launch(place.device, place.core)
-            self._working[channel] = process, place
-
-    def launch(self, device: str, core: int | None) -> tuple[Connection, BaseProcess]:
-        """Start a process, and give the channel to it."""
-        context = get_context("spawn")
-        ours, theirs = context.Pipe()
-        process = context.Process(target=_live, args=(device, core, theirs), daemon=True)
-        _start(process)
-        theirs.close()
-        return ours, process
-
-    def _stop(self) -> None:
-        with held():
-            _stop([process for process, _ in self._working.values()])
-            for channel in self._working:
-                channel.close()
-
-
 @dataclass
-class _Place:
-    """Where a worker sits, and the workers that may still be started there."""
-
-    device: str
-    core: int | None
-    lives: int = 5  # a trial that kills its worker is given up sooner
-
-
-def tell(channel: Connection, message: object) -> None:
-    """Tell the process that started this one; where it listens no more, nothing is left to do."""
-    try:
-        channel.send(message)
-    except OSError:
-        sys.exit(1)
+class _Worker:
+    process: BaseProcess
+    place: Place
+    deaths_left: int
 
 
 def cores() -> list[int]:
-    """The cores that this process may use."""
+    """The processor cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
+def run_workers(
+    work: Callable[[_Argument, Place, Send], None],
+    argument: _Argument,
+    *,
+    places: Sequence[Place],
+    on_message: Callable[[object], None],
+    tick: Callable[[], None] = lambda: None,
+) -> None:
+    """Run a function in one worker process per place, until all have returned.
+
+    Workers that are still running when this function ends, for any reason, are killed.
+
+    Args:
+        work: a function that another process can import.
+        argument: its first argument, pickled once.
+        places: the device and core of each worker.
+        on_message: called with what workers send, and with `Killed` for each that was killed.
+        tick: called about once a second.
+
+    Raises:
+        IhgnnError: a worker failed, or the last ones were killed along with their replacements.
+    """
+    payload = bytes(ForkingPickler.dumps((work, argument)))
+    workers: dict[Connection, _Worker] = {}
+    killed_last = False
+
+    def start(place: Place, deaths_left: int) -> None:
+        pipe, process = _launch(place)
+        workers[pipe] = _Worker(process, place, deaths_left)
+
+    try:
+        for place in places:
+            start(place, MOST_DEATHS)
+        while workers:
+            tick()
+            for each in connection.wait(list(workers), timeout=1.0):
+                pipe = cast("Connection", each)
+                try:
+                    message: object = pipe.recv()
+                except (EOFError, OSError):  # it has gone, perhaps in the middle of a message
+                    worker = workers.pop(pipe)
+                    pipe.close()
+                    killed_last = not _ended_by_itself(worker.process)
+                    if not killed_last:
+                        continue
+                    if worker.deaths_left > 1:
+                        start(worker.place, worker.deaths_left - 1)
+                    on_message(Killed(worker.process.pid or 0))
+                else:
+                    _answer(pipe, message, payload, on_message)
+        if killed_last:
+            raise IhgnnError(
+                "All workers were killed, perhaps because memory was full. The same command "
+                "continues where they stopped; use fewer --workers if it happens again."
+            )
+    finally:
+        for worker in workers.values():
+            worker.process.kill()
+        for pipe, worker in workers.items():
+            worker.process.join()
+            pipe.close()
+
+
+def _answer(
+    pipe: Connection, message: object, payload: bytes, on_message: Callable[[object], None]
+) -> None:
+    match message:
+        case _Hello():
+            # Not as an argument of the process: one that is killed while it reads its arguments
+            # would leave this process waiting for ever.
+            with suppress(OSError):
+                pipe.send_bytes(payload)
+        case Exception():
+            raise message
+        case _:
+            on_message(message)
+
+
+def _ended_by_itself(process: BaseProcess) -> bool:
+    process.join(_END_SECONDS)
+    if process.is_alive():  # it would share its core or GPU with its replacement
+        process.kill()
+        process.join()
+    return process.exitcode == 0
+
+
+def _launch(place: Place) -> tuple[Connection, BaseProcess]:
+    """Start a process that waits for its work, and return its pipe."""
+    context = get_context("spawn")
+    ours, theirs = context.Pipe()
+    process = context.Process(target=_main, args=(place, theirs), daemon=True)
+    with _hidden_script(), _one_thread(), _signals_blocked():
+        process.start()
+    theirs.close()
+    return ours, process
+
+
 @contextmanager
-def one_thread_each() -> Iterator[None]:
-    """Let processes that are started in the block have one thread: they read it when they start."""
+def _hidden_script() -> Iterator[None]:
+    """Keep new processes from importing the script of this one, which may have no main guard."""
+    main = vars(sys.modules["__main__"])
+    before: dict[str, Any] = {name: main[name] for name in ("__file__", "__spec__") if name in main}
+    main.update(dict.fromkeys(before))
+    try:
+        yield
+    finally:
+        main.update(before)
+
+
+@contextmanager
+def _one_thread() -> Iterator[None]:
+    """Give new processes one thread each: they read it when they import NumPy and torch."""
     before = {name: os.environ.get(name) for name in _THREADS}
     os.environ.update(dict.fromkeys(_THREADS, "1"))
     try:
@@ -175,78 +190,58 @@ def one_thread_each() -> Iterator[None]:
                 os.environ[name] = value
 
 
-def _live(device: str, core: int | None, channel: Connection) -> None:
-    """A worker process from its beginning to its end."""
-    # Ctrl-C reaches the whole group of processes: the parent decides.
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGTERM, handle)  # a call into a database is not cut short
-    threading.Thread(target=_die_with_parent, daemon=True).start()
-    if core is not None and hasattr(os, "sched_setaffinity"):
-        with suppress(OSError):
-            os.sched_setaffinity(0, {core})
-    torch.set_num_threads(1)
-    try:
-        tell(channel, _Hello())
-        life: Life = channel.recv()
-        life(device, channel)
-    except IhgnnError as error:
-        tell(channel, error)
-    except OSError as error:
-        again = "The same command tries again."
-        tell(channel, IhgnnError(f"A worker cannot go on: {error}. {again}"))
-    except Exception as error:  # noqa: BLE001  the parent tells the user
-        told = f"{type(error).__name__}: {error}"
-        tell(channel, IhgnnError(f"A worker failed: {told}\nThis is a bug in ihgnn."))
-    finally:
-        signal.signal(signal.SIGTERM, signal.SIG_IGN)  # it is leaving already
-
-
-def _start(process: BaseProcess) -> None:
-    """Start a process that a Ctrl-C cannot reach before it is ready for it.
-
-    It does not import the script of its parent, which would run again without a main guard:
-    workers need this package only.
-    """
-    with _hidden_script():
-        _start_out_of_reach(process)
-
-
 @contextmanager
-def _hidden_script() -> Iterator[None]:
-    main = sys.modules["__main__"]
-    script = ("__file__", "__spec__")
-    before: dict[str, Any] = {name: vars(main)[name] for name in script if name in vars(main)}
-    for name in before:
-        setattr(main, name, None)
+def _signals_blocked() -> Iterator[None]:
+    """Hold signals back: a process that is only half started would show a traceback.
+
+    The new process inherits the block and lifts it when it is ready.
+    """
+    if not hasattr(signal, "pthread_sigmask"):  # Windows
+        yield
+        return
+    resource_tracker.ensure_running()  # it would unblock them
+    numbers = [getattr(signal, name) for name in _SIGNALS]
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
     try:
         yield
-    finally:
-        vars(main).update(before)
-
-
-def _start_out_of_reach(process: BaseProcess) -> None:
-    if not hasattr(signal, "pthread_sigmask"):  # Windows
-        process.start()
-        return
-    resource_tracker.ensure_running()  # which would unblock the signal
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
-    try:
-        process.start()
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def _stop(workers: Iterable[BaseProcess]) -> None:
-    """End the workers that are left, politely at first."""
-    left = [each for each in workers if each.is_alive()]
-    for process in left:
-        process.terminate()
-    deadline = time.monotonic() + _GRACE_SECONDS
-    for process in left:
-        process.join(max(0.0, deadline - time.monotonic()))
-        if process.is_alive():
-            process.kill()
-            process.join()
+def _main(place: Place, pipe: Connection) -> None:
+    """The life of a worker process."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C reaches all: the parent decides
+    if hasattr(signal, "pthread_sigmask"):
+        signal.pthread_sigmask(signal.SIG_SETMASK, ())
+    threading.Thread(target=_die_with_parent, daemon=True).start()
+    if place.core is not None and hasattr(os, "sched_setaffinity"):
+        with suppress(OSError):
+            os.sched_setaffinity(0, {place.core})
+    run_here(place, pipe)
+
+
+def run_here(place: Place, pipe: Connection) -> None:
+    """Say hello, receive the work and do it; errors are sent to the parent."""
+
+    def send(message: object) -> None:
+        try:
+            pipe.send(message)
+        except OSError:  # nobody listens
+            sys.exit(1)
+
+    try:
+        send(_Hello())
+        work, argument = pipe.recv()
+        work(argument, place, send)
+    except IhgnnError as error:
+        send(retold(error, str(error)))  # not every class can be pickled
+    except EOFError:
+        sys.exit(1)
+    except OSError as error:
+        send(IhgnnError(f"A worker cannot go on: {error}. The same command tries again."))
+    except Exception as error:  # noqa: BLE001  the parent tells the user
+        what = f"{type(error).__name__}: {error}"
+        send(IhgnnError(f"A worker failed: {what}\nThis is a bug in ihgnn."))
 
 
 def _die_with_parent() -> None:

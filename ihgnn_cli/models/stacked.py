@@ -156,8 +156,7 @@ class StackedInput(MLP):
             return kept
         x = table.flatten(0, 1).index_select(0, rows.label).view_as(out)
         x.baddbmm_(rows.attributes, weight[:, :attributes])
-        kept = self(x, rows.share, out)
-        return kept
+        return self(x, rows.share, out)  # type: ignore[no-any-return]
 
     def set_gradients(self, gradient: Tensor, rows: StackRows, kept: tuple[Tensor, ...]) -> None:
         """Set those of all parameters from the gradient to the result."""
@@ -269,17 +268,12 @@ class StackedIHGNN(nn.Module):
         self.convs = nn.ModuleList(
             StackedConv(generators, width, settings.variant, types) for _ in range(layers)
         )
-        self._connected: list[nn.Parameter] = []  # their gradients come from autograd
         if settings.variant == Variant.NO_ADAPTIVE:
             width *= layers + 1
         else:
             self.theta = _initial_theta(generators, layers + 1, settings.theta_init)
-            self._connected.append(self.theta)
         rows = inputs.max_nodes * width if self.sorts else width
         self.classifier = Classifier(generators, rows, settings.hidden, inputs.classes)
-        if not self.sorts:
-            self._connected += self.classifier.first.parameters()
-        self._connected += self.classifier.second.parameters()
         self._norms = [each for each in self.modules() if isinstance(each, Norm)]
         if settings.weight_init == WeightInit.GLOROT:
             self._start_glorot(generators)
@@ -323,10 +317,12 @@ class StackedIHGNN(nn.Module):
         logits = self._logits(batch.rows, factor)
         self._remember(batch.rows, MOMENTUM)
         # The Functions set the other gradients; the first parameter is where the way back ends.
-        wanted = [self.input.first.weight, *self._connected]
+        connected = [] if self.settings.variant == Variant.NO_ADAPTIVE else [self.theta]
+        connected += (self.classifier.second if self.sorts else self.classifier).parameters()
+        wanted = [self.input.first.weight, *connected]
         losses = loss.losses(logits, batch.truth)
         found = torch.autograd.grad(losses, wanted, loss.shares(batch), allow_unused=True)
-        torch._foreach_copy_([gradient_of(each) for each in self._connected], list(found[1:]))
+        torch._foreach_copy_([gradient_of(each) for each in connected], list(found[1:]))
         return logits.detach()
 
     @torch.no_grad()
@@ -389,16 +385,20 @@ class StackedIHGNN(nn.Module):
         return found
 
     def _hidden(self, rows: StackRows) -> Tensor:
-        h, last = self.embed(rows)
+        return self._read(*self.embed(rows), rows).relu()
+
+    def _read(self, h: Tensor, last: Tensor, rows: StackRows) -> Tensor:
+        """[S, B, hidden] from the nodes to the hidden layer of the classifier, before its ReLU."""
+        found: Tensor
         relu = self.settings.readout_relu
         if self.sorts:
             given = h.relu() if relu else h, self._order(h, last, rows), self.classifier, rows
-            found: Tensor = _SortedProduct.apply(*given)  # type: ignore[no-untyped-call]
-            return found.relu()
+            found = _SortedProduct.apply(*given)  # type: ignore[no-untyped-call]
+            return found
         nodes_of = SparseMatrix(rows.node_row, rows.graph_ptr, rows.graph_key >> 32, rows.node_ptr)
         summed = (nodes_of @ h.flatten(0, 1)).view(len(h), rows.graphs, -1)
-        hidden: Tensor = self.classifier.first(summed.relu() if relu else summed)
-        return hidden.relu()
+        found = self.classifier.first(summed.relu() if relu else summed)
+        return found
 
     @torch.no_grad()
     def _order(self, h: Tensor, last: Tensor, rows: StackRows) -> Tensor:

@@ -10,8 +10,7 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.homophily.kinds import Measure
-from ihgnn_cli.inference.calibration import Calibration
-from ihgnn_cli.inference.metrics import HomophilyBin
+from ihgnn_cli.inference.metrics import HomophilyBin, ReliabilityBin
 from ihgnn_cli.report.figures import legend_below, literal, new_figure, save_figure
 from ihgnn_cli.report.predictions import id_text
 from ihgnn_cli.report.tables import write_rows
@@ -21,7 +20,7 @@ _STRIP = 0.1  # room below the bars for the numbers of graphs, in units of accur
 
 def draw_evaluation(
     bins: Sequence[HomophilyBin],
-    calibration: Calibration,
+    reliability: Sequence[ReliabilityBin],
     title: str,
     overall_accuracy: float,
     path: Path,
@@ -30,35 +29,30 @@ def draw_evaluation(
     figure = new_figure((11.5, 4.4))
     by_homophily, by_confidence = figure.subplots(1, 2, width_ratios=[1.7, 1])
     legend = _homophily_panel(by_homophily, bins, title, overall_accuracy)
-    legend |= _confidence_panel(by_confidence, calibration)
+    legend |= _confidence_panel(by_confidence, reliability)
     legend_below(figure, legend, columns=3)
     save_figure(figure, path)
 
 
-def _confidence_panel(panel: Any, calibration: Calibration) -> dict[str, Any]:
+def _confidence_panel(panel: Any, reliability: Sequence[ReliabilityBin]) -> dict[str, Any]:
     """Accuracy against confidence; a calibrated model is on the diagonal."""
     panel.plot([0, 1], [0, 1], color="#6b6b6b", linewidth=0.8)
-    legend = {}
-    shown = [("confidence", calibration.plain, "#1f4e79", "o")]
-    if calibration.scaled is not None:
-        name = f"with temperature {calibration.temperature:.2f}"
-        shown.append((name, calibration.scaled, "#dd8452", "s"))
-    for name, each, color, marker in shown:
-        (line,) = panel.plot(
-            [one.confidence for one in each.bins],
-            [one.accuracy for one in each.bins],
-            color=color,
-            marker=marker,
-            markersize=4,
-            linewidth=1.2,
-        )
-        legend[f"{name}, calibration error {each.calibration_error:.3f}"] = line
+    (line,) = panel.plot(
+        [each.confidence for each in reliability],
+        [each.accuracy for each in reliability],
+        color="#1f4e79",
+        marker="o",
+        markersize=4,
+        linewidth=1.2,
+    )
     panel.set_xlim(0, 1)
     panel.set_ylim(0, 1.03)
     panel.set_xlabel("probability of the predicted class")
     panel.set_ylabel("accuracy")
     panel.spines[["top", "right"]].set_visible(False)
-    return legend
+    graphs = sum(each.graphs for each in reliability)
+    error = sum(each.graphs * abs(each.confidence - each.accuracy) for each in reliability)
+    return {f"confidence, calibration error {error / graphs:.3f}": line}
 
 
 def _homophily_panel(

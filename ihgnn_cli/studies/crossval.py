@@ -31,6 +31,7 @@ from ihgnn_cli.studies.schedule import Schedule
 from ihgnn_cli.studies.signal.references import Reference
 from ihgnn_cli.studies.work import Job
 from ihgnn_cli.training.config import RunConfig, write_config
+from ihgnn_cli.training.final import LEAST_FINAL_EPOCHS
 from ihgnn_cli.training.provenance import machine_facts
 
 _DIGEST = 8  # hexadecimal digits that distinguish the jobs of a data set
@@ -188,12 +189,12 @@ def _asks_for_more(job: Job, references: Sequence[Reference], before: Mapping[st
 
 
 def best_config(job: Job, result: Mapping[str, Any]) -> RunConfig:
-    """The configuration that most folds chose, with the median of its best epochs."""
+    """The configuration that most folds chose, with the epochs for a final training."""
     best = result["best"]
     config = configuration(best["configuration"]).applied(job.protocol.config)
     if not job.protocol.selects:
-        config = config.with_values({"ensemble": job.protocol.runs})
-    return config.with_values({"epochs": best["epochs"]})
+        return config.with_values({"ensemble": job.protocol.runs, "epochs": best["epochs"]})
+    return config.with_values({"epochs": max(best["epochs"], LEAST_FINAL_EPOCHS)})
 
 
 def _write_best(job: Job, folder: Path, result: Mapping[str, Any]) -> None:
@@ -209,7 +210,8 @@ def _write_best(job: Job, folder: Path, result: Mapping[str, Any]) -> None:
         )
     comment = (
         f"{chosen}{', in a race' * bool(result.get('race'))}.\n"
-        "epochs: median of the best epochs of its final runs, for 'ihgnn train --final'."
+        f"epochs: median of the best epochs of its final runs ({best['epochs']}), but at least "
+        f"{LEAST_FINAL_EPOCHS}, for 'ihgnn train --final'."
     )
     if not job.protocol.selects:
         comment = "The configuration of the cross-validation, for 'ihgnn train --final'."

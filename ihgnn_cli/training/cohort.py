@@ -22,8 +22,12 @@ def new_cohort(
     members: Sequence[Member],
     *,
     keep_weights: bool = True,
+    places_seed: int = 0,
 ) -> "Cohort":
-    """Untrained members of one configuration; each has its own seed and learning rate."""
+    """Untrained members of one configuration; each has its own seed and learning rate.
+
+    `places_seed` is that of the job, as in `Stack`.
+    """
     model = build(config, inputs, [member.seed for member in members])
     stack = Stack(
         model.to(store.device),
@@ -35,6 +39,7 @@ def new_cohort(
         label_smoothing=config.training.label_smoothing,
         class_weights=config.training.class_weights,
         equal_batches=config.training.equal_batches,
+        places_seed=places_seed,
     )
     epochs, patience = config.training.epochs, config.training.patience
     return Cohort(stack, epochs=epochs, patience=patience, keep_weights=keep_weights)
@@ -42,6 +47,9 @@ def new_cohort(
 
 class Cohort:
     """A stack and the courses of its members; finished members leave the stack.
+
+    Members without validation graphs keep their last epoch, with BatchNorm statistics recomputed
+    over their training graphs.
 
     Args:
         stack: an untrained stack.
@@ -55,6 +63,7 @@ class Cohort:
     ) -> None:
         self.stack = stack
         self.courses = tuple(Course(validated=len(each.validation) > 0) for each in stack.members)
+        self._validated = any(len(each.validation) > 0 for each in stack.members)
         """One course per member, in the original order."""
         self.present: tuple[int, ...] = tuple(range(len(stack.members)))
         """The members still in training: the index in `courses` for each stack position."""
@@ -65,7 +74,10 @@ class Cohort:
     def advance(self) -> None:
         """Remove finished members, then train the others for one epoch."""
         self.dismiss()
-        for position, epoch in enumerate(self.stack.train_epoch()):
+        epochs = self.stack.train_epoch()
+        if self._keep_weights and not self._validated and self.stack.epoch >= self._epochs:
+            self.stack.refresh_statistics()
+        for position, epoch in enumerate(epochs):
             course = self.courses[self.present[position]]
             if course.add(epoch) and self._keep_weights:
                 weights = self.stack.model.state_dict()

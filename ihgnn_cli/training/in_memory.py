@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits.split import Split
-from ihgnn_cli.data.splits.stratify import random_bits, stratified
+from ihgnn_cli.data.splits import Split, random_bits, stratified
 from ihgnn_cli.errors import IhgnnError, InputError, SettingError
 from ihgnn_cli.models.card import Snapshot, describe
 from ihgnn_cli.settings import checked
@@ -65,7 +64,14 @@ def fit_in_memory(
     training = config.training
     members = [Member(each, training.lr, train, validation) for each in training.seeds]
     kept_epochs = snapshot_epochs(training.epochs, training.snapshots)
-    cohort = new_cohort(config, card.inputs, store, members, keep_weights=not kept_epochs)
+    cohort = new_cohort(
+        config,
+        card.inputs,
+        store,
+        members,
+        keep_weights=not kept_epochs,
+        places_seed=training.seed,
+    )
     snapshots: list[Weights] = []
     with computing(step_elements(config, store, train)):
         while not cohort.finished:

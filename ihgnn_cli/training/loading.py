@@ -8,7 +8,7 @@ import numpy as np
 from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
-from ihgnn_cli.data.features import Features
+from ihgnn_cli.data.features import note_unread, resolved_features, unread
 from ihgnn_cli.data.sources.source import locate, read
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.node_inputs import fit_columns, model_features, with_columns
@@ -44,6 +44,9 @@ def load_data(
                 "Start a new run there."
             )
         dataset = read(locate(given, where), where.progress)
+    features = resolved_features(dataset, config.data.features)
+    binned = config.data.edge_bins > 0
+    note_unread(unread(dataset, features, edge_labels=config.data.edge_labels, edge_bins=binned))
     dataset = with_edge_labels(
         dataset,
         use=config.data.edge_labels,
@@ -51,8 +54,6 @@ def load_data(
         bins=config.data.edge_bins,
     )
     bins = dataset.edge_bins
-    if config.data.features != Features.LABELS and dataset.node_attributes is None:
-        raise InputError(f"{dataset.name} has no node attributes. Use --features labels.")
     if len(np.unique(dataset.graph_class)) < 2:
         raise InputError(
             f"All graphs of {dataset.name} have the same class, so there is nothing to learn. "
@@ -61,6 +62,7 @@ def load_data(
     data = replace(
         config.data,
         dataset=dataset.source,
+        features=features,
         edge_labels=dataset.uses_edge_labels if bins is None else bins.labels,
         background_edge_label=dataset.background_edge_label,
         edge_bins=0 if bins is None else config.data.edge_bins or bins.count,
@@ -74,7 +76,8 @@ def store_for(
     """The graphs in the form that the configured model takes."""
     from ihgnn_cli.data.batching.batches import GraphStore
 
-    rounds, features = config.spec.rounds(config.model), config.data.features
+    rounds = config.spec.rounds(config.model)
+    features = resolved_features(dataset, config.data.features)
     columns = fit_columns(dataset, config.data.inputs, features)
     extended = with_columns(dataset, features, columns)
     return GraphStore(extended, model_features(features, columns), max_nodes, rounds, device)

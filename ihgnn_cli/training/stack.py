@@ -244,7 +244,7 @@ class Stack:
         rates = [self._dropout if each.dropout is None else each.dropout for each in self.members]
         rows = np.repeat(rates, [len(each) for each in drawn])[:, None]
         both = torch.from_numpy(np.stack([rows, 1 - rows]).astype(np.float32))
-        rate, kept = both.to(self.store.device)
+        rate, kept = both.to(self.store.device).unbind()
         return (torch.cat(list(drawn)).to(self.store.device) >= rate) / kept
 
     def _seed(self, member: Member, step: int) -> int:

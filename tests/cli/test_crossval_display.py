@@ -73,6 +73,9 @@ def test_the_best_configuration_says_how_many_folds_chose_it(
 ) -> None:
     text = shown(capsys, {**result, "best": {"folds": chose, "epochs": 7}})
     assert said in " ".join(text.split())
+    assert "best epochs (7, raised to 20, the fewest for a final training)" in " ".join(
+        text.split()
+    )
 
 
 def test_repeats_are_rows_with_their_seed_and_the_mean_has_a_standard_error(

@@ -1,13 +1,20 @@
 """Node features on one edge between two nodes of different labels."""
 
+import logging
 from dataclasses import replace
 
+import networkx as nx
 import numpy as np
 import pytest
+import torch
+from torch_geometric.data import Data
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource
-from ihgnn_cli.data.features import Features, node_features
+from ihgnn_cli.data.features import Features, node_features, note_unread, resolved_features
+from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.training.config import configure
+from ihgnn_cli.training.loading import load_data
 
 
 @pytest.fixture
@@ -55,9 +62,63 @@ def test_degrees_count_as_labels(pair: GraphDataset) -> None:
 def test_attributes_that_are_not_there_are_refused(pair: GraphDataset, kind: Features) -> None:
     with pytest.raises(InputError) as caught:
         node_features(replace(pair, node_attributes=None), kind)
-    assert str(caught.value) == "PAIR has no node attributes. Use its labels (labels)."
+    assert str(caught.value) == "PAIR has no node attributes. Use --features labels."
 
 
 def test_a_kind_may_be_given_as_text(pair: GraphDataset) -> None:
     expected = node_features(pair, Features.LABELS)
     assert node_features(pair, "labels").tolist() == expected.tolist()  # type: ignore[arg-type]
+
+
+EDGES = {"edges": [[0, 1]], "edge_labels": [1], "edge_attributes": [[0.5]]}
+LABELLED = {"node_labels": [1, 2], "node_attributes": [[1.0], [2.0]], "edges": [[0, 1]]}
+ONLY_ATTRIBUTES = {"node_attributes": [[1.0], [2.0]], "edges": [[0, 1]]}
+BARE = {"num_nodes": 2, "edges": [[0, 1]]}
+
+
+@pytest.mark.parametrize(
+    ("graph", "features"),
+    [(LABELLED, "labels"), (ONLY_ATTRIBUTES, "attributes"), (BARE, "labels")],
+)
+def test_auto_reads_labels_else_attributes_else_degrees(graph, features) -> None:
+    dataset = from_graphs([graph] * 2, [0, 1])
+    assert resolved_features(dataset, Features.AUTO) == features
+    config, _ = load_data(configure(), dataset=dataset)
+    assert config.data.features == features
+
+
+@pytest.mark.parametrize(
+    ("graph", "settings", "named"),
+    [
+        (BARE, {}, ()),
+        (ONLY_ATTRIBUTES, {}, ()),
+        (ONLY_ATTRIBUTES, {"features": "labels"}, ("node attributes", "--features attributes")),
+        (LABELLED, {}, ("node attributes", "--features both")),
+        (LABELLED, {"features": "both"}, ()),
+        (LABELLED, {"features": "attributes"}, ("node labels", "--features both")),
+        (BARE | EDGES, {}, ("--edge-labels", "edge attributes (--edge-bins)")),
+        (BARE | EDGES, {"edge_labels": True}, ("edge attributes",)),
+        (BARE | EDGES | {"edge_attributes": [[1, 2]]}, {"edge_labels": True}, ("no option",)),
+    ],
+)
+def test_what_is_not_read_is_named_once_with_its_option(caplog, graph, settings, named) -> None:
+    dataset = from_graphs([graph] * 2, [0, 1])
+    note_unread.cache_clear()
+    with caplog.at_level(logging.INFO, "ihgnn_cli"):
+        for _ in range(2):
+            load_data(configure(overrides=settings), dataset=dataset)
+    assert len(caplog.messages) == bool(named)
+    for each in named:
+        assert each in caplog.text
+
+
+def test_attributes_of_networkx_and_pyg_that_are_not_read_are_named(caplog) -> None:
+    path = nx.path_graph(2)
+    nx.set_node_attributes(path, {0: "C", 1: "O"}, "atom")
+    nx.set_edge_attributes(path, 1.5, "weight")
+    from_graphs([path], [0])
+    assert "'atom', 'weight'" in caplog.text
+    assert "'label'" in caplog.text
+    edges = torch.tensor([[0, 1], [1, 0]])
+    from_graphs([Data(edge_index=edges, num_nodes=2, pos=torch.zeros(2, 3), y=0)])
+    assert "ignoring 'pos'. Add their columns to 'x'" in caplog.text

@@ -208,8 +208,6 @@ def test_a_model_without_the_layout_says_why() -> None:
     data = dataset(*ALL)
     with pytest.raises(InputError, match=r"kgnn has no sparse layout\. Sets of two or three"):
         check_exportable(checkpoint_of("kgnn", data), Form(Layout.SPARSE))
-    with pytest.raises(InputError, match="--small is not available for the model gin"):
-        check_exportable(checkpoint_of("gin", data), Form(small=True))
     with pytest.raises(InputError, match=r"tokengt cannot be exported\. Its node identifiers"):
         check_exportable(checkpoint_of("tokengt", data), Form())
 

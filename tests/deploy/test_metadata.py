@@ -17,15 +17,15 @@ LIMITS = Limits(node_limit=6, numbers=(48, 1, 0), embedding=8)
 
 def test_everything_that_a_caller_needs_is_told() -> None:
     card = untrained(DATA).card
-    told = metadata(card, SETTINGS, 1, Form(opset=20, small=True), LIMITS)
+    told = metadata(card, SETTINGS, 1, Form(), LIMITS)
     assert told["format"] == 2 < FORMAT  # which is that of models that read edge labels
     assert told["card"]["class_values"] == ["x", "y"]
     assert told["card"]["label_values"] == ["a", "b", "c"]
     assert told["card"]["label_source"] == told["card"]["features"] == "labels"
     assert told["card"]["max_nodes"] == 6
     assert told["card"]["fingerprint"] == DATA.fingerprint
-    assert (told["layout"], told["opset"], told["ir_version"]) == ("padded", 20, 9)
-    assert (told["small"], told["members"]) == (True, 1)
+    assert (told["layout"], told["opset"], told["ir_version"]) == ("padded", 18, 8)
+    assert told["members"] == 1
     assert (told["padding_label"], told["unknown_label"]) == (-1, -2)
     assert told["inputs"]["node_labels"]["shape"] == ["batch", "nodes"]
     assert told["outputs"]["probabilities"]["shape"] == ["batch", 2]
@@ -69,14 +69,12 @@ def test_of_a_file_of_splits_the_name_goes_along(split: str, told: str) -> None:
     assert snapshot == {"epoch": 7, "chosen": True, "seeds": [0], "split": told, "snapshots": 0}
 
 
-@pytest.mark.parametrize(
-    "form", [Form(), Form(nodes=9), Form(nodes=9, batch=2), Form(Layout.SPARSE)]
-)
+@pytest.mark.parametrize("form", [Form(), Form(nodes=9), Form(Layout.SPARSE)])
 def test_what_is_told_is_understood(form: Form) -> None:
     card = untrained(DATA).card
     found = described(metadata(card, SETTINGS, 1, form, LIMITS))
     assert found.card.as_plain() == card.as_plain()
-    assert (found.layout, found.nodes, found.batch) == (form.layout, form.nodes, form.batch)
+    assert (found.layout, found.nodes) == (form.layout, form.nodes)
     assert found.limits == LIMITS
 
 

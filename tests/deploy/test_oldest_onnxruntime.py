@@ -56,8 +56,8 @@ def test_files_of_both_layouts_answer_the_same_in_the_oldest_onnxruntime(
     }
     jobs, expected = [], []
     for name, (graphs, checkpoint) in checkpoints.items():
-        for form in (Form(), Form(Layout.SPARSE), Form(Layout.SPARSE, small=True)):
-            path = tmp_path / f"{name}-{form.layout}-{form.small}.onnx"
+        for form in (Form(), Form(Layout.SPARSE)):
+            path = tmp_path / f"{name}-{form.layout}.onnx"
             classifier = load_onnx(export_onnx(checkpoint, path, form).path)
             inputs = classifier.inputs(graphs, np.arange(len(graphs)))
             np.savez(path.with_suffix(".in.npz"), **inputs)

@@ -1,6 +1,5 @@
 """An exported model is used like a checkpoint, and needs no torch."""
 
-import json
 import subprocess
 import sys
 from collections.abc import Callable
@@ -13,7 +12,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import Features, GraphDataset, load_dataset
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy import onnx_model as module
 from ihgnn_cli.deploy.export import export_onnx
 from ihgnn_cli.deploy.form import Form, Layout
@@ -237,24 +236,6 @@ def test_broken_files_are_refused_in_a_sentence(
     assert str(caught.value).startswith(str(broken))
     assert "\n" not in str(caught.value)
     assert capfd.readouterr() == ("", "")
-
-
-def test_files_of_the_first_format_are_still_read(
-    model: Path, tmp_path: Path, mutag: GraphDataset
-) -> None:
-    def older(text: str) -> str:
-        about = json.loads(text)
-        for name in ("padded_to", "opset", "ir_version", "small", "limits"):
-            del about[name]
-        about["format"] = 1
-        return json.dumps(about)
-
-    old = tmp_path / "old.onnx"
-    old.write_bytes(change(older)(model.read_bytes()))
-    graphs = np.arange(5)
-    np.testing.assert_array_equal(
-        load_onnx(old).probabilities(mutag, graphs), load_onnx(model).probabilities(mutag, graphs)
-    )
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:

@@ -3,8 +3,7 @@
 import onnxruntime
 import pytest
 
-from ihgnn_cli.deploy import providers
-from ihgnn_cli.deploy.providers import loadable_providers, unused_gpu
+from ihgnn_cli.deploy.providers import loadable_providers
 
 
 def test_the_cpu_always_loads_and_every_listed_provider_is_told_about(
@@ -26,13 +25,3 @@ def test_cuda_is_not_claimed_where_torch_finds_no_gpu() -> None:
     if torch.cuda.is_available():
         pytest.skip("there is a GPU here")
     assert loadable_providers()["CUDAExecutionProvider"] is False
-
-
-def test_a_driver_without_cuda_in_the_session_is_an_unused_gpu(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(providers.shutil, "which", lambda _: "/usr/bin/nvidia-smi")
-    assert unused_gpu("CPUExecutionProvider")
-    assert not unused_gpu("CUDAExecutionProvider")
-    monkeypatch.setattr(providers.shutil, "which", lambda _: None)
-    assert not unused_gpu("CPUExecutionProvider")

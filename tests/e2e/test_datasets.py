@@ -10,7 +10,7 @@ import pytest
 from refusals import assert_refused
 from started import PATIENCE
 
-from ihgnn_cli.data.sources.source import bundled_folder
+from ihgnn_cli.data.sources.source import bundled_path
 
 
 @pytest.fixture
@@ -18,7 +18,7 @@ def mutag_zip(zip_folder, tmp_path: Path) -> bytes:
     """MUTAG's bytes as the server would send them, under another name."""
     folder = tmp_path / "server" / "NCI1"
     folder.mkdir(parents=True)
-    for file in bundled_folder("MUTAG").glob("MUTAG_*.txt"):
+    for file in bundled_path("MUTAG").glob("MUTAG_*.txt"):
         (folder / file.name.replace("MUTAG", "NCI1")).write_bytes(file.read_bytes())
     return zip_folder(folder).read_bytes()
 
@@ -36,7 +36,9 @@ def test_list_tells_what_is_where(ihgnn, write_tu) -> None:
     assert "unreadable" in rows["BROKEN"]
     assert "NCI1" not in rows
     assert "NCI1" in ihgnn("datasets", "--all").stdout
-    listed = json.loads(ihgnn("datasets", "--json").stdout)
+    local = json.loads(ihgnn("datasets", "--json").stdout)
+    assert "NCI1" not in {each["name"] for each in local["datasets"]}
+    listed = json.loads(ihgnn("datasets", "--all", "--json").stdout)
     entries = {each["name"]: each for each in listed["datasets"]}
     assert listed["data_root"] == str(root)
     assert entries["MUTAG"]["node_labels"] == 7
@@ -88,7 +90,7 @@ def test_fetch_of_what_the_server_does_not_have(ihgnn, server) -> None:
     assert (result.returncode, result.stdout) == (1, "")
     first, second = result.stderr.splitlines()
     assert "404" in first
-    assert second.endswith(str(Path(os.environ["IHGNN_DATA"]) / "NCI1.zip"))
+    assert second.endswith("with --data-root FOLDER or IHGNN_DATA=FOLDER.")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals are of Unix")

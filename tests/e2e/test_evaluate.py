@@ -109,12 +109,10 @@ def test_an_exported_model_is_evaluated_as_its_checkpoint(
     theirs = json.loads(ihgnn("evaluate", "model.onnx", "--json").stdout)
     assert theirs.pop("model") == "model.onnx"
     assert theirs.pop("runs_on").endswith("ExecutionProvider")
-    scaled = [each.pop("calibration") for each in (ours, theirs)]
-    assert scaled[0]["temperature"] == pytest.approx(scaled[1]["temperature"], rel=1e-2)
     for name, value in theirs.items():
         if isinstance(value, float):
             assert ours[name] == pytest.approx(value, abs=1e-5), name
-        elif name not in {"by_homophily", "homophilic", "heterophilic"}:
+        elif name not in {"by_homophily", "homophilic", "heterophilic", "reliability"}:
             assert ours[name] == value, name
     result = ihgnn("evaluate", "model.onnx", "--split", "train")
     assert "WARNING: 150 of these graphs were used to train" in result.stderr

@@ -17,6 +17,7 @@ from ihgnn_cli.inference.metrics import (
     accuracy_by_homophily,
     accuracy_by_side,
     measure,
+    reliability,
     wilson_interval,
 )
 
@@ -298,3 +299,11 @@ def test_a_bootstrap_needs_a_draw() -> None:
 def test_betas_and_bins_have_to_be_such(beta: list[float], bins: int, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         accuracy_by_homophily(TWO_CLASSES, TWO_CLASSES_TRUTH, np.array(beta), bins)
+
+
+def test_reliability_compares_confidence_with_accuracy() -> None:
+    likely = np.array([[0.9, 0.1], [0.91, 0.09], [0.4, 0.6]])
+    low, high = reliability(likely, np.array([0, 1, 1]))
+    assert (low.graphs, low.confidence, low.accuracy) == (1, 0.6, 1.0)
+    assert (high.graphs, high.accuracy) == (2, 0.5)
+    assert high.confidence == pytest.approx(0.905)

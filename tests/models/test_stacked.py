@@ -158,7 +158,7 @@ def step(model: StackedIHGNN, batch: Batch, factor: Tensor | None = None) -> Ten
         factor = torch.ones(*batch.truth.shape, model.dropped_units, dtype=torch.float64)
     logits = model.train_step(batch, factor, [], CrossEntropy())
     losses = F.cross_entropy(logits.transpose(1, 2), batch.truth, reduction="none")
-    return (losses * batch.graph_weight).sum(1) / batch.graph_weight.sum(1)
+    return (losses * batch.graph_share).sum(1)
 
 
 # The equations, graph by graph on dense matrices

@@ -11,12 +11,11 @@ import pytest
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.inference.calibration import calibrate
-from ihgnn_cli.inference.metrics import HomophilyBin, accuracy_by_homophily
+from ihgnn_cli.inference.metrics import HomophilyBin, accuracy_by_homophily, reliability
 from ihgnn_cli.report.evaluation import draw_evaluation, write_predictions
 
 CERTAIN, TRUTH = np.eye(2)[[0, 0, 1]], np.array([0, 1, 0])
-CALIBRATION = calibrate(CERTAIN, TRUTH, None)
+RELIABILITY = reliability(CERTAIN, TRUTH)
 
 
 @pytest.fixture
@@ -52,7 +51,7 @@ def test_the_figure_tells_counts_and_overall_accuracy(
     import matplotlib as mpl
 
     with mpl.rc_context({"svg.fonttype": "none"}):
-        draw_evaluation(bins, CALIBRATION, "Costs $5 and $6", 1 / 3, tmp_path / "a.svg")
+        draw_evaluation(bins, RELIABILITY, "Costs $5 and $6", 1 / 3, tmp_path / "a.svg")
     shown = texts(tmp_path / "a.svg")
     assert "Costs $5 and $6" in shown
     assert "Node homophily β" in shown
@@ -62,20 +61,20 @@ def test_the_figure_tells_counts_and_overall_accuracy(
 
 
 def test_a_png_is_written(tmp_path: Path, bins: list[HomophilyBin]) -> None:
-    draw_evaluation(bins, CALIBRATION, "three", 1 / 3, tmp_path / "a.png")
+    draw_evaluation(bins, RELIABILITY, "three", 1 / 3, tmp_path / "a.png")
     assert (tmp_path / "a.png").read_bytes().startswith(b"\x89PNG")
     assert [file.name for file in tmp_path.iterdir()] == ["a.png"]
 
 
 def test_bins_may_all_be_empty(tmp_path: Path) -> None:
     empty = HomophilyBin(0, 1, 0, math.nan, math.nan, math.nan, math.nan, math.nan)
-    draw_evaluation([empty], CALIBRATION, "none", math.nan, tmp_path / "a.png")
+    draw_evaluation([empty], RELIABILITY, "none", math.nan, tmp_path / "a.png")
     assert (tmp_path / "a.png").exists()
 
 
 def test_other_formats_are_refused(tmp_path: Path, bins: list[HomophilyBin]) -> None:
     with pytest.raises(InputError, match=r"\.png, \.svg, \.pdf"):
-        draw_evaluation(bins, CALIBRATION, "three", 1 / 3, tmp_path / "a.txt")
+        draw_evaluation(bins, RELIABILITY, "three", 1 / 3, tmp_path / "a.txt")
     assert not any(tmp_path.iterdir())
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.jobs import processes
+from ihgnn_cli.jobs import old_processes
 from ihgnn_cli.studies import places
 from ihgnn_cli.training import devices
 
@@ -74,7 +74,7 @@ def test_children_start_with_one_thread_and_the_parent_keeps_its_own(
 ) -> None:
     monkeypatch.setenv("OMP_NUM_THREADS", "7")
     monkeypatch.delenv("MKL_NUM_THREADS", raising=False)
-    with processes.one_thread_each():
+    with old_processes.one_thread_each():
         assert os.environ["OMP_NUM_THREADS"] == os.environ["MKL_NUM_THREADS"] == "1"
     assert os.environ["OMP_NUM_THREADS"] == "7"
     assert "MKL_NUM_THREADS" not in os.environ

@@ -4,9 +4,15 @@ import json
 from pathlib import Path
 
 import pytest
+import torch
+from torch_geometric.loader import DataLoader
 
+from ihgnn_cli.data import load_dataset
+from ihgnn_cli.data.features import Features
+from ihgnn_cli.data.pyg import to_pyg
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.evaluation import evaluate
+from ihgnn_cli.models.ihgnn import IHGNN
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training import run
 from ihgnn_cli.training.checkpoint import load_checkpoint
@@ -14,6 +20,7 @@ from ihgnn_cli.training.classifier import load_torch
 from ihgnn_cli.training.config import RunConfig, configure, write_config
 from ihgnn_cli.training.devices import resolve_device
 from ihgnn_cli.training.final import asks_for_final, final_config
+from ihgnn_cli.training.in_memory import fit_in_memory
 
 SMALL = {"width": 4, "hidden": 8, "layers": 1, "batch_size": 64, "device": "cpu"}
 
@@ -39,6 +46,28 @@ def test_all_graphs_train_and_the_last_epoch_is_kept(tmp_path: Path) -> None:
     assert str(card.snapshot) == "epoch 3, the last one; split all; one run, seed 0"
 
 
+def test_the_kept_model_has_the_statistics_of_its_training_graphs(tmp_path: Path) -> None:
+    config, folder = configure(overrides={**SMALL, "batch_size": 188}), tmp_path / "run"
+    run.fit(run.start(run.prepare(final_config(config, epochs=3)), folder), folder)
+    kept = load_checkpoint(folder / "ckpt.pt").weights
+    in_memory = fit_in_memory(config.with_values({"epochs": 3}), load_dataset("MUTAG")).checkpoint
+    assert all(torch.equal(kept[name], value) for name, value in in_memory.weights.items())
+    # By hand, in one batch of all graphs.
+    model = IHGNN.from_checkpoint(folder / "ckpt.pt")
+    norms = [each for each in model.modules() if isinstance(each, torch.nn.BatchNorm1d)]
+    statistics = [(each.running_mean.clone(), each.running_var.clone()) for each in norms]
+    read: list[torch.Tensor] = []
+    for norm in norms:
+        norm.register_forward_pre_hook(lambda _, rows: read.append(rows[0]))
+    (batch,) = DataLoader(to_pyg(load_dataset("MUTAG"), Features.LABELS), batch_size=188)
+    with torch.no_grad():
+        model.train()(batch.x, batch.edge_index, batch.batch)
+    assert len(read) == len(norms) == 2
+    for (mean, variance), rows in zip(statistics, read, strict=True):
+        torch.testing.assert_close(mean, rows.mean(0))
+        torch.testing.assert_close(variance, rows.var(0))
+
+
 def test_a_final_training_is_continued_like_another(tmp_path: Path) -> None:
     whole = trained(tmp_path / "whole", 3)
     trained(tmp_path / "parts", 2)
@@ -47,6 +76,8 @@ def test_a_final_training_is_continued_like_another(tmp_path: Path) -> None:
     assert [each.train_loss for each in again.history] == [
         each.train_loss for each in whole.history
     ]
+    one, other = (load_checkpoint(tmp_path / name / "ckpt.pt") for name in ("whole", "parts"))
+    assert all(torch.equal(value, other.weights[name]) for name, value in one.weights.items())
 
 
 def test_its_training_graphs_are_evaluated_unless_a_part_is_named(tmp_path: Path) -> None:
@@ -88,7 +119,7 @@ def test_the_best_toml_of_a_tune_needs_the_result_of_its_settings(tmp_path: Path
     file = tmp_path / "best.toml"
     write_config(configure(overrides={"lr": 0.1, "layers": 4}), file)
     (tmp_path / "tune.json").write_text('{"command": "ihgnn tune"}')
-    with pytest.raises(InputError, match=f"--epochs. Its search .* ihgnn tune --out {tmp_path}$"):
+    with pytest.raises(InputError, match=r"--epochs. Its search .* ihgnn tune$"):
         final_config(RunConfig(), file=file)
     params = {"lr": 0.1, "layers": 4}
     for result in (None, {"best": None}, {"best": {"params": {**params, "lr": 0.2}}}):

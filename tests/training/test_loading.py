@@ -53,14 +53,14 @@ def test_a_folder_is_a_path_too(
 
 def test_a_bundled_name_stays_a_name() -> None:
     config, dataset = load_data(configure())
-    assert config == configure()
+    assert config == configure(overrides={"features": "labels"})
     assert dataset.fingerprint == load_dataset("MUTAG").fingerprint
 
 
 def test_a_name_in_the_data_root_stays_a_name(tmp_path: Path) -> None:
     """The root may be another one on another day."""
     write_graphs(tmp_path / "root" / "GRAPHS.jsonl")
-    given = configure(overrides={"dataset": "GRAPHS"})
+    given = configure(overrides={"dataset": "GRAPHS", "features": "labels"})
     config, dataset = load_data(given, Access(tmp_path / "root"))
     assert config == given
     assert dataset.name == "GRAPHS"

@@ -185,5 +185,13 @@ def _fail(
 ) -> NoReturn:
     raise kind(
         f"Cannot download {name} from {masked(url)}: {reason.removesuffix('.')}.\n"
-        f"Download the file by hand and put it at {target}"
+        f"{by_hand(name, target.parent)}"
+    )
+
+
+def by_hand(name: str, root: Path) -> str:
+    """How to give a data set without a download."""
+    return (
+        f"Put {name}.zip into {root}, or name the folder that holds it with --data-root FOLDER or "
+        "IHGNN_DATA=FOLDER."
     )

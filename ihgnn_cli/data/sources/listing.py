@@ -15,7 +15,7 @@ from ihgnn_cli.data.sources.source import (
     BUNDLED,
     Origin,
     Source,
-    bundled_folder,
+    bundled_path,
     find_in_root,
     read,
 )
@@ -51,7 +51,7 @@ def list_local(root: Path) -> list[Listed]:
     Raises:
         InputError: the data root cannot be read.
     """
-    found = [_describe(Source(name, Origin.BUNDLED, bundled_folder(name))) for name in BUNDLED]
+    found = [_describe(Source(name, Origin.BUNDLED, bundled_path(name))) for name in BUNDLED]
     with reading(root):
         paths = sorted(root.iterdir(), key=lambda each: each.name.lower()) if root.is_dir() else []
     for path in paths:
@@ -113,7 +113,7 @@ def _unreadable(source: Source, reason: str) -> Listed:
 
 
 def _of_file(source: Source) -> Listed:
-    dataset = read(source)
+    dataset = read(source, classes=False)
     attributes = dataset.node_attributes
     labelled = dataset.label_source == LabelSource.LABELS
     return Listed(

@@ -2,7 +2,7 @@
 
 The sources are tried in this order:
 
-1. `MUTAG` is bundled with the package.
+1. `MUTAG` and `IMDB-BINARY` are bundled with the package.
 2. `synthetic:FIELD=VALUE,...` is generated.
 3. A path: a folder or zip in TU format, a `.jsonl` file, or a `.csv` file of molecules.
 4. `NAME.zip`, `NAME/`, `NAME.jsonl` or `NAME.csv` in the data root.
@@ -30,7 +30,7 @@ from ihgnn_cli.data.readers.tu import read_tu
 from ihgnn_cli.data.readers.tu_files import is_tu_folder, open_tu
 from ihgnn_cli.data.sources import cache
 from ihgnn_cli.data.sources.catalogue import catalogue, close_names
-from ihgnn_cli.data.sources.download import RETRY_POLICY, download, mirror
+from ihgnn_cli.data.sources.download import RETRY_POLICY, by_hand, download, mirror
 from ihgnn_cli.data.sources.synthetic import generate
 from ihgnn_cli.data.sources.synthetic_spec import is_synthetic, parse_synthetic
 from ihgnn_cli.errors import DownloadError, InputError, NotOnServerError
@@ -40,7 +40,7 @@ from ihgnn_cli.paths import cache_root, expanded
 from ihgnn_cli.paths import data_root as default_data_root
 from ihgnn_cli.progress import NO_PROGRESS, Progress
 
-BUNDLED = ("MUTAG",)
+BUNDLED = ("MUTAG", "IMDB-BINARY")
 _READERS = {jsonl.SUFFIX: jsonl.read_jsonl, smiles.SUFFIX: smiles.read_molecules}
 """How a single file is read, by the end of its name."""
 _log = logging.getLogger(__name__)
@@ -121,7 +121,7 @@ def locate_by_name(given: str, where: Access = DEFAULT) -> Source:
     """
     given = _spelled(given, where.data_root)
     if given in BUNDLED:
-        return Source(given, Origin.BUNDLED, bundled_folder(given))
+        return Source(given, Origin.BUNDLED, bundled_path(given))
     if is_synthetic(given):
         name = str(parse_synthetic(given))
         return Source(name, Origin.SYNTHETIC, Path(name))
@@ -141,7 +141,7 @@ def locate_by_name(given: str, where: Access = DEFAULT) -> Source:
     if where.offline:
         raise DownloadError(
             f"{given} is not on this machine, and --offline forbids downloading it.\n"
-            f"Put the file at {root / given}.zip"
+            f"{by_hand(given, root)}"
         )
     retry = RETRY_POLICY if known else replace(RETRY_POLICY, attempts=1)
     try:
@@ -198,9 +198,11 @@ def refuse_overwriting(outputs: Sequence[Path], sources: Sequence[Source]) -> No
                 raise InputError(f"{output} belongs to the data set. Write to another file.")
 
 
-def bundled_folder(name: str) -> Path:
-    """The folder of a bundled data set."""
-    return Path(str(files("ihgnn_cli.data") / "bundled" / name))
+def bundled_path(name: str) -> Path:
+    """The folder or zip of a bundled data set."""
+    folder = Path(str(files("ihgnn_cli.data") / "bundled" / name))
+    archive = folder / f"{name}.zip"
+    return archive if archive.exists() else folder
 
 
 def find_in_root(root: Path, name: str) -> Path | None:

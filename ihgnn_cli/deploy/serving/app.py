@@ -17,7 +17,6 @@ from starlette.routing import Route
 
 from ihgnn_cli import __version__
 from ihgnn_cli.deploy.metadata import for_callers
-from ihgnn_cli.deploy.node_order import NodeOrder
 from ihgnn_cli.deploy.onnx_model import OUTPUTS, OnnxClassifier
 from ihgnn_cli.deploy.serving.batching import Batcher, BatchLimits
 from ihgnn_cli.deploy.serving.encoded import Encoded, encoded, infer
@@ -28,7 +27,6 @@ from ihgnn_cli.deploy.serving.graphs import (
     check_request_size,
     predict,
     read_graphs,
-    read_one,
 )
 from ihgnn_cli.deploy.serving.metrics import CONTENT_TYPE, Metrics
 from ihgnn_cli.deploy.serving.openapi import OCTETS, description
@@ -73,14 +71,8 @@ Answering = Callable[[Request, Admission], Awaitable[Response]]
 class Service:
     """The endpoints of one loaded model."""
 
-    def __init__(
-        self,
-        classifier: OnnxClassifier,
-        name: str,
-        settings: ServeSettings,
-        order: NodeOrder | None = None,
-    ) -> None:
-        self.classifier, self.name, self.settings, self.order = classifier, name, settings, order
+    def __init__(self, classifier: OnnxClassifier, name: str, settings: ServeSettings) -> None:
+        self.classifier, self.name, self.settings = classifier, name, settings
         self.inputs = [spec_of(each) for each in classifier.session.get_inputs()]
         given = {each.name: each for each in classifier.session.get_outputs()}
         self.outputs = [spec_of(given[each]) for each in OUTPUTS if each in given]
@@ -104,7 +96,6 @@ class Service:
             Route("/openapi.json", counted("/openapi.json", self._openapi)),
             Route("/metrics", counted("/metrics", self._metrics)),
             Route("/predict", answered("/predict", self._predict), methods=["POST"]),
-            Route("/order", answered("/order", self._order), methods=["POST"]),
             Route("/v2", counted("/v2", self._server)),
             Route("/v2/health/live", counted("/v2/health/live", self._live)),
             Route("/v2/health/ready", counted("/v2/health/ready", self._ready)),
@@ -127,7 +118,6 @@ class Service:
         settings = self.settings
         limits = BatchLimits(settings.batch_size, BATCH_SIZE, settings.batch_wait / 1000)
         with ThreadPoolExecutor(1, "model") as worker:
-            self._worker = worker
             self._graphs: Batcher[Graphs, Answered] = Batcher(
                 partial(predict, self.classifier), limits, worker, self.metrics.batch
             )
@@ -225,17 +215,6 @@ class Service:
         self.metrics.graphs.labels("answered").inc(len(found.texts) - found.refused)
         self.metrics.graphs.labels("refused").inc(found.refused)
         return Response(found.body(), found.status, media_type=found.content_type)
-
-    async def _order(self, request: Request, admission: Admission) -> Response:
-        body = await admission.body(request)
-        graph = await _prepared(body, read_one, media_type(request), self.classifier, self.settings)
-        found = None
-        if self.order is not None:
-            asked = asyncio.get_running_loop().run_in_executor(
-                self._worker, self.order.of_graph, graph
-            )
-            found = await self._in_time(asked)
-        return json_response({"order": found})
 
     async def _infer(self, request: Request, admission: Admission) -> Response:
         self._check_name(request)

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.readers.json_graph import (
     GraphError,
     JsonGraph,
@@ -86,23 +85,6 @@ def read_graphs(
     found = Graphs(form, checked, allow_unknown or settings.allow_unknown)
     check_request_size(found.size)
     return found
-
-
-def read_one(
-    body: bytes, kind: str, classifier: OnnxClassifier, settings: ServeSettings
-) -> GraphDataset:
-    """The only graph in a body, encoded for the model.
-
-    Raises:
-        RefusedError: it is not JSON, there are several, or the model cannot read it.
-    """
-    found = read_graphs(body, kind, classifier, settings, allow_unknown=True)
-    if found.form != BodyForm.ONE:
-        raise RefusedError(400, "Send one graph, as application/json.")
-    (graph,) = found.entries
-    if isinstance(graph, GraphError):
-        raise RefusedError(422, _sentence(graph))
-    return encode_graphs(classifier.card, [graph]).dataset
 
 
 @dataclass(frozen=True)

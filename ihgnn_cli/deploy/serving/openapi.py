@@ -49,7 +49,6 @@ def description(
         },
         "paths": {
             "/predict": {"post": _predict(card, settings)},
-            "/order": {"post": _order(card)},
             "/v2": {"get": _got("Name, version and extensions of the server")},
             "/v2/health/live": {"get": _got("Whether the server runs")},
             "/v2/health/ready": {"get": _got("Whether the server accepts requests")},
@@ -188,19 +187,6 @@ def _predict(card: ModelCard, settings: ServeSettings) -> Plain:
             "200": _content("The classes", {JSON: answers, LINES[0]: _TEXT}),
             **refused,
         },
-    }
-
-
-def _order(card: ModelCard) -> Plain:
-    body = _content("A graph.", {JSON: {"$ref": "#/components/schemas/Graph"}})
-    body["content"][JSON]["example"] = example(card)
-    nodes = {"type": ["array", "null"], "items": {"type": "integer", "minimum": 0}}
-    answer = {"type": "object", "required": ["order"], "properties": {"order": nodes}}
-    return {
-        "summary": "Nodes of a graph in the order of the readout",
-        "description": "null if the model does not sort. Of an ensemble, the first member's order.",
-        "requestBody": {**body, "required": True},
-        "responses": {"200": _content("The nodes", {JSON: answer}), **_refusals()},
     }
 
 

@@ -18,7 +18,7 @@ _PAIR = 6  # numbers (of 4 bytes) per adjacent pair of rows in a batch
 
 
 def _stacked(settings: IHGNNSettings, inputs: Inputs, generators: "Generators") -> "nn.Module":
-    from ihgnn_cli.models.stacked import StackedIHGNN  # noqa: PLC0415  slow import
+    from ihgnn_cli.models.stacked import StackedIHGNN
 
     return StackedIHGNN(settings, inputs, generators)
 

@@ -164,7 +164,7 @@ def test_a_file_is_found_by_path_and_in_the_data_root_and_cached(
     (tmp_path / "other.csv").write_text("a,b\n1,2\n")
     first = load_dataset(str(path))
     assert load_dataset("molecules", data_root=tmp_path).fingerprint == first.fingerprint
-    assert [each.name for each in list_local(tmp_path)] == ["MUTAG", "molecules"]
+    assert [each.name for each in list_local(tmp_path)] == ["MUTAG", "IMDB-BINARY", "molecules"]
     monkeypatch.setattr("ihgnn_cli.data.readers.smiles._molecule", None)
     again = load_dataset(str(path))
     assert (again.fingerprint, again.ids) == (first.fingerprint, ("one", "two"))

@@ -19,7 +19,13 @@ import pytest
 
 from ihgnn_cli.data.readers.tu import read_tu
 from ihgnn_cli.data.readers.tu_files import open_tu
-from ihgnn_cli.data.sources.download import TU_SERVER, RetryPolicy, download, download_url
+from ihgnn_cli.data.sources.download import (
+    TU_SERVER,
+    RetryPolicy,
+    by_hand,
+    download,
+    download_url,
+)
 from ihgnn_cli.errors import DownloadError, IhgnnError, InputError
 from ihgnn_cli.progress import Advance
 
@@ -178,10 +184,7 @@ def failure(folder: Path, retry: RetryPolicy = QUICK) -> str:
 
 
 def expected(folder: Path, reason: str) -> str:
-    return (
-        f"Cannot download TINY from {download_url('TINY')}: {reason}.\n"
-        f"Download the file by hand and put it at {folder / 'TINY.zip'}"
-    )
+    return f"Cannot download TINY from {download_url('TINY')}: {reason}.\n{by_hand('TINY', folder)}"
 
 
 # The good case
@@ -423,7 +426,7 @@ def test_a_zip_that_cannot_be_unpacked_is_not_kept(
     server.will(whole(bytes(body)))
     message = failure(tmp_path)
     assert message.startswith(f"Cannot download TINY from {download_url('TINY')}: the downloaded")
-    assert message.endswith(f"put it at {tmp_path / 'TINY.zip'}")
+    assert message.endswith(by_hand("TINY", tmp_path))
 
 
 def test_an_old_file_outlives_a_failed_download(server: Server, tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.sources.catalogue import catalogue
 from ihgnn_cli.data.sources.listing import Listed, list_downloadable, list_local
-from ihgnn_cli.data.sources.source import Origin, bundled_folder, locate
+from ihgnn_cli.data.sources.source import BUNDLED, Origin, bundled_path, locate
 
 # The paper's data sets, and the node labels that each one's files hold.
 PAPER = {
@@ -73,15 +73,15 @@ def test_mutag_is_always_there(root: Path) -> None:
         LABELLED,
         name="MUTAG",
         where=Origin.BUNDLED,
-        path=bundled_folder("MUTAG"),
-        size_bytes=sum(file.stat().st_size for file in bundled_folder("MUTAG").glob("MUTAG_*")),
+        path=bundled_path("MUTAG"),
+        size_bytes=sum(file.stat().st_size for file in bundled_path("MUTAG").glob("MUTAG_*")),
         graphs=188,
         node_labels=7,
     )
 
 
 def test_a_data_root_that_is_not_there_holds_nothing(tmp_path: Path) -> None:
-    assert [each.name for each in list_local(tmp_path / "absent")] == ["MUTAG"]
+    assert [each.name for each in list_local(tmp_path / "absent")] == list(BUNDLED)
 
 
 def test_a_folder_is_described(root: Path, in_root: Callable[..., Path]) -> None:
@@ -143,7 +143,7 @@ def test_what_is_no_data_set_is_not_listed(root: Path) -> None:
     (root / "notes.txt").write_text("")
     (root / "folder").mkdir()
     (root / ".hidden.zip").write_text("")
-    assert [each.name for each in list_local(root)] == ["MUTAG"]
+    assert [each.name for each in list_local(root)] == list(BUNDLED)
 
 
 @pytest.mark.parametrize(
@@ -185,15 +185,14 @@ def test_data_sets_are_listed_by_name_after_the_bundled_one(
 ) -> None:
     for name in ("beta", "GAMMA", "Alpha"):
         in_root(name)
-    assert [each.name for each in list_local(root)] == ["MUTAG", "Alpha", "beta", "GAMMA"]
+    assert [each.name for each in list_local(root)] == [*BUNDLED, "Alpha", "beta", "GAMMA"]
 
 
 def test_mutag_in_the_data_root_is_shadowed(root: Path, in_root: Callable[..., Path]) -> None:
     in_root("MUTAG")
     in_root("TINY")
     shadowed = [(each.where, each.shadowed) for each in list_local(root)]
-    assert shadowed == [
-        (Origin.BUNDLED, False),
+    assert shadowed[len(BUNDLED) :] == [
         (Origin.DATA_ROOT, True),
         (Origin.DATA_ROOT, False),
     ]
@@ -237,5 +236,5 @@ def test_the_catalogue_agrees_with_the_paper_s_files(real_data: Path) -> None:
             path=real_data / f"{name}.zip",
             size_bytes=(real_data / f"{name}.zip").stat().st_size,
             node_labels=PAPER[name],
-            shadowed=name == "MUTAG",
+            shadowed=name in BUNDLED,
         )

@@ -11,10 +11,11 @@ import pytest
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.access import Access
+from ihgnn_cli.data.sources.download import by_hand
 from ihgnn_cli.data.sources.source import (
     Origin,
     Source,
-    bundled_folder,
+    bundled_path,
     find_in_root,
     locate,
     locate_file,
@@ -76,7 +77,7 @@ def test_bundled_mutag_comes_before_a_path_and_the_data_root(
 ) -> None:
     copytree(tiny, "MUTAG")
     copy(tiny_zip, root / "MUTAG.zip")
-    assert locate("MUTAG") == Source("MUTAG", Origin.BUNDLED, bundled_folder("MUTAG"))
+    assert locate("MUTAG") == Source("MUTAG", Origin.BUNDLED, bundled_path("MUTAG"))
     assert len(load_dataset("MUTAG")) == 188
 
 
@@ -195,7 +196,7 @@ def test_offline_says_where_to_put_the_file(root: Path, mirror: list[str]) -> No
         locate("PROTEINS", Access(offline=True))
     assert str(caught.value) == (
         "PROTEINS is not on this machine, and --offline forbids downloading it.\n"
-        f"Put the file at {root / 'PROTEINS.zip'}"
+        f"{by_hand('PROTEINS', root)}"
     )
     assert mirror == []
 
@@ -203,7 +204,7 @@ def test_offline_says_where_to_put_the_file(root: Path, mirror: list[str]) -> No
 def test_offline_says_so_for_a_data_root_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(DownloadError) as caught:
         locate("PROTEINS", Access(tmp_path / "absent", offline=True))
-    assert str(caught.value).endswith(f"Put the file at {tmp_path / 'absent' / 'PROTEINS.zip'}")
+    assert str(caught.value).endswith(by_hand("PROTEINS", tmp_path / "absent"))
     assert not (tmp_path / "absent").exists()
 
 
@@ -281,7 +282,7 @@ def test_a_known_name_that_the_server_does_not_have_says_where_to_put_the_file(
     with pytest.raises(DownloadError) as caught:
         locate("PROTEINS")
     assert "the server answered 404" in str(caught.value)
-    assert str(caught.value).endswith(f"put it at {root / 'PROTEINS.zip'}")
+    assert str(caught.value).endswith(by_hand("PROTEINS", root))
     assert mirror == ["/PROTEINS.zip"]
 
 

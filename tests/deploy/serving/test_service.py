@@ -3,7 +3,6 @@
 import json
 import re
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 from elsewhere import BUNDLED, EXAMPLES, entries_of
@@ -14,8 +13,6 @@ from ihgnn_cli.data.dataset import LabelSource
 from ihgnn_cli.data.edge_bins import EdgeBins
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.objects import from_graphs
-from ihgnn_cli.deploy.node_order import NodeOrder
 from ihgnn_cli.deploy.onnx_model import OnnxClassifier
 from ihgnn_cli.deploy.serving.app import Service
 from ihgnn_cli.deploy.serving.openapi import example, graph_schema
@@ -23,10 +20,6 @@ from ihgnn_cli.deploy.serving.page import example_lines
 from ihgnn_cli.deploy.serving.server import is_loopback, listen, url_of
 from ihgnn_cli.deploy.serving.settings import ServeSettings
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.inference.explanation import explain_graph
-from ihgnn_cli.inference.vocabulary import encode_dataset
-from ihgnn_cli.training.classifier import load_torch
-from ihgnn_cli.training.devices import resolve_device
 
 
 def test_the_page_is_that_of_the_examples_and_asks_the_service(send) -> None:
@@ -64,29 +57,6 @@ def test_the_graphs_of_the_bundled_data_are_examples(padded: OnnxClassifier) -> 
         replace(card, edge_label_values=bonds.edge_label_values)
     )
     assert example_lines(replace(card, edge_label_values=("other",))) == ""
-
-
-def test_the_order_is_that_of_the_checkpoint(
-    mutag_model, sparse_file: Path, padded: OnnxClassifier, sparse: OnnxClassifier
-) -> None:
-    graph = entries_of(BUNDLED.with_name("mutag.jsonl"))[0]
-    torch = load_torch(mutag_model.checkpoint, resolve_device("cpu"))
-    data = from_graphs([graph])
-    positions = explain_graph(torch, data, encode_dataset(torch.card, data).dataset, 0).positions
-    expected = [each.node for each in sorted(positions, key=lambda each: each.position or 0)]
-    for path, classifier in ((mutag_model.exported, padded), (sparse_file, sparse)):
-        service = Service(classifier, "mutag", ServeSettings(), NodeOrder(path, classifier))
-        found = talk(service, lambda client: client.post("/order", json=graph))
-        assert found.json() == {"order": expected}, path
-
-
-def test_there_is_no_order_without_a_sort_or_a_graph(send, padded, mutag_model) -> None:
-    limits = replace(padded.described.limits, node_limit=None)
-    summing = replace(padded, described=replace(padded.described, limits=limits))
-    assert NodeOrder(mutag_model.exported, summing).of_graph(load_dataset("MUTAG")) is None
-    wrong = {"node_labels": [0], "edges": [[0, 3]]}
-    assert send("POST", "/order", json=wrong).status_code == 422
-    assert send("POST", "/order", json=[]).status_code == 400
 
 
 def test_the_openapi_description_names_every_endpoint(send) -> None:
