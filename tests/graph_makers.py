@@ -8,9 +8,9 @@ import torch
 from torch import Tensor, nn
 
 from ihgnn_cli.data.batching.batches import Batch, GraphStore
+from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.readers.build import ListedGraphs, build
 from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.models.graphs import Graphs, member_graphs

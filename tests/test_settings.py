@@ -12,7 +12,7 @@ import pytest
 import ihgnn_cli
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.features import node_features
-from ihgnn_cli.data.sources.source import locate, read
+from ihgnn_cli.data.sources import locate, read
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.kinds import Measure

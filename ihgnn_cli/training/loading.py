@@ -9,7 +9,7 @@ from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import note_unread, resolved_features, unread
-from ihgnn_cli.data.sources.source import locate, read
+from ihgnn_cli.data.sources import locate, read
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.node_inputs import fit_columns, model_features, with_columns
 from ihgnn_cli.training.config import RunConfig

@@ -13,7 +13,7 @@ from tiny_models import ALL, SMALL, dataset, torch_logits, untrained
 
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.sources.source import locate, read
+from ihgnn_cli.data.sources import locate, read
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
 from ihgnn_cli.deploy.network import as_onnx

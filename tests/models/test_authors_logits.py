@@ -17,7 +17,7 @@ from torch import Tensor
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.sources.source import locate, read
+from ihgnn_cli.data.sources import locate, read
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, SortKey, SortOrder, Variant
 from ihgnn_cli.models.stacked import StackedIHGNN
 from ihgnn_cli.training.stack import predict

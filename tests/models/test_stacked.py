@@ -22,11 +22,11 @@ from torch_geometric.data import Batch as PygBatch
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.batching.batches import Batch, GraphStore
+from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features, node_features
 from ihgnn_cli.data.pyg import to_pyg
-from ihgnn_cli.data.readers.build import ListedGraphs, build
 from ihgnn_cli.models.ihgnn import IHGNN
 from ihgnn_cli.models.settings import (
     IHGNNSettings,

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 import torch
 
+from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.readers.build import ListedGraphs, build
 from ihgnn_cli.models import registry
 from ihgnn_cli.models.autograd import PAIRS_AT_ONCE
 from ihgnn_cli.models.card import inputs_of

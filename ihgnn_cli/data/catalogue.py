@@ -29,7 +29,7 @@ class CatalogueEntry:
 @cache
 def catalogue() -> dict[str, CatalogueEntry]:
     """All entries by name."""
-    with (files("ihgnn_cli.data.sources") / "catalogue.csv").open(encoding="utf-8") as stream:
+    with (files("ihgnn_cli.data") / "catalogue.csv").open(encoding="utf-8") as stream:
         return {row["name"]: _entry(row) for row in csv.DictReader(stream)}
 
 

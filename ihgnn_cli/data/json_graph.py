@@ -10,7 +10,6 @@ keys are ignored, unless they look like one of these misspelt.
 """
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -46,7 +45,8 @@ _LONGEST_KEY = 40
 
 # A short line must not be able to exhaust the memory.
 MAX_BARE_NODES = 10_000_000
-_LARGEST_FLOAT32 = float(np.finfo(np.float32).max)
+_LARGEST = float(np.finfo(np.float32).max)
+_NUMBERS = {int, float}
 
 
 class GraphError(InputError):
@@ -220,7 +220,10 @@ def _can_be_repeated(given: object) -> bool:
 
 
 def _as_json(value: object) -> str:
-    return json.dumps(value, default=repr)[:40]
+    try:
+        return json.dumps(value, default=repr)[:40]
+    except ValueError:  # an integer of more than 4,300 digits
+        return "with too large a number"
 
 
 def _shown(text: str) -> str:
@@ -252,35 +255,14 @@ def _numbers(entry: Mapping[str, Any], key: str) -> list[list[float]] | None:
     if entry.get(key) is None:
         return None
     # A single attribute may be written as a number.
-    rows = [[row] if _is_number(row) else row for row in _list(entry, key)]
+    rows = [[row] if isinstance(row, int | float) else row for row in _list(entry, key)]
     for row in rows:
-        numbers = isinstance(row, list | tuple) and all(
-            _is_number(each) and _fits(each) for each in row
-        )
-        if not numbers or len(row) != len(rows[0]) or not row:
-            _refuse_numbers(key, row)
+        if not isinstance(row, list | tuple) or len(row) != len(rows[0]) or not row:
+            raise GraphError(f"{key} {_as_json(row)}.", "Use equally long lists of numbers.")
+        if not set(map(type, row)) <= _NUMBERS or not all(-_LARGEST <= x <= _LARGEST for x in row):
+            remedy = "Use finite numbers up to 3.4e38, the largest 32-bit float."
+            raise GraphError(f"{key} {_as_json(row)}.", remedy)
     return rows
-
-
-def _refuse_numbers(key: str, row: object) -> None:
-    """Raise an error for the first invalid row."""
-    remedy = "Use equally long lists of finite numbers."
-    if isinstance(row, list | tuple) and any(_is_number(each) and _is_large(each) for each in row):
-        remedy = "Use numbers up to 3.4e38, the largest 32-bit float."
-    raise GraphError(f"{key} {_as_json(row)}.", remedy)
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
-
-
-def _fits(number: float) -> bool:
-    """Whether a number is finite as a 32-bit float."""
-    return not (math.isnan(number) or _is_large(number))
-
-
-def _is_large(number: float) -> bool:
-    return abs(number) > _LARGEST_FLOAT32
 
 
 def _list(entry: Mapping[str, Any], key: str) -> list[Any]:

@@ -22,23 +22,21 @@ from enum import StrEnum
 from importlib.resources import files
 from pathlib import Path
 
+from ihgnn_cli.data import cache, jsonl, smiles
 from ihgnn_cli.data.access import DEFAULT, Access
+from ihgnn_cli.data.catalogue import catalogue, close_names
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.readers import jsonl, smiles
-from ihgnn_cli.data.readers.json_graph import ignored_keys
-from ihgnn_cli.data.readers.tu import read_tu
-from ihgnn_cli.data.readers.tu_files import is_tu_folder, open_tu
-from ihgnn_cli.data.sources import cache
-from ihgnn_cli.data.sources.catalogue import catalogue, close_names
-from ihgnn_cli.data.sources.download import RETRY_POLICY, by_hand, download, mirror
-from ihgnn_cli.data.sources.synthetic import generate
-from ihgnn_cli.data.sources.synthetic_spec import is_synthetic, parse_synthetic
+from ihgnn_cli.data.download import RETRIES, by_hand, download, mirror
+from ihgnn_cli.data.json_graph import ignored_keys
+from ihgnn_cli.data.synthetic import generate
+from ihgnn_cli.data.synthetic_spec import is_synthetic, parse_synthetic
+from ihgnn_cli.data.tu import is_tu_folder, open_tu, read_tu
 from ihgnn_cli.errors import DownloadError, InputError, NotOnServerError
 from ihgnn_cli.files import reading, sha256_of
 from ihgnn_cli.masking import masked
 from ihgnn_cli.paths import cache_root, expanded
 from ihgnn_cli.paths import data_root as default_data_root
-from ihgnn_cli.progress import NO_PROGRESS, Progress
+from ihgnn_cli.progress import NO_PROGRESS, Advance, Progress
 
 BUNDLED = ("MUTAG", "IMDB-BINARY")
 _READERS = {jsonl.SUFFIX: jsonl.read_jsonl, smiles.SUFFIX: smiles.read_molecules}
@@ -91,7 +89,7 @@ def locate(given: str, where: Access = DEFAULT) -> Source:
     path = None if is_own_name(given) else _existing(given)
     if path is None and not is_own_name(given) and not _is_name(given):
         raise _no_path(given)
-    if path is None or _hides_a_name(path, given, where.data_root):
+    if path is None or (path.is_dir() and _is_name(given) and not is_tu_folder(path)):
         return locate_by_name(given, where)
     return Source(_stem(path), Origin.PATH, path.absolute())
 
@@ -143,9 +141,9 @@ def locate_by_name(given: str, where: Access = DEFAULT) -> Source:
             f"{given} is not on this machine, and --offline forbids downloading it.\n"
             f"{by_hand(given, root)}"
         )
-    retry = RETRY_POLICY if known else replace(RETRY_POLICY, attempts=1)
+    retries = RETRIES if known else 0
     try:
-        return Source(given, Origin.DOWNLOAD, download(given, root, where.progress, retry))
+        return Source(given, Origin.DOWNLOAD, download(given, root, where.progress, retries))
     except NotOnServerError as error:
         if known:
             raise
@@ -255,15 +253,6 @@ def _unknown(given: str, but: str = "") -> InputError:
     )
 
 
-def _hides_a_name(path: Path, given: str, data_root: Path | None) -> bool:
-    """Whether a folder without a TU data set has the name of a known data set."""
-    if not _is_name(given) or not path.is_dir() or is_tu_folder(path):
-        return False
-    name = _spelled(given, data_root)
-    known = name in (*BUNDLED, *catalogue())
-    return known or find_in_root(default_data_root(data_root), name) is not None
-
-
 def _existing(given: str) -> Path | None:
     """The path if it exists; an empty text does not mean the working directory."""
     try:
@@ -285,29 +274,29 @@ def _read(source: Source, progress: Progress, classes: bool) -> GraphDataset:
     path = source.path
     if path.exists() and not path.is_file() and not path.is_dir():
         raise InputError(f"{path} is neither a file nor a folder. Give one of them.")
-    suffix = path.suffix.lower()
-    if suffix in _READERS and path.is_file():
-        with progress.task(f"Reading {source.name}", path.stat().st_size) as advance:
-            if not classes:  # not cached
-                return replace(_READERS[suffix](path, advance, classes=False), name=source.name)
-            key = sha256_of(path)
-            if suffix == smiles.SUFFIX:  # another version may read a molecule differently
-                key = hashlib.sha256(f"{smiles.require_rdkit()}\n{key}".encode()).hexdigest()
-            return cache.load_or_read(
-                cache_root(),
-                key,
-                source.name,
-                lambda: replace(_READERS[suffix](path, advance), name=source.name),
-            )
-    if path.is_file() and path.suffix.lower() != ".zip":
+    suffix = path.suffix.lower() if path.is_file() else ""
+    if suffix not in ("", ".zip", *_READERS):
         raise InputError(
             f"{path} is neither a folder, a .zip, a {jsonl.SUFFIX} nor a {smiles.SUFFIX} file. "
             "docs/data.md describes the formats."
         )
-    tu = open_tu(path)
-    with progress.task(f"Reading {tu.name}", sum(tu.parts.values())) as advance:
-        if not classes and "graph_labels" not in tu:  # not cached
-            return read_tu(tu, advance, classes=False)
-        # A zip may hold several data sets; its name selects one.
-        key = hashlib.sha256(f"{tu.name}\n{tu.digest()}".encode()).hexdigest()
-        return cache.load_or_read(cache_root(), key, tu.name, lambda: read_tu(tu, advance))
+    if suffix in _READERS:
+        size, name = path.stat().st_size, source.name
+        # Another version of RDKit may read a molecule differently.
+        version = smiles.require_rdkit() if suffix == smiles.SUFFIX else ""
+        key = f"{suffix} {version} {sha256_of(path)}"
+
+        def parsed(advance: Advance) -> GraphDataset:
+            return replace(_READERS[suffix](path, advance, classes=classes), name=name)
+    else:
+        tu = open_tu(path)
+        size, name = sum(tu.sizes.values()), tu.name
+        key = f"{name} {tu.digest()}"  # a zip may hold several data sets
+        classes = classes or "graph_labels" in tu
+
+        def parsed(advance: Advance) -> GraphDataset:
+            return read_tu(tu, advance, classes=classes)
+
+    digest = hashlib.sha256(f"{key} {classes}".encode()).hexdigest()
+    with progress.task(f"Reading {name}", size) as advance:
+        return cache.load_or_read(cache_root(), digest, name, lambda: parsed(advance))

@@ -5,13 +5,10 @@ from pathlib import Path
 
 import numpy as np
 
+from ihgnn_cli.data import jsonl, smiles
+from ihgnn_cli.data.catalogue import CatalogueEntry, catalogue
 from ihgnn_cli.data.dataset import LabelSource
-from ihgnn_cli.data.readers import jsonl, smiles
-from ihgnn_cli.data.readers.problems import ProblemList
-from ihgnn_cli.data.readers.text import Table, count_fields, read_integers
-from ihgnn_cli.data.readers.tu_files import TUFiles, is_tu_folder, open_tu
-from ihgnn_cli.data.sources.catalogue import CatalogueEntry, catalogue
-from ihgnn_cli.data.sources.source import (
+from ihgnn_cli.data.sources import (
     BUNDLED,
     Origin,
     Source,
@@ -19,7 +16,8 @@ from ihgnn_cli.data.sources.source import (
     find_in_root,
     read,
 )
-from ihgnn_cli.errors import DataError, IhgnnError, Problem
+from ihgnn_cli.data.tu import TUFiles, is_tu_folder, open_tu, read_column
+from ihgnn_cli.errors import DataError, IhgnnError
 from ihgnn_cli.files import reading
 
 
@@ -131,42 +129,21 @@ def _of_file(source: Source) -> Listed:
 
 def _of_tu(source: Source, files: TUFiles) -> Listed:
     """Count from the small files only; reading COLLAB's edges takes seconds."""
-    classes = _integers(files, "graph_labels")
-    labels = _integers(files, "node_labels") if "node_labels" in files else None
+    classes = read_column(files, "graph_labels")
+    labels = read_column(files, "node_labels") if "node_labels" in files else None
+    attributes = 0
+    if "node_attributes" in files:
+        first = files.read("node_attributes").lstrip().partition(b"\n")[0]
+        attributes = len(first.replace(b",", b" ").split())
+    path = source.path
     return Listed(
         name=source.name,
         where=source.origin,
-        path=source.path,
-        size_bytes=source.path.stat().st_size
-        if source.path.is_file()
-        else sum(files.parts.values()),
+        path=path,
+        size_bytes=path.stat().st_size if path.is_file() else sum(files.sizes.values()),
         graphs=len(classes),
-        classes=_distinct(classes),
+        classes=len(np.unique(classes)),
         has_node_labels=labels is not None,
-        node_labels=0 if labels is None else _distinct(labels),
-        node_attributes=_columns(files, "node_attributes"),
+        node_labels=0 if labels is None else len(np.unique(labels, axis=0)),
+        node_attributes=attributes,
     )
-
-
-def _integers(files: TUFiles, part: str) -> Table:
-    if part not in files:
-        message = f"{files.file_name(part)} is missing."
-        raise DataError([Problem(files.file_name(part), None, message, "Add it.")])
-    problems = ProblemList(files.file_name(part))
-    with files.open(part) as stream:
-        table = read_integers(stream, problems)
-    if problems:
-        raise DataError(problems.all())
-    return table
-
-
-def _distinct(table: Table) -> int:
-    one_column = table.shape[1] == 1
-    return len(np.unique(table[:, 0]) if one_column else np.unique(table, axis=0))
-
-
-def _columns(files: TUFiles, part: str) -> int:
-    if part not in files:
-        return 0
-    with files.open(part) as stream:
-        return count_fields(stream.readline()) or 0

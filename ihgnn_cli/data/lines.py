@@ -5,11 +5,10 @@ import select
 from collections.abc import Iterator
 from typing import BinaryIO
 
+from ihgnn_cli.data.problems import MAX_LINE
 from ihgnn_cli.files import reading
 from ihgnn_cli.progress import Advance, silent
 
-MAX_LINE = 1 << 28
-"""In bytes. A longer line is cut to one byte more than that."""
 _BLOCK = 1 << 18
 
 
@@ -17,6 +16,8 @@ def lines_as_they_come(
     stream: BinaryIO, name: str, advance: Advance = silent
 ) -> Iterator[bytes | None]:
     """Yield each line without its newline, and `None` when no more input is available yet.
+
+    A line of more than `MAX_LINE` bytes is cut to one byte more than that.
 
     `None` tells a caller that collects lines to process what it has, because the sender may be
     waiting for an answer. Where the system cannot tell whether there is more (pipes on Windows),

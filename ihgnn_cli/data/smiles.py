@@ -4,7 +4,8 @@
     CCO,alcohol,ethanol
 
 The atoms are nodes labelled with their element, the bonds are edges labelled with their type.
-Hydrogens are implicit, as RDKit reads them. The class may be in a column of another usual name.
+Hydrogens are implicit, as RDKit reads them. If no column is named `class`, it is the only other
+column.
 """
 
 import csv
@@ -16,10 +17,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ihgnn_cli.data.dataset import GraphDataset, Value
-from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph
-from ihgnn_cli.data.readers.jsonl import Collected
-from ihgnn_cli.data.readers.problems import ProblemList
-from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
+from ihgnn_cli.data.json_graph import GraphError, JsonGraph
+from ihgnn_cli.data.jsonl import Collected
+from ihgnn_cli.data.problems import MAX_LINE, NOT_TEXT, SAVE_AS_TEXT, TOO_LONG, Problems
 from ihgnn_cli.errors import DataError, InputError, Problem
 from ihgnn_cli.progress import Advance, silent
 from ihgnn_cli.words import counted
@@ -29,11 +29,8 @@ if TYPE_CHECKING:
 
 SUFFIX = ".csv"
 SMILES, CLASS, ID = "smiles", "class", "id"
-OTHER_CLASSES = ("label", "y", "target", "category", "activity")
-"""Column names that count as the class if there is no column `class`."""
 _DELIMITERS = ",;\t"
 _NUMBER = re.compile(r"[-+]?\d{1,18}(\.\d*)?")
-_HEADER = f"The first line is a header such as {SMILES},{CLASS}."
 
 
 @dataclass(frozen=True)
@@ -83,13 +80,13 @@ def read_molecules(path: Path, advance: Advance = silent, *, classes: bool = Tru
     """Read a data set. With `classes=False`, molecules need no class.
 
     Raises:
-        DataError: with every problem found, each with its line.
+        DataError: with the first problems found, each with its line.
         InputError: RDKit is not installed.
     """
     require_rdkit()
     columns, numbered = _open(path, advance, classes)
     rows = list(numbered)
-    problems = ProblemList(path.name)
+    problems = Problems()
     collected = Collected(classes, ignored=set(columns.ignored))
     as_numbers = all(_NUMBER.fullmatch(row.class_text) for _, row in rows if row.class_text)
     for line, row in rows:
@@ -97,10 +94,10 @@ def read_molecules(path: Path, advance: Advance = silent, *, classes: bool = Tru
             graph_class = _class(row.class_text, as_numbers)
             collected.add(replace(row.graph(), graph_class=graph_class), line)
         except GraphError as error:
-            problems.add(line, error.message, error.remedy)
+            problems.add(path.name, line, error.message, error.remedy)
     if not rows:
-        problems.add(None, "no molecules found.", "Write one per line, below the header.")
-    return collected.finished(path.stem, problems)
+        problems.add(path.name, None, "no molecules found.", "Write one per line after the header.")
+    return collected.finished(path, problems)
 
 
 def molecules(path: Path, advance: Advance = silent) -> Iterator[tuple[int, MoleculeRow]]:
@@ -157,46 +154,49 @@ def _cells(path: Path, advance: Advance) -> Iterator[tuple[int, list[str]]]:
             advance(len(line.encode()))
             yield line
 
+    def wrong(line: int | None, message: str, remedy: str) -> DataError:
+        return DataError([Problem(path.name, line, message, remedy)])
+
     with path.open(encoding="utf-8-sig", newline="") as stream:
         try:
-            header = stream.readline()
+            header = stream.readline(MAX_LINE)
+            if len(header) == MAX_LINE:
+                raise wrong(1, TOO_LONG, "Correct the file.")
             delimiter = max(_DELIMITERS, key=header.count)
             reader = csv.reader(lines(chain([header], stream)), delimiter=delimiter)
             for cells in reader:
                 if any(cell.strip() for cell in cells):
                     yield reader.line_num, cells
         except UnicodeDecodeError as error:
-            raise DataError([Problem(path.name, None, NOT_TEXT, SAVE_AS_TEXT)]) from error
+            raise wrong(None, NOT_TEXT, SAVE_AS_TEXT) from error
         except csv.Error as error:
-            problem = Problem(path.name, reader.line_num, f"not CSV ({error}).", "Correct it.")
-            raise DataError([problem]) from error
+            raise wrong(reader.line_num, f"not CSV ({error}).", "Correct it.") from error
 
 
 def _columns(file: str, header: list[str], classes: bool) -> _Columns:
+    """The columns to read, by their names.
+
+    Raises:
+        DataError: they cannot be told from the names, which the message lists.
+    """
     names = [name.lower() for name in header]
 
-    def refused(message: str, remedy: str) -> DataError:
-        return DataError([Problem(file, 1, message, remedy)])
+    def refused(what: str) -> DataError:
+        shown = ", ".join(header)[:200]
+        remedy = f"Name the columns {SMILES}, {CLASS} and, if there are names, {ID}."
+        return DataError([Problem(file, 1, f"{what} (columns: {shown}).", remedy)])
 
-    found = [place for place, name in enumerate(names) if name == SMILES]
-    found = found or [place for place, name in enumerate(names) if SMILES in name]
-    shown = ", ".join(header)[:80]
-    if not found:
-        raise refused(f"no column {SMILES} (columns: {shown}).", _HEADER)
-    if len(found) > 1:
-        which = " and ".join(header[place] for place in found)
-        raise refused(f"several columns of SMILES: {which}.", f"Name the right one {SMILES}.")
-    of_class = [place for place, name in enumerate(names) if name == CLASS]
-    of_class = of_class or [place for place, name in enumerate(names) if name in OTHER_CLASSES]
-    if classes and not of_class:
-        raise refused(f"no column of classes (columns: {shown}).", f"Name it {CLASS}.")
-    if classes and len(of_class) > 1:
-        which = " and ".join(header[place] for place in of_class)
-        raise refused(f"several columns of classes: {which}.", f"Name the right one {CLASS}.")
-    graph_class = of_class[0] if len(of_class) == 1 else None
+    found = [at for at, name in enumerate(names) if name == SMILES]
+    found = found or [at for at, name in enumerate(names) if SMILES in name]
+    if len(found) != 1:
+        raise refused("several columns of SMILES" if found else "no column of SMILES")
     own_id = names.index(ID) if ID in names else None
-    used = (found[0], graph_class, own_id)
-    ignored = tuple(name for place, name in enumerate(header) if place not in used)
+    others = [at for at in range(len(names)) if at not in (found[0], own_id)]
+    of_class = [at for at, name in enumerate(names) if name == CLASS] or others
+    if classes and len(of_class) != 1:
+        raise refused("several columns could be the class" if of_class else "no column of classes")
+    graph_class = of_class[0] if len(of_class) == 1 else None
+    ignored = tuple(header[at] for at in others if at != graph_class)
     return _Columns(found[0], graph_class, own_id, ignored)
 
 

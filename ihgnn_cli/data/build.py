@@ -1,18 +1,50 @@
-"""Turn listed edges into the simple undirected graphs of a `GraphDataset`."""
+"""The last step of every reader: simple undirected graphs from listed edges and columns."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.dataset import ReadingNotes, offsets
+from ihgnn_cli.data.dataset import (
+    GraphDataset,
+    LabelSource,
+    ReadingNotes,
+    Value,
+    offsets,
+    vocabulary,
+)
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
+Coded = tuple[NDArray[np.int32], tuple[Value, ...]]
+"""Positions in a vocabulary, and the vocabulary itself."""
 Edges = tuple[NDArray[np.int32], NDArray[np.int32], NDArray[np.int64] | None]
 """Sources, targets, and (if requested) the line that each edge came from."""
+
+
+@dataclass(frozen=True)
+class ListedGraphs:
+    """Checked graphs as listed in a file; edges may be unordered, repeated or one-directional."""
+
+    name: str
+    sizes: NDArray[np.integer]
+    """[G] number of nodes per graph; the nodes of a graph are consecutive."""
+    source: NDArray[np.int32]
+    target: NDArray[np.int32]
+    classes: Coded
+    node_labels: Coded | None = None
+    node_attributes: NDArray[np.float32] | None = None
+    edge_labels: Coded | None = None
+    edge_attributes: NDArray[np.float32] | None = None
+    undirected: bool = False
+    """The format lists each edge once."""
+    ids: tuple[object, ...] = ()
+    reordered_nodes: int = 0
+    ignored_keys: tuple[str, ...] = ()
+    keep_edge_values: bool = False
+    """Keep edge labels in the vocabulary even if no edge uses them."""
 
 
 @dataclass(frozen=True)
@@ -26,6 +58,51 @@ class SimpleEdges:
     notes: ReadingNotes
 
 
+def build(listed: ListedGraphs) -> GraphDataset:
+    """Make the graphs simple and undirected. Without node labels, use the degree as label."""
+    coded, attributes = listed.edge_labels, listed.edge_attributes
+    columns = [each for each in (coded and coded[0], attributes) if each is not None]
+    nodes = int(listed.sizes.sum())
+    simple = simplify(
+        *(listed.source, listed.target, nodes),
+        keep_lines=bool(columns),
+        undirected=listed.undirected,
+    )
+    notes, line = simple.notes, simple.line
+    edge_label, edge_attributes = None, None
+    edge_values: tuple[Value, ...] = ()
+    if line is not None and len(line):
+        if notes.duplicate_edges:
+            conflicts = _conflicts(simple, listed.source, listed.target, np.column_stack(columns))
+            notes = replace(notes, conflicting_duplicates=conflicts)
+        edge_attributes = None if attributes is None else attributes[line]
+        if coded is not None:
+            edge_label, edge_values = coded[0][line], coded[1]
+            if not listed.keep_edge_values:
+                edge_label, used = vocabulary(edge_label)
+                edge_values = tuple(edge_values[int(position)] for position in used)
+    labels = listed.node_labels or vocabulary(np.diff(simple.neighbor_ptr))
+    return GraphDataset(
+        name=listed.name,
+        node_ptr=offsets(listed.sizes),
+        neighbor_ptr=simple.neighbor_ptr,
+        neighbors=simple.neighbors,
+        node_label=labels[0],
+        label_values=labels[1],
+        label_source=LabelSource.LABELS if listed.node_labels else LabelSource.DEGREE,
+        graph_class=listed.classes[0],
+        class_values=listed.classes[1],
+        node_attributes=listed.node_attributes,
+        edge_label=edge_label,
+        edge_label_values=edge_values,
+        edge_attributes=edge_attributes,
+        ids=listed.ids,
+        notes=replace(
+            notes, ignored_keys=listed.ignored_keys, reordered_nodes=listed.reordered_nodes
+        ),
+    )
+
+
 def simplify(
     source: NDArray[np.int32],
     target: NDArray[np.int32],
@@ -36,6 +113,7 @@ def simplify(
 ) -> SimpleEdges:
     """Drop self-loops, merge duplicates, add missing directions, and sort, in linear time.
 
+    The first of duplicate edges is kept, and an added direction takes the line of its mirror.
     `undirected` means that the format lists each edge once, so that added directions are not
     reported.
     """
@@ -50,7 +128,6 @@ def simplify(
     distinct = len(source)
     ptr = offsets(np.bincount(source, minlength=num_nodes))
     if not _is_symmetric(ptr, target):
-        # An added edge takes the line of the one it mirrors.
         source, target = np.concatenate([source, target]), np.concatenate([target, source])
         line = None if line is None else np.concatenate([line, line])
         source, target, line = _sort_and_merge(source, target, line, num_nodes)
@@ -109,13 +186,16 @@ def _sort_and_merge(
 
 
 def _stable_order(key: NDArray[np.int32], size: int) -> NDArray[np.integer]:
-    """`argsort(key)` for keys below `size`, by the counting sort inside SciPy's transpose."""
+    """`argsort(key)` for keys below `size`, by the counting sort inside SciPy's transpose.
+
+    (DD takes 0.2 s; `np.unique` of keys takes 2 s.)
+    """
     order = _rows(key, np.arange(len(key) + 1), size).tocsc().indices
     return np.asarray(order)
 
 
 def _rows(columns: NDArray[np.int32], ptr: NDArray[np.int64], size: int) -> "csr_array":
-    from scipy.sparse import csr_array  # takes 0.25 s, which a cached load does not need
+    from scipy.sparse import csr_array
 
     ones = np.ones(len(columns), dtype=np.int8)
     return csr_array((ones, columns, ptr), shape=(len(ptr) - 1, size))
@@ -130,19 +210,17 @@ def _pick(
     return source[which], target[which], None if line is None else line[which]
 
 
-def count_conflicts(
+def _conflicts(
     simple: SimpleEdges,
     source: NDArray[np.int32],
     target: NDArray[np.int32],
     column: NDArray[np.generic],
 ) -> int:
     """Count listed edges whose row of `column` differs from the row that was kept."""
-    if simple.line is None:
-        raise ValueError("simplify with keep_lines=True to compare lines")
     size = len(simple.neighbor_ptr) - 1
     rows = np.repeat(np.arange(size, dtype=np.int64), np.diff(simple.neighbor_ptr))
     keys = rows * size + simple.neighbors
     listed = np.flatnonzero(source != target)
     position = np.searchsorted(keys, source[listed].astype(np.int64) * size + target[listed])
-    different = column[listed] != column[simple.line[position]]
-    return int(np.count_nonzero(different.any(axis=tuple(range(1, different.ndim)))))
+    kept = np.zeros(0, dtype=np.int64) if simple.line is None else simple.line[position]
+    return int(np.count_nonzero((column[listed] != column[kept]).any(axis=1)))

@@ -1,19 +1,20 @@
 """Read and write data sets as JSON lines, one graph per line (see `json_graph`)."""
 
 import json
-from collections.abc import Iterable, Iterator, Sequence
+from array import array
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ihgnn_cli.data.build import Coded, ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value
-from ihgnn_cli.data.readers.build import Coded, ListedGraphs, build
-from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph, meant_by, parse_graph
-from ihgnn_cli.data.readers.problems import ProblemList
-from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
-from ihgnn_cli.errors import DataError
+from ihgnn_cli.data.json_graph import GraphError, JsonGraph, meant_by, parse_graph
+from ihgnn_cli.data.problems import MAX_LINE, NOT_TEXT, TOO_LONG, Problems
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.progress import Advance, silent
 from ihgnn_cli.words import counted
@@ -27,26 +28,28 @@ def read_jsonl(path: Path, advance: Advance = silent, *, classes: bool = True) -
     """Read a data set. With `classes=False`, graphs need no class, but either all have one or none.
 
     Raises:
-        DataError: with every problem found, each with its line.
+        DataError: with the first problems found, each with its line.
     """
-    problems = ProblemList(path.name)
+    problems = Problems()
     collected = Collected(classes)
     with path.open("rb") as stream:
-        for number, raw in enumerate(stream, start=1):
+        lines = iter(partial(stream.readline, MAX_LINE + 1), b"")
+        for number, raw in enumerate(lines, start=1):
             advance(len(raw))
             content = raw.removeprefix(b"\xef\xbb\xbf") if number == 1 else raw
+            wrong = {TOO_LONG: len(raw) > MAX_LINE, NOT_TEXT: b"\0" in content}
+            for message in (message for message, holds in wrong.items() if holds):
+                problems.add(path.name, number, message, "Correct the file.")
+                problems.stop()
             if not content.strip():
                 continue
-            if b"\0" in content:
-                problems.add(number, NOT_TEXT, SAVE_AS_TEXT)
-                break
             try:
                 collected.add(parse_graph(content), number)
             except GraphError as error:
-                problems.add(number, error.message, error.remedy)
-    if not collected.sizes and not problems:
-        problems.add(None, "no graphs found.", "Write one JSON object per line.")
-    return collected.finished(path.stem, problems)
+                problems.add(path.name, number, error.message, error.remedy)
+    if not collected.sizes and not problems.found:
+        problems.add(path.name, None, "no graphs found.", "Write one JSON object per line.")
+    return collected.finished(path, problems)
 
 
 def write_jsonl(dataset: GraphDataset, path: Path | str) -> None:
@@ -64,28 +67,51 @@ def lines(dataset: GraphDataset) -> Iterator[str]:
         yield json.dumps(entry, ensure_ascii=False, default=str) + "\n"
 
 
+class _Values:
+    """Labels or classes, stored as numbers in the order of their first appearance."""
+
+    def __init__(self) -> None:
+        self.numbers = array("i")
+        self.known: dict[Value, int] = {}
+
+    def extend(self, values: Iterable[Value]) -> None:
+        known = self.known
+        self.numbers.extend([known.setdefault(value, len(known)) for value in values])
+
+    def coded(self) -> Coded | None:
+        """Positions in the sorted vocabulary; `None` if there are no values."""
+        if not self.known:
+            return None
+        values = sorted(self.known, key=lambda value: (isinstance(value, str), value))
+        rank = np.empty(len(values), dtype=np.int32)
+        rank[[self.known[value] for value in values]] = np.arange(len(values))
+        return rank[np.frombuffer(self.numbers, dtype=np.int32)], tuple(values)
+
+
 @dataclass
 class Collected:
-    """Columns that grow with each graph."""
+    """Columns that grow with each graph; numbers are stored in 4 bytes."""
 
     needs_classes: bool = True
     """Otherwise either all graphs have a class or none."""
     num_nodes: int = 0
-    sizes: list[int] = field(default_factory=list)
-    edges: list[tuple[int, int]] = field(default_factory=list)
-    edge_counts: list[int] = field(default_factory=list)
-    classes: list[Value] = field(default_factory=list)
-    node_labels: list[Value] = field(default_factory=list)
-    node_attributes: list[list[float]] = field(default_factory=list)
-    edge_labels: list[Value] = field(default_factory=list)
-    edge_attributes: list[list[float]] = field(default_factory=list)
+    sizes: "array[int]" = field(default_factory=lambda: array("i"))
+    edge_counts: "array[int]" = field(default_factory=lambda: array("i"))
+    ends: "array[int]" = field(default_factory=lambda: array("i"))
+    """Source and target of each edge, within its graph."""
+    classes: _Values = field(default_factory=_Values)
+    node_labels: _Values = field(default_factory=_Values)
+    edge_labels: _Values = field(default_factory=_Values)
+    node_attributes: "array[float]" = field(default_factory=lambda: array("f"))
+    edge_attributes: "array[float]" = field(default_factory=lambda: array("f"))
     ids: list[object] = field(default_factory=list)
+    """Empty until a graph has one."""
     ignored: set[str] = field(default_factory=set)
-    without_class: list[int] = field(default_factory=list)
-    """Their lines."""
+    without_class: int = 0
+    """The first line without a class; 0: none."""
     shape: dict[str, object] = field(default_factory=dict)
 
-    def add(self, graph: JsonGraph, line: int = 0) -> None:
+    def add(self, graph: JsonGraph, line: int = 1) -> None:
         """Take one more graph; `line` is where it stands in its file.
 
         Raises:
@@ -93,11 +119,11 @@ class Collected:
         """
         if graph.graph_class is not None:
             self._same("class", type(graph.graph_class).__name__)
-            self.classes.append(graph.graph_class)
+            self.classes.extend([graph.graph_class])
         elif self.needs_classes:
             raise GraphError(NO_CLASS, meant_by("class", graph.ignored) or ADD_CLASS)
         else:
-            self.without_class.append(line)
+            self.without_class = self.without_class or line
         self._same("node_labels", _kind(graph.node_labels))
         self._same("edge_labels", _kind(graph.edge_labels), bool(graph.edges))
         self._same("node_attributes", _width(graph.node_attributes))
@@ -105,16 +131,19 @@ class Collected:
         self.num_nodes += graph.num_nodes
         if self.num_nodes > np.iinfo(np.int32).max:
             raise GraphError("more than 2**31 nodes so far.", "Split the data set.")
+        if graph.id is not None and not self.ids:
+            self.ids = [None] * len(self.sizes)
+        if graph.id is not None or self.ids:
+            self.ids.append(graph.id)
         self.sizes.append(graph.num_nodes)
         self.edge_counts.append(len(graph.edges))
-        self.edges += graph.edges
-        self.ids.append(graph.id)
+        self.ends.extend(chain.from_iterable(graph.edges))
         if len(self.ignored) < _MOST_IGNORED:
             self.ignored.update(graph.ignored)
-        self.node_labels += graph.node_labels or []
-        self.node_attributes += graph.node_attributes or []
-        self.edge_labels += graph.edge_labels or []
-        self.edge_attributes += graph.edge_attributes or []
+        self.node_labels.extend(graph.node_labels or ())
+        self.edge_labels.extend(graph.edge_labels or ())
+        self.node_attributes.extend(chain.from_iterable(graph.node_attributes or ()))
+        self.edge_attributes.extend(chain.from_iterable(graph.edge_attributes or ()))
 
     def _same(self, key: str, shape: object, present: bool = True) -> None:
         """Refuse a graph that differs from the ones before (in edges, only if it has some)."""
@@ -124,52 +153,46 @@ class Collected:
                 "Use the same throughout the file.",
             )
 
-    def finished(self, name: str, problems: ProblemList) -> GraphDataset:
+    def finished(self, path: Path, problems: Problems) -> GraphDataset:
         """All graphs of a file.
 
         Raises:
             DataError: there are problems, or only some of the graphs have a class.
         """
-        for line in self.without_class if self.classes else ():
-            problems.add(line, NO_CLASS, ADD_CLASS)
-        if problems:
-            raise DataError(problems.all())
-        return self.dataset(name)
+        if self.without_class and self.classes.known:
+            problems.add(path.name, self.without_class, NO_CLASS, ADD_CLASS)
+        problems.stop()
+        return self.dataset(path.stem)
 
     def dataset(self, name: str) -> GraphDataset:
         """All graphs so far, of which there has to be one."""
-        starts = np.cumsum([0, *self.sizes[:-1]])
-        pairs = np.array(self.edges, dtype=np.int64).reshape(-1, 2)
-        pairs += np.repeat(starts, self.edge_counts)[:, None]
+        sizes = np.array(self.sizes, dtype=np.int64)
+        first = (np.cumsum(sizes) - sizes).astype(np.int32)
+        ends = np.array(self.ends, dtype=np.int32).reshape(-1, 2)
+        ends += np.repeat(first, self.edge_counts)[:, None]
+        no_classes: Coded = np.full(len(sizes), -1, dtype=np.int32), ()
         listed = ListedGraphs(
             name=name,
-            sizes=np.array(self.sizes, dtype=np.int64),
-            source=pairs[:, 0].astype(np.int32),
-            target=pairs[:, 1].astype(np.int32),
-            classes=_coded(self.classes) if self.classes else _no_classes(len(self.sizes)),
-            node_labels=_coded(self.node_labels) if self.node_labels else None,
-            node_attributes=_matrix(self.node_attributes),
-            edge_labels=_coded(self.edge_labels) if self.edge_labels else None,
-            edge_attributes=_matrix(self.edge_attributes),
-            ids=tuple(self.ids) if any(each is not None for each in self.ids) else (),
+            sizes=sizes,
+            source=ends[:, 0],
+            target=ends[:, 1],
+            classes=self.classes.coded() or no_classes,
+            node_labels=self.node_labels.coded(),
+            node_attributes=self._matrix("node_attributes"),
+            edge_labels=self.edge_labels.coded(),
+            edge_attributes=self._matrix("edge_attributes"),
+            ids=tuple(self.ids),
             ignored_keys=tuple(sorted(self.ignored)),
             undirected=True,
         )
         return build(listed)
 
-
-def _coded(values: Sequence[Value]) -> Coded:
-    distinct = sorted(set(values), key=lambda value: (isinstance(value, str), value))
-    position = {value: index for index, value in enumerate(distinct)}
-    return np.array([position[value] for value in values], dtype=np.int32), tuple(distinct)
-
-
-def _no_classes(graphs: int) -> Coded:
-    return np.full(graphs, -1, dtype=np.int32), ()
-
-
-def _matrix(rows: list[list[float]]) -> NDArray[np.float32] | None:
-    return np.array(rows, dtype=np.float32) if rows else None
+    def _matrix(self, key: str) -> NDArray[np.float32] | None:
+        values: array[float] = getattr(self, key)
+        width = self.shape.get(key, 0)
+        if not isinstance(width, int) or not width:
+            return None
+        return np.array(values, dtype=np.float32).reshape(-1, width)
 
 
 def _kind(values: list[Value] | None) -> str:

@@ -21,9 +21,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset, offsets
-from ihgnn_cli.data.readers.build import ListedGraphs, build
-from ihgnn_cli.data.sources.synthetic_spec import SyntheticSpec, edge_share
+from ihgnn_cli.data.synthetic_spec import SyntheticSpec, edge_share
 
 Pairs = tuple[NDArray[np.int64], NDArray[np.int64]]
 

@@ -7,8 +7,8 @@ from typing import BinaryIO
 
 import pytest
 
-from ihgnn_cli.data.readers import lines as module
-from ihgnn_cli.data.readers.lines import lines_as_they_come
+from ihgnn_cli.data import lines as module
+from ihgnn_cli.data.lines import lines_as_they_come
 from ihgnn_cli.errors import InputError
 
 

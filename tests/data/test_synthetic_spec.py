@@ -2,8 +2,8 @@
 
 import pytest
 
-from ihgnn_cli.data.sources.source import Origin, Source, locate, locate_by_name, locate_file
-from ihgnn_cli.data.sources.synthetic_spec import SyntheticSpec, edge_share, parse_synthetic
+from ihgnn_cli.data.sources import Origin, Source, locate, locate_by_name, locate_file
+from ihgnn_cli.data.synthetic_spec import SyntheticSpec, edge_share, parse_synthetic
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.paths import file_name
 

@@ -10,8 +10,8 @@ from sklearn.preprocessing import StandardScaler
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.sources.synthetic import generate, partners
-from ihgnn_cli.data.sources.synthetic_spec import parse_synthetic
+from ihgnn_cli.data.synthetic import generate, partners
+from ihgnn_cli.data.synthetic_spec import parse_synthetic
 from ihgnn_cli.homophily.measures import graph_homophily, isolated_nodes
 
 # Of 20 graphs at beta 0.3: a change means that everybody's synthetic data sets have changed.
