@@ -8,7 +8,7 @@ import pytest
 import torch
 from graph_makers import HEXAGON, KITE, STAR, TWO_TRIANGLES, dataset_of
 
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.dataset import LabelSource
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.json_graph import check_graph
