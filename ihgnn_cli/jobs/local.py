@@ -6,15 +6,13 @@ started it, and its claim is free for others at once. A worker that is killed is
 
 import time
 from collections.abc import Callable, Sequence
-from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.jobs.claims import Claims
 from ihgnn_cli.jobs.old_processes import Killed, Workers, tell
-from ihgnn_cli.jobs.queue import Callback, Queue, Step
+from ihgnn_cli.jobs.queue import Callback, Step
 
 # Seconds a worker waits when all units are claimed by others.
 _PAUSE = 0.3
@@ -61,32 +59,6 @@ def _live(main: Main, device: str, channel: Connection) -> None:
     batched = _BatchedSteps(partial(tell, channel))
     main(device, batched.add)
     batched.flush()
-
-
-class _ClaimLostError(Exception):
-    """This process was suspended for so long that others took it for dead and have its unit."""
-
-
-def work(queue: Queue, device: str, callback: Callback) -> None:
-    """Run units in this process until all are finished."""
-    run = queue.job.runner(device)
-    claims = Claims(queue.claims)
-
-    def deliver(result: Any) -> None:
-        if claims.lost():
-            raise _ClaimLostError
-        queue.write(result)
-
-    def report(trained: int, settled: int) -> None:
-        callback(Step(trained, settled))
-
-    def run_claimed(unit: Any) -> None:
-        with suppress(_ClaimLostError):
-            run(unit, deliver, report, queue.partial)
-        claims.release()
-
-    with claims:
-        run_until_finished(lambda: queue.take(claims), run_claimed, queue.finished, callback)
 
 
 def run_until_finished(

@@ -2,15 +2,11 @@
 
 import math
 from dataclasses import dataclass
-from functools import partial
 
 import torch
 
 from ihgnn_cli.errors import SettingError
-from ihgnn_cli.jobs.executor import Executor
-from ihgnn_cli.jobs.local import run_workers, work
 from ihgnn_cli.jobs.processes import cores
-from ihgnn_cli.jobs.queue import Callback, Queue
 from ihgnn_cli.training.devices import AUTO, cuda_devices, resolve_device
 from ihgnn_cli.training.memory import free_memory
 
@@ -42,17 +38,3 @@ def local_places(device: str, workers: int | None) -> Places:
     devices = tuple(str(there[number % len(there)]) for number in range(count))
     sharing = count if first.type == "cpu" else math.ceil(count / len(there))
     return Places(devices, first, min(map(free_memory, there)) // sharing)
-
-
-def local_executor(device: str, workers: int | None) -> Executor:
-    """Workers on this machine; by default one per core, or one per GPU.
-
-    Raises:
-        InputError: the device is not available, or there are no workers.
-    """
-    places = local_places(device, workers)
-
-    def run(queue: Queue, callback: Callback) -> None:
-        run_workers(places.devices, partial(work, queue), callback)
-
-    return Executor(len(places.devices), places.first, places.memory, run)

@@ -8,17 +8,17 @@ from pathlib import Path
 
 import pytest
 import torch
+from ihgnn_cli.jobs.executor import Executor
+from ihgnn_cli.studies.grid import Configuration
+from ihgnn_cli.studies.memory import worker_bytes
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.splits.folds import draw_folds, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.local import work
 from ihgnn_cli.jobs.queue import Callback, Queue
 from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.studies.budgets import BUDGETS, Budget, BudgetName
-from ihgnn_cli.studies.grid import Configuration
-from ihgnn_cli.studies.memory import worker_bytes
 from ihgnn_cli.studies.paper import check_models, model_config
 from ihgnn_cli.studies.reproduction import (
     CellPlan,

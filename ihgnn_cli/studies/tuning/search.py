@@ -17,7 +17,7 @@ from ihgnn_cli.data.splits.split import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.settings import Settings
-from ihgnn_cli.studies.memory import fitting, paying
+from ihgnn_cli.studies.crossval.stacks import fitting, paying
 from ihgnn_cli.studies.places import Places
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
 from ihgnn_cli.studies.tuning.space import SearchSpace

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.settings import described
-from ihgnn_cli.studies.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
+from ihgnn_cli.studies.crossval.protocol import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
 from ihgnn_cli.training.config import LOSS_AND_DECAY, RunConfig, setting_kinds
 
 if TYPE_CHECKING:

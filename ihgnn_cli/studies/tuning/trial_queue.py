@@ -94,7 +94,7 @@ class TrialQueue:
         study: Study,
         distributions: Mapping[str, BaseDistribution],
         total: int,
-        exclusive: Callable[[], AbstractContextManager[None]] = nullcontext,
+        exclusive: Callable[[], AbstractContextManager[object]] = nullcontext,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self.study = study

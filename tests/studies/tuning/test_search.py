@@ -3,9 +3,9 @@
 import numpy as np
 import pytest
 import torch
+from ihgnn_cli.studies.memory import worker_bytes
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.studies.memory import worker_bytes
 from ihgnn_cli.studies.places import Places
 from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
 from ihgnn_cli.studies.tuning.search import Search, prepare, trials_together
