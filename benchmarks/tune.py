@@ -143,7 +143,7 @@ def optimize(name: str, trials_file: str, database: str) -> None:
     import optuna
 
     from ihgnn_cli.data.batching.store import GraphStore
-    from ihgnn_cli.data.splits.load import load_split
+    from ihgnn_cli.data.splits import load_split
     from ihgnn_cli.models.card import inputs_of
     from ihgnn_cli.studies.crossval.protocol import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
     from ihgnn_cli.training.cohort import new_cohort

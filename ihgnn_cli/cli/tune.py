@@ -231,7 +231,7 @@ def tune(
     # Settings, data and split are refused before torch and optuna start.
     make_space(settings, texts, search_space, grid=sampler == SamplerName.GRID)
     from ihgnn_cli.cli.starting import read_data
-    from ihgnn_cli.data.splits.load import load_split
+    from ihgnn_cli.data.splits import load_split
     from ihgnn_cli.studies.job_folder import SEARCH, refuse_unusable
     from ihgnn_cli.studies.tuning.storage import address
 

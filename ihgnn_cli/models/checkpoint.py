@@ -32,13 +32,13 @@ from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.card import ModelCard, card_from_plain
 from ihgnn_cli.models.factory import StackedModel, build_stack, shapes
 from ihgnn_cli.models.registry import IHGNN, UnknownModelError, model_of_file
-from ihgnn_cli.models.settings import ModelSettings
+from ihgnn_cli.models.settings import MOST_MEMBERS, ModelSettings
 from ihgnn_cli.models.spec import ModelSpec
 
 MARK = "ihgnn checkpoint"
 VERSION = 1
 # Limits for untrusted files: far above any real use, and small enough to check quickly.
-_MOST_MEMBERS, _MOST_LAYERS = 10_000, 1_000
+_MOST_LAYERS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -87,7 +87,7 @@ class SavedModel:
         self.model(torch.device("cpu"))
 
     def _shapes_fit(self) -> bool:
-        if not 1 <= self.members <= _MOST_MEMBERS or self.settings.layers > _MOST_LAYERS:
+        if not 1 <= self.members <= MOST_MEMBERS or self.settings.layers > _MOST_LAYERS:
             return False
         try:
             expected, _ = shapes(self.spec, self.settings, self.card.inputs)

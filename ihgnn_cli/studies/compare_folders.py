@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.splits.folds import Fold, read_fold_file
+from ihgnn_cli.data.splits import Fold, read_fold_file
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.paths import expanded
 from ihgnn_cli.studies.comparison import Cell, cell_of

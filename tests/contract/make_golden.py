@@ -8,6 +8,7 @@ Without a name, all files are made.
 """
 
 import json
+import lzma
 import os
 import sys
 from collections.abc import Callable
@@ -20,6 +21,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 import numpy as np
 from contract import observed
 from contract.observed import GOLDEN, Case
+from contract.selection import read, select
 
 
 def _write(name: str, content: Any) -> None:
@@ -67,6 +69,14 @@ def graphs() -> None:
     text = "".join(json.dumps(each) + "\n" for each in lines)
     observed.GRAPHS.write_text(text, encoding="utf-8", newline="\n")
     order = [int(each) for each in rng.permutation(40)]
+    folds = []
+    for number in range(3):
+        test = order[number::3]
+        rest = [each for each in order if each not in test]
+        inner = [(rest[8:], rest[:8]), (rest[:-8], rest[-8:])]
+        selection = [{"train": sorted(a), "validation": sorted(b)} for a, b in inner]
+        folds.append({"test": sorted(test), "model_selection": selection})
+    observed.GRAPHS_FOLDS.write_text(json.dumps(folds) + "\n", encoding="utf-8", newline="\n")
     split = {"train": sorted(order[12:]), "validation": sorted(order[6:12])}
     fold = {"test": sorted(order[:6]), "model_selection": [split]}
     observed.GRAPHS_SPLIT.write_text(json.dumps([fold]) + "\n", encoding="utf-8", newline="\n")
@@ -176,8 +186,76 @@ def models() -> None:
     _write("models.json", observed.models())
 
 
+def signal() -> None:
+    """References, ceiling and twins."""
+    _write("signal.json", observed.signal_table())
+
+
+def crossval() -> None:
+    """A small cross-validation, with other rules of selection."""
+    _write("crossval.json", observed.crossval(observed.GRAPHS, "--rules"))
+
+
+def trainings() -> None:
+    """MUTAG's 300 finished trainings, from `results/MUTAG/units.jsonl` of revision a813f91."""
+    folder = Path(__file__).parents[2] / "results" / "MUTAG"
+    lines = []
+    with (folder / "units.jsonl").open(encoding="utf-8") as stream:
+        for each in map(json.loads, stream):
+            unit, test = each["unit"], each["test"]
+            best = ("epoch", "train_loss", "train_accuracy", "validation_loss")
+            lines.append(
+                {
+                    "final": unit["stage"] == "final",
+                    "fold": unit["fold"],
+                    "run": unit["run"],
+                    "configuration": [unit["configuration"][key] for key in _GRID],
+                    "best": [each["best"][key] for key in (*best, "validation_accuracy")],
+                    "validation_graphs": each["validation_graphs"],
+                    "hits": each["hits"],
+                    "losses": each["losses"],
+                    "test_graphs": test["graphs"],
+                    "test_hits": test["hits"],
+                    "accuracy": test["accuracy"],
+                }
+            )
+    text = "".join(json.dumps(each, separators=(",", ":")) + "\n" for each in lines)
+    observed.TRAININGS_OF_MUTAG.write_bytes(lzma.compress(text.encode()))
+
+
+_GRID = ("lr", "batch_size", "layers")
+
+
+def selection() -> None:
+    """What the rules of selection make of them."""
+    found = read(observed.TRAININGS_OF_MUTAG)
+    _write("selection.json", select([each for each in found if not each.final], 10))
+
+
+def exports() -> None:
+    """Tensors of exported models."""
+    found = {}
+    for name, layouts in observed.EXPORTS.items():
+        with observed.trained(name) as run:
+            for each in layouts:
+                path = Path(f"{each}.onnx")
+                found[f"{name}, {each}"] = observed.tensors(run, each, path)
+    for tensors in found.values():
+        tensors["outputs"].pop("order_margin", None)  # goes away on purpose
+    _write("exports.json", found)
+
+
+def commands() -> None:
+    """Commands and options."""
+    _write("commands.json", observed.commands())
+
+
 FILES: dict[str, Callable[[], None]] = {
-    each.__name__: each for each in (graphs, ihgnn, data, homophily, training, models)
+    each.__name__: each
+    for each in (
+        *(graphs, ihgnn, data, homophily, training, models, signal, crossval, trainings, selection),
+        *(exports, commands),
+    )
 }
 
 if __name__ == "__main__":

@@ -100,7 +100,7 @@ def test_by_default_every_installed_runtime_is_tried(
 
 @pytest.mark.skipif(
     importlib.util.find_spec("openvino") is None,
-    reason="OpenVINO is not installed; nox -s openvino installs it",
+    reason="OpenVINO is not installed; nox -s interop installs it",
 )
 def test_openvino_gives_the_right_answers(model: Path) -> None:
     assert "openvino:CPU" in runtimes.installed_runtimes()

@@ -14,7 +14,7 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.json_graph import GraphError, parse_graph
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
 from ihgnn_cli.deploy.metadata import Limits, metadata

@@ -19,7 +19,7 @@ from ihgnn_cli.data.batching.store import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.pyg import to_pyg
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import describe

@@ -13,7 +13,7 @@ from ihgnn_cli.studies.grid import Configuration
 from ihgnn_cli.studies.memory import worker_bytes
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits.folds import draw_folds, write_fold_file
+from ihgnn_cli.data.splits import draw_folds, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.jobs.local import work
 from ihgnn_cli.jobs.queue import Callback, Queue

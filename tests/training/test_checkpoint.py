@@ -15,7 +15,7 @@ import torch
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.models.checkpoint import VERSION, SavedModel

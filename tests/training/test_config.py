@@ -27,7 +27,6 @@ from ihgnn_cli.training.config import (
     DataSettings,
     RunConfig,
     TrainingSettings,
-    comparable,
     configure,
     from_plain,
     parse_setting,
@@ -665,25 +664,6 @@ def test_the_kinds_of_a_model_s_settings() -> None:
 def test_weight_decay_is_a_finite_number_from_0(path: Path, value: str) -> None:
     told = message(path, f"[training]\nweight_decay = {value}\n")
     assert told.startswith(": weight_decay must be a finite number from 0, not ")
-
-
-@pytest.mark.parametrize(
-    ("section", "key", "default", "other"),
-    [("training", "weight_decay", 0.0, 0.1), ("model", "weight_init", "torch", "glorot")],
-)
-def test_files_of_before_a_setting_compare_with_those_that_do_not_use_it(
-    section: str, key: str, default: object, other: object
-) -> None:
-    plain = RunConfig().as_plain()
-    assert plain[section].pop(key) == default
-    assert comparable(RunConfig().as_plain()) == comparable(plain)
-    used = comparable(configure(overrides={key: other}).as_plain())
-    assert used[section][key] == other
-
-
-def test_a_model_that_was_changed_since_has_another_identity() -> None:
-    assert "revision" not in RunConfig().identity()["model"]
-    assert RunConfig().of_model("diffpool").identity()["model"]["revision"] == 2
 
 
 def test_sections_of_the_wrong_kind_are_refused() -> None:

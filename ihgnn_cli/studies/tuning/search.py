@@ -11,9 +11,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits.folds import inner_folds
-from ihgnn_cli.data.splits.load import load_split
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split, inner_folds, load_split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.settings import Settings
@@ -52,7 +50,7 @@ class Search(Settings):
     @property
     def identity(self) -> dict[str, Any]:
         """What has to be equal for two commands to share a search."""
-        plain = self.config.identity()
+        plain = self.config.as_plain()
         for name in self.space.parts:
             for section in plain.values():
                 section.pop(name, None)

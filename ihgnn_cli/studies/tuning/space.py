@@ -297,7 +297,7 @@ def _check(config: RunConfig, name: str, part: Part, kind: type) -> None:
 
 
 def _distribution(kind: type, part: Part) -> "BaseDistribution":
-    from optuna import distributions  # noqa: PLC0415  takes long
+    from optuna import distributions
 
     if isinstance(part, Choice):
         return distributions.CategoricalDistribution(part.values)

@@ -134,7 +134,7 @@ def open_storage(where: Address, folder: Path | None = None) -> "BaseStorage":
         InputError: the driver is missing, or the address is not valid.
         IhgnnError: the server does not answer, or refuses the connection.
     """
-    import optuna  # noqa: PLC0415  takes long
+    import optuna
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     warnings.simplefilter("ignore", optuna.exceptions.ExperimentalWarning)
@@ -186,8 +186,8 @@ def _cause(error: Exception) -> BaseException:
 
 
 def _of_database(error: Exception, where: Address) -> bool:
-    import sqlalchemy.exc  # noqa: PLC0415
-    from optuna.exceptions import StorageInternalError  # noqa: PLC0415
+    import sqlalchemy.exc
+    from optuna.exceptions import StorageInternalError
 
     if isinstance(error, OSError):  # otherwise of our own output, or of starting processes
         return where.url.startswith(JOURNAL) and not isinstance(error, BrokenPipeError)
@@ -195,8 +195,8 @@ def _of_database(error: Exception, where: Address) -> bool:
 
 
 def _journal(path: Path) -> "BaseStorage":
-    from optuna.storages import JournalStorage  # noqa: PLC0415
-    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock  # noqa: PLC0415
+    from optuna.storages import JournalStorage
+    from optuna.storages.journal import JournalFileBackend, JournalFileOpenLock
 
     path.parent.mkdir(parents=True, exist_ok=True)
     # Optuna's default lock is a symbolic link, which Windows usually does not allow.
@@ -212,8 +212,8 @@ def _journal(path: Path) -> "BaseStorage":
 
 
 def _database(where: Address) -> "BaseStorage":
-    import sqlalchemy.exc  # noqa: PLC0415
-    from optuna.storages import RDBStorage  # noqa: PLC0415
+    import sqlalchemy.exc
+    from optuna.storages import RDBStorage
 
     url, options = _engine(where)
     deadline = time.monotonic() + _CREATION_SECONDS
@@ -260,7 +260,7 @@ def _engine(where: Address) -> tuple[str, dict[str, object]]:
 
 def _is_race(error: "DBAPIError") -> bool:
     """Whether another process created the tables at the same time."""
-    import sqlalchemy.exc  # noqa: PLC0415
+    import sqlalchemy.exc
 
     if isinstance(error, sqlalchemy.exc.IntegrityError | sqlalchemy.exc.ProgrammingError):
         return True
@@ -292,8 +292,8 @@ def _sqlite_file(path: Path) -> Address:
 
 def _is_readable(url: str) -> bool:
     """Whether SQLAlchemy can parse an address, and finds no part of a password in the host."""
-    from sqlalchemy import make_url  # noqa: PLC0415
-    from sqlalchemy.exc import ArgumentError  # noqa: PLC0415
+    from sqlalchemy import make_url
+    from sqlalchemy.exc import ArgumentError
 
     try:
         return "@" not in (make_url(url).host or "")

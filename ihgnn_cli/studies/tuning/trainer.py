@@ -9,7 +9,7 @@ import numpy as np
 import torch
 
 from ihgnn_cli.data.batching.store import GraphStore
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.jobs.queue import Callback, Step
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.studies.tuning.search import Search

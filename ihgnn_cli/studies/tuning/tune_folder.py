@@ -17,7 +17,7 @@ import torch
 from optuna.trial import TrialState
 
 from ihgnn_cli.data.kinds import is_drawn
-from ihgnn_cli.data.splits.folds import Fold, write_fold_file
+from ihgnn_cli.data.splits import Fold, write_fold_file
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import cannot_write, write_json
 from ihgnn_cli.jsonable import jsonable

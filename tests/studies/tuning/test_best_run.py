@@ -149,7 +149,7 @@ def test_another_process_that_trains_the_run_is_waited_for(
     folder = tmp_path / "trial-0"
     begun = started(folder)
     other = ExitStack()
-    other.enter_context(locked(folder / runs.SPLITS))
+    other.enter_context(locked(folder))
     pauses: list[float] = []
 
     def pause(seconds: float) -> None:

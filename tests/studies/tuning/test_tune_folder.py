@@ -11,7 +11,7 @@ import torch
 from optuna.trial import TrialState
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits.load import load_split
+from ihgnn_cli.data.splits import load_split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.tuning.search import Search, prepare
 from ihgnn_cli.studies.tuning.space import make_space
