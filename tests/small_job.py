@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits.folds import draw_folds
+from ihgnn_cli.data.splits import draw_folds
 from ihgnn_cli.studies.crossval.job import UNITS, Data, Job, JobFolder
 from ihgnn_cli.studies.crossval.protocol import Configuration, Protocol, Setting, Stage, Training
 from ihgnn_cli.studies.crossval.records import Record, Validated

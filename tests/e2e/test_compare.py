@@ -41,15 +41,15 @@ def test_the_first_is_the_base_of_all_comparisons(
         (("base", "nowhere"), "nowhere is not the folder of a cross-validation"),
         (
             ("base", "running"),
-            "running is not finished. Continue it: ihgnn crossval FOUR --out running",
+            "running is not finished. Continue it: ihgnn crossval FOUR",
         ),
         (("base", "others"), "others has other folds than base."),
         (("base", "five"), "five is of FIVE (4 graphs), and base of FOUR (4)."),
         (("base", "namesake"), "namesake and base are of different data sets named FOUR"),
         (("base", "twice"), "twice has 2 partitions of 2 folds, and base has 2 folds."),
         (("base", "others/../base"), "others/../base is given twice."),
-        (("base", "old"), "result.json is damaged or of an older version. Continue it: ihgnn"),
-        (("base", "short"), "result.json is damaged or of an older version."),
+        (("base", "old"), "result.json was made by another version of ihgnn. Remove it, and the"),
+        (("base", "short"), "result.json is damaged (: Value error, 2 accuracies of 4 graphs)."),
     ],
 )
 def test_what_cannot_be_compared_is_refused(ihgnn, tmp_path: Path, args, said) -> None:
@@ -59,7 +59,9 @@ def test_what_cannot_be_compared_is_refused(ihgnn, tmp_path: Path, args, said) -
     finished(tmp_path / "five", RIGHT, dataset="FIVE")
     finished(tmp_path / "namesake", RIGHT, majority_share=0.75)
     twice = {"graphs": RIGHT["graphs"], "folds": [1, 1, 1, 1]}
-    finished(tmp_path / "twice", twice, folds=FOLDS * 2, repeats=[{"seed": 0}, {"seed": 1}])
-    finished(tmp_path / "old", RIGHT, job=None)
-    finished(tmp_path / "short", RIGHT, graph_accuracies=[1, 1])
+    finished(tmp_path / "twice", twice, folds=FOLDS * 2, seeds=(0, 1))
+    finished(tmp_path / "old", RIGHT, format=0)
+    short = finished(tmp_path / "short", RIGHT) / "result.json"
+    plain = json.loads(short.read_text())
+    short.write_text(json.dumps(plain | {"graph_accuracies": [1, 1]}))
     assert_refused(ihgnn("compare", *args), 2, said)

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from ihgnn_cli.studies.grid import own_grid
 
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.errors import InputError
@@ -22,7 +23,6 @@ from ihgnn_cli.models.settings import (
     Variant,
     WeightInit,
 )
-from ihgnn_cli.studies.grid import own_grid
 from ihgnn_cli.training.config import (
     DataSettings,
     RunConfig,

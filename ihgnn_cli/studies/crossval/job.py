@@ -16,8 +16,7 @@ from typing import Any
 import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits.folds import Fold, fold_file, write_fold_file
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Fold, Split, fold_file, write_fold_file
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.studies.crossval.protocol import (
@@ -218,6 +217,7 @@ class JobFolder:
 
     def selection(self) -> list[Record]:
         """The trainings of all rungs; all rungs but the last are short."""
+        self._advance()
         return self._found(self._stages[: len(self._rungs)])
 
     def last_rung(self) -> list[Validated]:
@@ -226,6 +226,7 @@ class JobFolder:
 
     def final(self) -> list[Record]:
         """The final runs."""
+        self._advance()
         return self._found(self._stages[len(self._rungs) :])
 
     def most_open(self) -> int:

@@ -9,7 +9,7 @@ from enum import StrEnum
 from itertools import product
 from typing import Any
 
-from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.training.config import RunConfig, parse_setting
 from ihgnn_cli.words import counted
@@ -275,7 +275,7 @@ class Protocol:
 
     def as_plain(self) -> dict[str, Any]:
         """The protocol as plain values; grid values replace those of the configuration."""
-        config = self.config.identity()
+        config = self.config.as_plain()
         for key in self.grid[0].as_plain():
             for section in ("model", "training"):
                 config[section].pop(key, None)

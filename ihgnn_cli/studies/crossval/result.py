@@ -179,6 +179,10 @@ class CrossvalResult:
     """Versions, machine, devices and command."""
     format: int = FORMAT
 
+    def __post_init__(self) -> None:
+        if len(self.graph_accuracies) != self.graphs:
+            raise ValueError(f"{len(self.graph_accuracies)} accuracies of {self.graphs} graphs")
+
     @property
     def method_key(self) -> str:
         """The key of the method in tables: the model, or an ablation such as `ihgnn:no-concat`."""
@@ -276,7 +280,7 @@ def make_result(
     Raises:
         IhgnnError: a training is missing.
     """
-    from ihgnn_cli.training.snapshots import snapshot_epochs  # noqa: PLC0415  needs torch
+    from ihgnn_cli.training.snapshots import snapshot_epochs
 
     job = folders[0].job
     protocol, dataset = job.protocol, job.dataset

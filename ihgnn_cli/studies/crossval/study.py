@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.jobs.ray import Cluster
 from ihgnn_cli.jsonable import jsonable

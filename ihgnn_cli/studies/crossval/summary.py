@@ -8,7 +8,7 @@ from statistics import fmean, pstdev
 import numpy as np
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.studies.crossval.protocol import Configuration, Setting
 from ihgnn_cli.studies.crossval.records import Record, Score, Tested
