@@ -112,9 +112,10 @@ def processor_seconds() -> float:
 
 def search(name: str, trials: str, folder: str) -> dict[str, Any]:
     """Run the trials of a search, as the command does."""
-    from ihgnn_cli.data import load_dataset
     from ihgnn_cli.studies.tuning.kinds import PrunerName
     from ihgnn_cli.studies.tuning.planning import plan_search
+
+    from ihgnn_cli.data import load_dataset
     from ihgnn_cli.training.config import configure
 
     config = configure(

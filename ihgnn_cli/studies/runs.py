@@ -14,7 +14,6 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.kinds import Features
 from ihgnn_cli.data.splits import PROTOCOL_FOLDS
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import DEFAULT_MODEL
@@ -285,8 +284,8 @@ def _differing(model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     grid = [each.as_plain() for each in own_grid(config)]
     single = _settings(config.as_plain()) | _CROSSVAL_DEFAULTS
     competing = _values(grid) | {"configurations": len(grid)}
-    if settings.get("features") == Features.LABELS:  # what `auto` finds in most data
-        single["features"] = Features.LABELS
+    if settings.get("features") == "labels":  # what `auto` finds in most data
+        single["features"] = "labels"
     nothing = object()
     return {
         key: value

@@ -20,7 +20,7 @@ from ihgnn_cli.training.config import RunConfig, configure, write_config
 from ihgnn_cli.training.kinds import Recipe
 
 SECTIONS: dict[str, Any] = {
-    "data": {"dataset": "MUTAG", "features": "labels"},
+    "data": {"dataset": "MUTAG", "features": "auto"},
     "model": {"name": "gin", "width": 32},
     "training": {"epochs": 5},
 }
