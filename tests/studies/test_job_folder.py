@@ -109,7 +109,6 @@ PLAIN: dict[str, Any] = {
     "splits_sha256": "cd",
     "folds": 10,
 }
-LR = {"low": 0.001, "high": 0.1, "log": True}
 
 
 @pytest.mark.parametrize(
@@ -122,19 +121,21 @@ LR = {"low": 0.001, "high": 0.1, "log": True}
         ({"data_sha256": "ef"}, "the content of the data set differs"),
         (
             {"protocol.grid": [{"lr": 0.02, "batch_size": 32}]},
-            "--lr was 0.01,0.001, is 0.02; --batch",
+            "--lr was 0.01,0.001, is 0.02; --batch-size was 32,64, is 32",
         ),
         ({"protocol.grid": PLAIN["protocol"]["grid"][:-1]}, "its settings differ"),
-        ({"protocol.grid": 3}, "grid was not set, is 3; --lr was 0.01,0.001, is not set"),
         # What follows from a setting is not repeated.
         ({"protocol.training.seed": 1, "splits_sha256": "ef"}, "--seed was 0, is 1"),
         ({"protocol.runs": 1, "splits_sha256": "ef"}, "--runs was 3, is 1; the splits differ"),
         (
             {f"protocol.{name}": 9 for name in ("training.epochs", "runs", "model.width")}
             | {"folds": 3, "splits_sha256": "ef"},
-            "--epochs was 2, is 9; --runs was 3, is 9; width was 32, is 9; 1 more",
+            "width was 32, is 9; --epochs was 2, is 9; --runs was 3, is 9; 1 more",
         ),
-        ({"protocol.training": {"lr": LR}}, "--lr"),
+        (
+            {"space": {"lr": {"low": 0.001, "high": 0.1, "log": True}}},
+            "--lr was 0.01,0.001, is 0.001 to 0.1, log scale",
+        ),
     ],
 )
 def test_two_jobs_differ_in_words_that_a_user_can_act_on(
@@ -147,9 +148,4 @@ def test_two_jobs_differ_in_words_that_a_user_can_act_on(
         for key in path:
             section = section[key]
         section[last] = value
-    found = difference(PLAIN, other)
-    if said is None:
-        assert found is None
-    else:
-        assert found is not None
-        assert sorted(said.split("; "))[0].split(" was")[0] in found
+    assert difference(PLAIN, other) == said
