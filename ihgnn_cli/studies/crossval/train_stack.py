@@ -15,7 +15,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.inference.metrics import mean_probabilities
@@ -210,7 +210,8 @@ class _StackRun:
         config = self.configs[0]
         inputs = inputs_of(self.job.dataset, config.data.features, config.data.inputs)
         keep = self.final and not self.snapshots
-        return new_cohort(config, inputs, self.store, members, keep_weights=keep)
+        seed = self.job.protocol.config.training.seed  # of places in batches: one for all stacks
+        return new_cohort(config, inputs, self.store, members, keep_weights=keep, places_seed=seed)
 
     def _watch_test(self) -> None:
         """Record the test accuracy of an epoch, if requested; nothing here uses it."""
