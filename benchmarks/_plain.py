@@ -64,9 +64,9 @@ def stack(task: Task, members: int = 1) -> "Stack":
     """A stack of this many models, assigned to the folds in turn."""
     import torch
 
-    from ihgnn_cli.data.batching.store import GraphStore
+    from ihgnn_cli.data.batching.batches import GraphStore
     from ihgnn_cli.data.features import Features
-    from ihgnn_cli.models.stacked.model import StackedIHGNN
+    from ihgnn_cli.models.stacked import StackedIHGNN
     from ihgnn_cli.training.seeds import generator
     from ihgnn_cli.training.stack import Member, Stack
 
