@@ -151,12 +151,12 @@ def check(
         if as_json:
             problems = [asdict(problem) for problem in error.problems]
             console.show_json(
-                {"path": place, "ok": False, "count": error.count, "problems": problems}
+                {"path": place, "ok": False, "count": len(problems), "problems": problems}
             )
         else:
             for problem in error.problems:
                 console.show(f"{problem.where}: {problem.message}\n    {problem.remedy}")
-            console.error(f"{counted(error.count, 'problem')} in {path}")
+            console.error(f"{counted(len(error.problems), 'problem')} in {path}")
         raise typer.Exit(DataError.exit_code) from None
     if as_json:
         console.show_json(

@@ -158,11 +158,15 @@ class Study(optuna.Study):
     ) -> None:
         with where.alone():
             self.storage = where.open()
-            optuna.create_study(
-                storage=self.storage, study_name=name, direction="maximize", load_if_exists=True
-            )
-            super().__init__(name, self.storage, pruner=_pruner(search))
-            self._describe(search, identity)
+            try:
+                optuna.create_study(
+                    storage=self.storage, study_name=name, direction="maximize", load_if_exists=True
+                )
+                super().__init__(name, self.storage, pruner=_pruner(search))
+                self._describe(search, identity)
+            except BaseException:
+                self.close()
+                raise
         self.search = search
         self.where = where
         self.total = total
@@ -191,6 +195,11 @@ class Study(optuna.Study):
                 f"The study '{self.study_name}' is another search ({changed}). Choose another name "
                 "with --study."
             )
+
+    def close(self) -> None:
+        """Close the connections to the database."""
+        self.storage.remove_session()
+        self.storage.engine.dispose()
 
     def requested(self) -> list[FrozenTrial]:
         """The trials that count."""
