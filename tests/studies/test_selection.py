@@ -3,14 +3,14 @@
 from fractions import Fraction
 
 import pytest
+import small_job
 
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.studies.choice import choose, common, most_chosen, scores
-from ihgnn_cli.studies.grid import Configuration
-from ihgnn_cli.studies.units import Score, Stage, Unit, Validated
-from ihgnn_cli.training.epoch import Epoch
+from ihgnn_cli.studies.crossval.protocol import Configuration, Stage, Training
+from ihgnn_cli.studies.crossval.records import Score, Validated
+from ihgnn_cli.studies.crossval.selection import choose, common, most_chosen, scores
 
-A, B, C = (Configuration(lr, 32, 3) for lr in (0.01, 0.001, 0.0001))
+A, B, C = (small_job.at(lr) for lr in (0.01, 0.001, 0.0001))
 DIVERGED = None
 
 
@@ -21,21 +21,9 @@ def trained(
     split: int = 0,
 ) -> Validated:
     """A training with this accuracy and loss on validation at its best epoch."""
-    epoch = None if best is None else Epoch(1, 0.0, 0.0, best[1], best[0])
-    return Validated(
-        unit=Unit(Stage.SELECT, fold, split, configuration, 0),
-        seed=1,
-        split_sha256="",
-        epochs=1,
-        diverged=best is None,
-        best=epoch,
-        validation_graphs=10,
-        hits=() if best is None else (round(10 * best[0]),),
-        losses=() if best is None else (best[1],),
-        seconds=0.0,
-        members=1,
-        device="cpu",
-    )
+    training = Training(Stage.SELECT, fold, split, configuration, 0)
+    hits, losses = ([], []) if best is None else ([round(10 * best[0])], [best[1]])
+    return small_job.trained(training, hits, losses).validated
 
 
 def test_the_most_accurate_is_chosen_whatever_its_loss() -> None:

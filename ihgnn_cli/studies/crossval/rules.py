@@ -10,9 +10,9 @@ from fractions import Fraction
 from statistics import pstdev
 
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.studies.choice import choose, common, scores
-from ihgnn_cli.studies.grid import Configuration
-from ihgnn_cli.studies.units import Record, Validated
+from ihgnn_cli.studies.crossval.protocol import Configuration
+from ihgnn_cli.studies.crossval.records import Record, Validated
+from ihgnn_cli.studies.crossval.selection import choose, common, scores
 
 Runs = Mapping[int, Mapping[Configuration, Sequence[Record]]]
 """The trainings of each fold and configuration, one per split."""
@@ -45,7 +45,7 @@ def rules(records: Sequence[Record], grid: Sequence[Configuration], folds: int) 
     """
     for record in records:
         if not record.has_curve:
-            raise IhgnnError(f"{record.validated.unit.name} has no test accuracy per epoch.")
+            raise IhgnnError(f"{record.validated.training.name} has no test accuracy per epoch.")
     validated = [record.validated for record in records]
     chosen = choose(validated, grid, folds)  # raises if something is missing
     runs = _by_fold(records)
@@ -126,8 +126,8 @@ def _rule(
 def _by_fold(records: Sequence[Record]) -> dict[int, dict[Configuration, list[Record]]]:
     found: dict[int, dict[Configuration, list[Record]]] = {}
     for record in records:
-        unit = record.validated.unit
-        found.setdefault(unit.fold, {}).setdefault(unit.configuration, []).append(record)
+        training = record.validated.training
+        found.setdefault(training.fold, {}).setdefault(training.configuration, []).append(record)
     return found
 
 

@@ -9,8 +9,8 @@ from itertools import chain
 from statistics import fmean
 
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.studies.grid import Configuration
-from ihgnn_cli.studies.units import Score, Validated
+from ihgnn_cli.studies.crossval.protocol import Configuration
+from ihgnn_cli.studies.crossval.records import Score, Validated
 
 CHOSEN_BY = "validation accuracy, then validation loss, then the earlier"
 
@@ -21,7 +21,7 @@ def scores(
     """The score of each configuration per fold: the mean over splits of its best epochs."""
     by_fold: dict[int, dict[Configuration, list[Score]]] = defaultdict(lambda: defaultdict(list))
     for each in found:
-        by_fold[each.unit.fold][each.unit.configuration].append(each.score)
+        by_fold[each.training.fold][each.training.configuration].append(each.score)
     return {
         fold: {each: _mean(by_fold[fold][each]) for each in grid if each in by_fold[fold]}
         for fold in sorted(by_fold)
@@ -55,7 +55,7 @@ def leading(
     """
     found = list(found)
     by_fold = scores(found, list(dict.fromkeys(chain.from_iterable(grids.values()))))
-    splits = Counter((each.unit.fold, each.unit.configuration) for each in found)
+    splits = Counter((each.training.fold, each.training.configuration) for each in found)
     best = {}
     for fold, grid in grids.items():
         of_fold = by_fold.get(fold, {})
