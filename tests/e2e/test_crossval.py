@@ -189,7 +189,7 @@ def test_the_first_folds_of_a_split_file_are_a_result_that_says_so(ihgnn, tmp_pa
     assert len(told["folds"]) == 3
     assert {rule["honest"] for rule in told["rules"]} == {True, False}
     whole = ihgnn(*args, "--folds", "10")
-    assert_refused(whole, 2, "job holds another job")
+    assert_refused(whole, 2, "job holds another crossval job")
 
 
 @pytest.mark.parametrize(

@@ -98,10 +98,11 @@ def run_jobs(
         return Ran(None, 0.0)
     with _locks(folders, warn) as locks:
         for folder, place in zip(folders, locks, strict=True):
-            with writing(folder.path):
-                for name in (UNITS, PARTIAL):
-                    (folder.path / name).mkdir(exist_ok=True)
-                (place / _FAILED).unlink(missing_ok=True)
+            for made in (folder.path / UNITS, folder.path / PARTIAL):
+                with writing(made):
+                    made.mkdir(exist_ok=True)
+            with suppress(OSError):
+                (place / _FAILED).unlink()
         running = _Running(folders, locks, meter, on_failure)
         match where:
             case Workers():
