@@ -27,7 +27,7 @@ from ihgnn_cli.data.dataset import LabelSource
 from ihgnn_cli.deploy.margin import before
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.settings import IHGNNSettings, SortKey, SortOrder, Variant
-from ihgnn_cli.models.stacked.mlp import EPS
+from ihgnn_cli.models.stacked import EPS
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 Weights = Mapping[str, Tensor]
@@ -154,19 +154,20 @@ class FoldedNodes(nn.Module):
 
     def __init__(self, weights: Weights, settings: IHGNNSettings, card: ModelCard) -> None:
         super().__init__()
-        names = ["input", *(f"layers.{k}" for k in range(settings.layers))]
+        names = ["input", *(f"convs.{k}.mlp" for k in range(settings.layers))]
         tails = [
-            _Affine(weights[f"{name}.tail.weight"], weights[f"{name}.tail.bias"]) for name in names
+            _Affine(weights[f"{name}.second.weight"], weights[f"{name}.second.bias"])
+            for name in names
         ]
         own, messages = [], []
         for name, tail in zip(names[1:], tails, strict=False):
             slope, shift = _normalization(weights, name)
-            here, *there = _blocks(weights[f"{name}.weight"], settings.variant)
+            here, *there = _blocks(weights[f"{name}.first.weight"], settings.variant)
             own.append(tail.then(here * slope, shift))
             messages.append(tail.then(torch.cat([each * slope for each in there], -1)))
         total = _total(weights, tails, settings.variant)
         slope, shift = _normalization(weights, "input")
-        of_attributes, of_label = weights["input.weight"].tensor_split([card.attributes], -2)
+        of_attributes, of_label = weights["input.first.weight"].tensor_split([card.attributes], -2)
         # The last row is for the zero vector.
         table = nn.functional.pad(of_label * slope, (0, 0, 0, 1)) + shift
         self.attributes = Linear(of_attributes * slope) if card.attributes else None
@@ -280,9 +281,10 @@ class _Affine:
 
 def _normalization(weights: Weights, name: str) -> tuple[Tensor, Tensor]:
     """Slope and shift [1, width] of BatchNorm with its running statistics."""
-    mean, variance = weights[f"{name}.tail.mean"], weights[f"{name}.tail.variance"]
-    slope = weights[f"{name}.tail.scale"] * torch.rsqrt(variance + EPS)
-    return slope, weights[f"{name}.tail.shift"] - mean * slope
+    mean = weights[f"{name}.norm.running_mean"]
+    variance = weights[f"{name}.norm.running_var"]
+    slope = weights[f"{name}.norm.weight"] * torch.rsqrt(variance + EPS)
+    return slope, weights[f"{name}.norm.bias"] - mean * slope
 
 
 def _blocks(weight: Tensor, variant: Variant) -> Sequence[Tensor]:
@@ -304,7 +306,7 @@ def _total(weights: Weights, tails: Sequence[_Affine], variant: Variant) -> _Aff
             for k, each in enumerate(tails)
         ]
         return _Affine(torch.cat(parts, -2), torch.cat([each.bias for each in tails], -1))
-    factors = weights["aggregation.theta"].unsqueeze(-1).unsqueeze(-1).unbind(-3)
+    factors = weights["theta"].unsqueeze(-1).unsqueeze(-1).unbind(-3)
     parts = [factor * each.weight for factor, each in zip(factors, tails, strict=True)]
     biases = [factor * each.bias for factor, each in zip(factors, tails, strict=True)]
     return _Affine(torch.cat(parts, -2), torch.stack(biases).sum(0))

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, Value
 from ihgnn_cli.data.edge_labels import without_edge_bins
-from ihgnn_cli.data.readers.jsonl import entries
+from ihgnn_cli.data.jsonl import entries
 from ihgnn_cli.deploy.cases import Case, edge_cases
 from ihgnn_cli.deploy.comparison import MAY_BE_OPEN, TOLERANCE
 from ihgnn_cli.deploy.form import Form, Layout

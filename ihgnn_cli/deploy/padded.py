@@ -97,12 +97,14 @@ class _Members(nn.Module):
         self.summed = settings.variant == Variant.NO_CONCAT
         self.relu = settings.readout_relu
         self.places = places
-        readout = weights["readout.weight"]
+        readout = weights["classifier.first.weight"]
         if not self.summed:
             used = places * readout.shape[-2] // card.max_nodes
             readout = readout.narrow(-2, 0, used)
-        self.readout = Linear(readout, weights["hidden_bias"])
-        self.classifier = Linear(weights["weight"], weights["bias"])
+        self.readout = Linear(readout, weights["classifier.first.bias"])
+        self.classifier = Linear(
+            weights["classifier.second.weight"], weights["classifier.second.bias"]
+        )
 
     def forward(
         self, row: Tensor, real: Tensor, edges: Tensor, attributes: Tensor | None

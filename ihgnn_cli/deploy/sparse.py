@@ -192,15 +192,17 @@ class _Members(nn.Module):
         self.nodes = FoldedNodes(weights, settings, card)
         self.summed = settings.variant == Variant.NO_CONCAT
         self.relu = settings.readout_relu
-        readout = weights["readout.weight"]
+        readout = weights["classifier.first.weight"]
         self.ends = [1] if self.summed else list(block_ends(card.max_nodes))
         columns = readout.shape[-2] // self.ends[-1]
         parts = readout.tensor_split([end * columns for end in self.ends[:-1]], -2)
-        bias = weights["hidden_bias"]
+        bias = weights["classifier.first.bias"]
         self.readout = nn.ModuleList(
             Linear(part, None if number else bias) for number, part in enumerate(parts)
         )
-        self.classifier = Linear(weights["weight"], weights["bias"])
+        self.classifier = Linear(
+            weights["classifier.second.weight"], weights["classifier.second.bias"]
+        )
 
     def classify(self, h: Tensor, key: Tensor, graphs: GraphRows) -> Outputs:
         """Logits and hidden layer [..., B, ·], and the smallest order margin [B]."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.readers.json_graph import (
+from ihgnn_cli.data.json_graph import (
     GraphError,
     JsonGraph,
     check_graph,
@@ -14,10 +14,9 @@ from ihgnn_cli.data.readers.json_graph import (
     ignored_keys,
     parse_graph,
 )
-from ihgnn_cli.data.readers.lines import MAX_LINE
-from ihgnn_cli.data.readers.smiles import MoleculeRow, molecules
-from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
+from ihgnn_cli.data.problems import MAX_LINE, NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.data.recode import Recoded
+from ihgnn_cli.data.smiles import MoleculeRow, molecules
 from ihgnn_cli.errors import DataError, InputError
 from ihgnn_cli.files import reading
 from ihgnn_cli.inference.prediction import Errors, Failure, GraphBatch, Origin
@@ -44,7 +43,7 @@ Arrival = tuple[Origin, Any]
 
 
 def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | None]:
-    """The graphs in lines of JSON (see `data.readers.lines`); blank lines are skipped."""
+    """The graphs in lines of JSON (see `data.lines`); blank lines are skipped."""
     number = 0
     line = 0
     for content in lines:
@@ -59,7 +58,7 @@ def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | Non
 
 
 def of_molecules(path: Path, advance: Advance = silent) -> Iterator[Arrival]:
-    """The molecules in a CSV file (see `data.readers.smiles`).
+    """The molecules in a CSV file (see `data.smiles`).
 
     Raises:
         InputError: the file cannot be read, or RDKit is not installed.

@@ -24,7 +24,7 @@ from tiny_models import (
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.sources.source import locate, read
+from ihgnn_cli.data.sources import locate, read
 from ihgnn_cli.deploy.cases import Case, cases_of
 from ihgnn_cli.deploy.export import Export, check_exportable, export_onnx
 from ihgnn_cli.deploy.form import Form, Layout

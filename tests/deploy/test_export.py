@@ -33,7 +33,7 @@ from tiny_models import (
 from ihgnn_cli.cli.export import export as command
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.readers.jsonl import write_jsonl
+from ihgnn_cli.data.jsonl import write_jsonl
 from ihgnn_cli.deploy import export as module
 from ihgnn_cli.deploy.cases import Case, cases_of
 from ihgnn_cli.deploy.export import Export, export_onnx

@@ -22,7 +22,7 @@ from tiny_models import (
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.readers.json_graph import check_graph
+from ihgnn_cli.data.json_graph import check_graph
 from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.golden import Golden, golden_path, read_golden
 from ihgnn_cli.deploy.golden_vectors import NEAR_TIES, TOO_LARGE, candidates, golden_vectors

@@ -211,7 +211,7 @@ def test_equal_keys_of_different_nodes_leave_no_margin(layout: Layout) -> None:
     data = dataset(*ALL)
     checkpoint = untrained(data)
     for name, value in checkpoint.weights.items():
-        if name.endswith((".tail.weight", ".tail.bias")):
+        if name.endswith((".second.weight", ".second.bias")):
             value[..., -1] = 0
     found = Eager(checkpoint, layout).answers(data, np.arange(len(data))).order_margin
     assert found is not None
@@ -250,6 +250,9 @@ def test_a_graph_without_nodes_is_a_graph_all_the_same() -> None:
         expected = model(labels, edges, torch.tensor([0, 5, 10]))["logits"]
         found = model(labels, edges, torch.tensor([0, 0, 5, 5, 10, 10]))["logits"]
     torch.testing.assert_close(found[[1, 3]], expected)
-    bias = checkpoint.weights["hidden_bias"][0].relu() @ checkpoint.weights["weight"][0]
-    empty = (bias + checkpoint.weights["bias"][0]).to(CPU)
+    bias = (
+        checkpoint.weights["classifier.first.bias"][0].relu()
+        @ checkpoint.weights["classifier.second.weight"][0]
+    )
+    empty = (bias + checkpoint.weights["classifier.second.bias"][0]).to(CPU)
     torch.testing.assert_close(found[[0, 2, 4]], empty.expand(3, -1))

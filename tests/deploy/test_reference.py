@@ -8,7 +8,7 @@ import pytest
 import torch
 from tiny_models import ALL, AUTHORS, CPU, PATH, SMALL, dataset, torch_logits, untrained
 
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.deploy.comparison import compared
 from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.deploy.inputs import inputs_for
@@ -97,7 +97,7 @@ def test_the_smallest_gap_is_that_of_neighbours_in_the_sorted_order(members: int
     for graph in range(len(data)):
         gaps = [np.inf]
         with torch.no_grad():
-            embedded, _ = model.embed(store.batch([np.array([graph])] * members))
+            embedded, _ = model.embed(store.batch([np.array([graph])] * members).rows)
         for h in embedded.numpy():
             scale = np.abs(h).max()
             gaps += [

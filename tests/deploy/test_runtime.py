@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.readers.jsonl import write_jsonl
+from ihgnn_cli.data.jsonl import write_jsonl
 from ihgnn_cli.deploy import Failure, Prediction, load
 from ihgnn_cli.errors import DataError, InputError
 from ihgnn_cli.inference.vocabulary import UnknownLabelsWarning

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ihgnn_cli.data import Features, load_dataset
-from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
+from ihgnn_cli.data.problems import NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy import stream as module
 from ihgnn_cli.deploy.stream import Arrival, collected, of_lines, of_objects

@@ -192,7 +192,7 @@ def test_logits_are_measured_by_those_of_their_own_graph() -> None:
     data = dataset(*ALL)
     checkpoint = untrained(data)
     # One class far ahead in all graphs: probabilities hardly move.
-    checkpoint.weights["bias"] += torch.tensor([30.0, 0])
+    checkpoint.weights["classifier.second.bias"] += torch.tensor([30.0, 0])
     exported = Eager(checkpoint)
     exported.model.members.classifier.bias += torch.tensor([1e-3, 0])
     found = compare(checkpoint, exported, all_of(data))
@@ -206,7 +206,9 @@ def test_logits_are_measured_by_those_of_their_own_graph() -> None:
 def test_half_a_thousandth_of_a_probability_is_an_error_however_large_logits_are() -> None:
     data = dataset(*ALL)
     checkpoint = untrained(data)
-    checkpoint.weights["bias"] += 50  # of both classes: probabilities stay as they are
+    checkpoint.weights["classifier.second.bias"] += (
+        50  # of both classes: probabilities stay as they are
+    )
     exported = Eager(checkpoint)
     exported.model.members.classifier.bias += torch.tensor([2e-3, 0])
     with pytest.raises(IhgnnError, match="7 graphs of 7"):
