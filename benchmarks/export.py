@@ -95,13 +95,13 @@ def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[
     import numpy as np
     import torch
     from _padded_plain import PaddedPlain
+    from ihgnn_cli.deploy.form import Form, Layout
+    from ihgnn_cli.deploy.padded import PaddedIHGNN
 
     from ihgnn_cli.data.features import Features
     from ihgnn_cli.deploy.export import export_onnx
-    from ihgnn_cli.deploy.form import Form, Layout
     from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
     from ihgnn_cli.deploy.onnx_model import load_onnx
-    from ihgnn_cli.deploy.padded import PaddedIHGNN
     from ihgnn_cli.models.card import describe
     from ihgnn_cli.models.stacked.names import readable_weights
     from ihgnn_cli.training.checkpoint import Checkpoint, build

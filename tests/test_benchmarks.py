@@ -186,10 +186,10 @@ def test_the_claims_of_export_are_ratios_to_torch_by_batch_size(export: ModuleTy
 
 
 def test_the_padded_plain_model_is_the_model_that_is_exported(export: ModuleType) -> None:
+    from ihgnn_cli.deploy.padded import PaddedIHGNN
     from tiny_models import PATH, STAR, TRIANGLE, M, dataset, untrained
 
     from ihgnn_cli.deploy.inputs import padded_inputs
-    from ihgnn_cli.deploy.padded import PaddedIHGNN
     from ihgnn_cli.models.stacked.names import readable_weights
 
     data = dataset(PATH, STAR, TRIANGLE)

@@ -8,12 +8,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ihgnn_cli.deploy.form import Form, Layout
 
 import ihgnn_cli
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.features import node_features
 from ihgnn_cli.data.sources.source import locate, read
-from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import graph_homophily

@@ -1,11 +1,11 @@
 """The small model of MUTAG that the examples share is what their pages say."""
 
 from elsewhere import BUNDLED, EXAMPLES, entries_of
+from ihgnn_cli.deploy.checking import check_export
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.deploy import load
-from ihgnn_cli.deploy.checking import check_export
 
 GRAPHS = BUNDLED.with_name("mutag.jsonl")
 

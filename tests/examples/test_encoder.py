@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ihgnn_cli.deploy.form import Form, Layout
 from tiny_models import ALL, KITE, LARGE_STAR, dataset, with_distances
 
 from ihgnn_cli.data.dataset import GraphDataset
@@ -15,7 +16,6 @@ from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.json_graph import GraphError, parse_graph
 from ihgnn_cli.data.splits.split import Split
-from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
 from ihgnn_cli.deploy.metadata import Limits, metadata
 from ihgnn_cli.inference.vocabulary import check_fits, encode_graphs, unknown_nodes

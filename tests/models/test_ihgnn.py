@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 import torch
 import torch.nn.functional as F  # noqa: N812
+from ihgnn_cli.deploy.reference import Reference
 from tiny_models import dataset, untrained
 from torch import nn
 from torch_geometric.loader import DataLoader
@@ -20,7 +21,6 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.pyg import to_pyg
 from ihgnn_cli.data.splits.split import Split
-from ihgnn_cli.deploy.reference import Reference
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.models.ihgnn import IHGNN, IHGNNConv, sort_concat
@@ -213,8 +213,9 @@ def test_sizes_below_1_are_refused(name: str) -> None:
 def test_what_the_exported_layouts_answer_is_what_the_readable_model_answers(
     tmp_path: Path,
 ) -> None:
-    from ihgnn_cli.deploy.export import export_onnx
     from ihgnn_cli.deploy.form import Form, Layout
+
+    from ihgnn_cli.deploy.export import export_onnx
     from ihgnn_cli.deploy.onnx_model import load_onnx
 
     tiny = dataset(([0, 1, 2], [(0, 1), (1, 2)]), ([1, 0, 0, 2], [(0, 1), (0, 2), (2, 3)]))

@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+from ihgnn_cli.deploy.form import Form, Layout
 from tiny_models import ALL, dataset, untrained
 
-from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.inputs import inputs_for
 from ihgnn_cli.deploy.metadata import Limits, described, metadata
 from ihgnn_cli.deploy.serving import encoded

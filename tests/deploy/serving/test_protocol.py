@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from ihgnn_cli.deploy.form import Layout
 from service_client import talk
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.deploy.onnx_model import OnnxClassifier
 from ihgnn_cli.deploy.serving.app import Service
 from ihgnn_cli.deploy.serving.settings import ServeSettings
