@@ -1,4 +1,4 @@
-"""Sessions: CI runs all but `bench`. `nox` alone runs the tests; `nox -r` keeps environments."""
+"""`nox` runs the tests; `nox -s NAME` another session, `nox -r` keeps its environment."""
 
 import re
 from pathlib import Path
@@ -10,36 +10,47 @@ nox.options.default_venv_backend = "virtualenv"
 nox.needs_version = ">=2025.2.9"  # dependency groups
 
 PROJECT = nox.project.load_toml("pyproject.toml")
-# Measured: 98 %. The floor leaves a margin for refactoring.
-COVERAGE_FLOOR = 95
-# Starting commands takes most of the time: run two processes, with all tests of a file in one.
+# Starting commands takes most of the time: run processes side by side, each with whole files.
 SIDE_BY_SIDE = ("-n", "2", "--dist", "loadfile")
+# Sessions of their own run these.
+ELSEWHERE = ("tests/test_documentation.py", "tests/deploy/test_oldest_onnxruntime.py")
+# What exported models run in: packages of pip, packages of npm, tests.
+RUNTIMES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = {
+    "serve": (
+        ("tritonclient[http,grpc]", "schemathesis>=4"),
+        (),
+        ("tests/deploy/serving", "tests/e2e/test_serve.py"),
+    ),
+    "node": (
+        (),
+        ("onnxruntime-node@^1.20", "typescript@>=5"),
+        ("tests/examples/test_encoder.py", "tests/examples/test_node.py"),
+    ),
+    "web": (
+        (),
+        ("onnxruntime-web@^1.20", "playwright-core", "axe-core"),
+        ("tests/examples/test_web.py",),
+    ),
+    "cpp": (("openvino>=2025.0",), (), ("tests/examples/test_cpp.py",)),
+    "openvino": (
+        ("openvino>=2025.0",),
+        (),
+        ("tests/deploy/test_openvino.py", "tests/deploy/test_checking.py"),
+    ),
+    "oldest": ((), (), ("tests/deploy/test_oldest_onnxruntime.py", "tests/test_examples.py")),
+}
 
 
 def install(session: nox.Session, *groups: str) -> None:
-    """Install the project as a user would, plus the session's dependency groups."""
+    """Install the project as a user would, and dependency groups."""
     session.install(".", *nox.project.dependency_groups(PROJECT, *groups))
-
-
-def temporary(session: nox.Session) -> str:
-    """A folder of the session, as an absolute path: tests change the working directory."""
-    return str(Path(session.create_tmp()).resolve())
 
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests against the installed package."""
+    """Run the tests against the installed package; `-- --cov` measures coverage."""
     install(session, "test")
     session.run("pytest", *SIDE_BY_SIDE, "-m", "not long", *session.posargs)
-
-
-@nox.session
-def e2e(session: nox.Session) -> None:
-    """Run the tests that take minutes or gigabytes: COLLAB and DD, a Ray cluster, more signals."""
-    install(session, "test")
-    elsewhere = ("tests/test_documentation.py", "tests/deploy/test_oldest_onnxruntime.py")
-    skipped = [f"--ignore={path}" for path in elsewhere]  # sessions of their own
-    session.run("pytest", "-m", "long", *skipped, *session.posargs)
 
 
 @nox.session
@@ -52,38 +63,41 @@ def lint(session: nox.Session) -> None:
 
 @nox.session
 def types(session: nox.Session) -> None:
-    """Run strict type checks, including the command line."""
+    """Run strict type checks."""
     install(session, "types")
     session.run("mypy")
 
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Build the documentation site, and run the commands and Python blocks on its pages."""
+    """Build the site, check the tables of results, and run the blocks on the pages."""
     install(session, "test", "docs")
     session.run("mkdocs", "build", "--strict", env={"NO_MKDOCS_2_WARNING": "1"})
+    session.run("python", "results/table.py", "--check")
     session.run("pytest", "-m", "long", "tests/test_documentation.py", *session.posargs)
 
 
 @nox.session
-def coverage(session: nox.Session) -> None:
-    """Run the tests with a minimum coverage."""
+@nox.parametrize("runtime", [nox.param(name, id=name) for name in RUNTIMES])
+def interop(session: nox.Session, runtime: str) -> None:
+    """Run exported models elsewhere. Needs Node.js (node, web), Chromium (web), CMake (cpp)."""
+    packages, modules, files = RUNTIMES[runtime]
     install(session, "test")
-    session.run(
-        "pytest",
-        *SIDE_BY_SIDE,
-        "-m",
-        "not long",
-        "--cov",
-        "--cov-report=term",
-        f"--cov-fail-under={COVERAGE_FLOOR}",
-        *session.posargs,
-    )
+    if packages:
+        session.install(*packages)
+    env = {}
+    if modules:
+        folder = str(Path(session.create_tmp()).resolve())  # tests change the working directory
+        options = ("--prefix", folder, "--no-audit", "--no-fund", "--no-package-lock")
+        no_cuda = {"ONNXRUNTIME_NODE_INSTALL": "skip"}
+        session.run("npm", "install", *options, *modules, env=no_cuda, external=True)
+        env["IHGNN_NPM"] = folder
+    session.run("pytest", "-m", "long or not long", *files, *session.posargs, env=env)
 
 
 @nox.session
 def newest(session: nox.Session) -> None:
-    """Run the tests against the newest dependencies, even beyond the tested range."""
+    """Run the tests with the newest dependencies, even beyond the tested range."""
     names = {re.match(r"[\w.-]+", each).group() for each in PROJECT["project"]["dependencies"]}
     install(session, "test")
     # Markers select one of two onnxruntime packages; installing the other would overwrite it.
@@ -94,80 +108,9 @@ def newest(session: nox.Session) -> None:
 
 
 @nox.session
-def oldest_onnxruntime(session: nox.Session) -> None:
-    """Run exported files without torch, and with the oldest onnxruntime."""
+def e2e(session: nox.Session) -> None:
+    """Run what takes minutes or gigabytes: real data (IHGNN_DATA), Ray, PostgreSQL, signals."""
     install(session, "test")
-    files = ("tests/deploy/test_oldest_onnxruntime.py", "tests/test_examples.py")
-    session.run("pytest", "-m", "long", *files, *session.posargs)
-
-
-@nox.session
-def openvino(session: nox.Session) -> None:
-    """Run exported files in OpenVINO, whose sort is not stable."""
-    install(session, "test")
-    session.install("openvino>=2025.0")
-    files = ("tests/deploy/test_openvino.py", "tests/deploy/test_checking.py")
-    session.run("pytest", *files, *session.posargs)
-
-
-@nox.session
-def serve(session: nox.Session) -> None:
-    """Run the service with Triton's client, OpenAPI fuzzing and signals."""
-    install(session, "test")
-    session.install("tritonclient[http]", "schemathesis>=4", "httptools")
-    session.run("pytest", "tests/deploy/serving", *session.posargs)
-
-
-def npm(session: nox.Session, *packages: str) -> dict[str, str]:
-    """Install packages of npm, and return the environment that tells the tests where."""
-    folder = temporary(session)
-    skip = {"ONNXRUNTIME_NODE_INSTALL": "skip"}  # no download of CUDA libraries
-    options = ("--prefix", folder, "--no-audit", "--no-fund", "--no-package-lock")
-    session.run("npm", "install", *options, *packages, env=skip, external=True)
-    return {"IHGNN_NPM": folder}
-
-
-@nox.session
-def node(session: nox.Session) -> None:
-    """Run exported files in onnxruntime-node (needs Node.js 20 or newer)."""
-    install(session, "test")
-    found = npm(session, "onnxruntime-node@^1.20", "typescript@>=5")
-    files = ("tests/examples/test_encoder.py", "tests/examples/test_node.py")
-    session.run("pytest", *files, *session.posargs, env=found)
-
-
-@nox.session
-def web(session: nox.Session) -> None:
-    """Use the page in examples/web (needs Node.js and Chromium)."""
-    install(session, "test")
-    found = npm(session, "onnxruntime-web@^1.20", "playwright-core", "axe-core")
-    session.run("pytest", "tests/examples/test_web.py", *session.posargs, env=found)
-
-
-@nox.session
-def cpp(session: nox.Session) -> None:
-    """Build and run the C++ example (needs CMake and a compiler)."""
-    install(session, "test")
-    session.install("openvino>=2025.0")
-    session.run("pytest", "tests/examples/test_cpp.py", *session.posargs)
-
-
-@nox.session
-def bench(session: nox.Session) -> None:
-    """Run the benchmarks; skips data sets that are not available."""
-    install(session, "test")
-    scripts = (
-        "startup",
-        "reading",
-        "homophily",
-        "training",
-        "gradients",
-        "versions",
-        "crossval",
-        "tune",
-        "export",
-        "predict",
-        "serve",
-    )
-    for script in scripts:
-        session.run("python", f"benchmarks/{script}.py", *session.posargs)
+    others = [f"--ignore={path}" for path in ELSEWHERE]
+    session.run("pytest", "-m", "long", *others, *session.posargs)
+    session.run("pytest", "tests/e2e", "tests/contract", env={"IHGNN_E2E": "process"})

@@ -63,7 +63,7 @@ class Claim:
 
 
 def parser(description: str, runs: int) -> argparse.ArgumentParser:
-    """The options of all benchmarks, so that `nox -s bench -- --json` works for each."""
+    """The options of all benchmarks, the same for each script."""
     options = argparse.ArgumentParser(description=description)
     options.add_argument("--json", action="store_true", help="print one JSON document")
     options.add_argument(

@@ -14,7 +14,7 @@ from _measure import DATA_VARIABLE
 
 if TYPE_CHECKING:  # heavy; the scripts must stay small until they train
     from ihgnn_cli.data.dataset import GraphDataset
-    from ihgnn_cli.data.splits.split import Split
+    from ihgnn_cli.data.splits import Split
     from ihgnn_cli.models.settings import IHGNNSettings, Inputs
     from ihgnn_cli.training.stack import Stack
 
@@ -48,7 +48,7 @@ def load_task(name: str) -> Task:
 
 def task_on(dataset: "GraphDataset") -> Task:
     """The task on these graphs."""
-    from ihgnn_cli.data.splits.folds import draw_folds
+    from ihgnn_cli.data.splits import draw_folds
     from ihgnn_cli.models.settings import IHGNNSettings, Inputs
 
     classes = len(dataset.class_values)

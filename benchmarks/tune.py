@@ -112,9 +112,10 @@ def processor_seconds() -> float:
 
 def search(name: str, trials: str, folder: str) -> dict[str, Any]:
     """Run the trials of a search, as the command does."""
-    from ihgnn_cli.data import load_dataset
     from ihgnn_cli.studies.tuning.kinds import PrunerName
     from ihgnn_cli.studies.tuning.planning import plan_search
+
+    from ihgnn_cli.data import load_dataset
     from ihgnn_cli.training.config import configure
 
     config = configure(
@@ -143,7 +144,7 @@ def optimize(name: str, trials_file: str, database: str) -> None:
     import optuna
 
     from ihgnn_cli.data.batching.store import GraphStore
-    from ihgnn_cli.data.splits.load import load_split
+    from ihgnn_cli.data.splits import load_split
     from ihgnn_cli.models.card import inputs_of
     from ihgnn_cli.studies.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
     from ihgnn_cli.training.cohort import new_cohort

@@ -159,21 +159,17 @@ def child(place: Path, python: str, name: str, models: int) -> Iterator[Any]:
     # The frozen child finds `_plain.py` in its checkout, and the rest beside itself.
     paths = os.pathsep.join(map(str, (place, place / "benchmarks", HERE)))
     environment = {**os.environ, "PYTHONPATH": paths, "PYTHONSAFEPATH": "1", "OMP_NUM_THREADS": "1"}
-    process = subprocess.Popen(
+    with subprocess.Popen(
         [python, script, name, str(models)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         text=True,
         env=environment,
-    )
-    try:
+    ) as process:
         package = Path(read(process)["package"])
         if package != place / "ihgnn_cli":
             raise RuntimeError(f"{script} of {place} trains with {package}.")
         yield process
-    finally:
-        process.stdin.close()
-        process.wait()
 
 
 def answer(process: Any, request: str) -> dict[str, Any]:

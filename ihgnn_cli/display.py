@@ -98,8 +98,9 @@ def work(console: Console, units: str, *, quiet: bool = False) -> Iterator[Updat
 
         def report(done: int, total: int, text: str) -> None:
             nonlocal printed
-            if 10 * done // total > printed:
-                printed = 10 * done // total
+            tenths = 10 * done // max(total, 1)
+            if tenths > printed:
+                printed = tenths
                 console.print(f"{done:,} of {total:,} {units}: {text}", style="dim", soft_wrap=True)
 
         yield report

@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
+from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import configured
 from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.deploy.predictor import Predictor
@@ -99,6 +100,7 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     device: str = AUTO
     random_state: int | np.random.RandomState | None = 0
 
+    @in_python
     def fit(self, graphs: Iterable[Any], y: Sequence[Hashable]) -> "IHGNNClassifier":
         """Train on graphs and their classes, one per graph, of any sortable type.
 
@@ -135,6 +137,7 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         found: NDArray[Any] = self.classes_[probabilities.argmax(axis=1)]
         return found
 
+    @in_python
     def predict_proba(
         self, graphs: Iterable[Any], *, allow_unknown: bool = False
     ) -> NDArray[np.float64]:
@@ -155,6 +158,7 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         rows = [list(each.probabilities.values()) for each in answers]
         return np.array(rows, dtype=np.float64).reshape(len(rows), len(self.classes_))
 
+    @in_python
     def export(self, path: Path | str, *, force: bool = False) -> "Export":
         """Write the model as an ONNX file that `ihgnn_cli.load` reads.
 

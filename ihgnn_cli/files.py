@@ -12,7 +12,10 @@ from typing import Any
 
 from ihgnn_cli.errors import IhgnnError, InputError, InUseError, NoLocksError
 from ihgnn_cli.jsonable import jsonable
+from ihgnn_cli.words import file_size
 
+LOCK = ".lock"
+"""The file in a run's folder that a process locks while it trains there."""
 # Errors of the disk during a write, as opposed to errors of the code that writes.
 _DISK_ERRORS = {errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO, errno.EROFS}
 
@@ -66,6 +69,20 @@ def written_whole(target: Path, *, durable: bool = False) -> Iterator[Path]:
     finally:
         with suppress(OSError):
             temporary.unlink(missing_ok=True)
+
+
+def read_text(path: Path, most: int) -> str:
+    """The text of a file of at most `most` bytes; a device, a pipe or a huge file may never end.
+
+    Raises:
+        OSError, UnicodeDecodeError: it cannot be read, or is not text.
+        InputError: it is larger.
+    """
+    with path.open("rb") as stream:
+        content = stream.read(most + 1)
+    if len(content) > most:
+        raise InputError(f"{path} is larger than {file_size(most)}. Give a file of another kind.")
+    return content.decode("utf-8-sig")
 
 
 def sha256_of(path: Path) -> str:
@@ -124,21 +141,21 @@ def remove_parts(folder: Path) -> None:
 
 
 @contextmanager
-def locked(path: Path) -> Iterator[None]:
-    """Hold a lock on an existing file during the block, without waiting for it.
+def locked(folder: Path) -> Iterator[None]:
+    """Hold the lock of a folder during the block, without waiting for it.
 
-    The lock ends with the process. Windows and file systems without locks are not protected.
+    The lock ends with the process. File systems without locks are not protected.
 
     Raises:
         InUseError: another process holds the lock.
+        IhgnnError: the folder cannot be written.
     """
     with ExitStack() as stack:
-        try:
-            stack.enter_context(_flock(path, "rb", wait=False))
-        except BlockingIOError as error:
-            raise InUseError(
-                f"Another process is using {path.parent}. Wait until it ends, or stop it."
-            ) from error
+        held = True
+        with suppress(NoLocksError):
+            held = stack.enter_context(try_lock(folder / LOCK))
+        if not held:
+            raise InUseError(f"Another process is using {folder}. Wait until it ends, or stop it.")
         yield
 
 
@@ -200,25 +217,6 @@ def _file_lock(path: Path, *, wait: bool) -> Iterator[bool]:
         yield True
     finally:
         lock.release()
-
-
-@contextmanager
-def _flock(path: Path, mode: str, *, wait: bool) -> Iterator[bool]:
-    """Hold the system's lock on a file; yields false if there are no locks."""
-    try:
-        import fcntl
-    except ImportError:  # Windows
-        yield False
-        return
-    with path.open(mode) as stream:
-        try:
-            fcntl.flock(stream, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
-            given = True
-        except BlockingIOError:
-            raise
-        except OSError:  # no locks on this file system
-            given = False
-        yield given
 
 
 def clock_of(folder: Path) -> float:

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
 
-# A signal within this many seconds of another is the same request, sent again: cleaning up is not
-# cut short. A later one is not held back, either: a hanging connection can be left.
-_PATIENCE = 5.0
+# A signal within this many seconds of another is the same request, sent again, such as to each
+# process of a group. A later one is not held back: a hanging connection can be left.
+_PATIENCE = 0.5
 _NAMES = ("SIGINT", "SIGTERM", "SIGHUP")  # Windows has no SIGHUP
 
 

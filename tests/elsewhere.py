@@ -25,7 +25,7 @@ NODE_MODULES = Path(os.environ.get("IHGNN_NPM", "nowhere")) / "node_modules"
 def needs_npm(*names: str) -> pytest.MarkDecorator:
     """Skip tests where packages of npm are not installed."""
     missing = [name for name in names if not (NODE_MODULES / name).is_dir()]
-    reason = f"{', '.join(missing)} not installed; 'nox -s node' and 'nox -s web' do it"
+    reason = f"{', '.join(missing)} not installed; 'nox -s interop' installs them"
     return pytest.mark.skipif(bool(missing), reason=reason)
 
 
@@ -63,7 +63,7 @@ def write_golden(model: Path, cases: Mapping[str, Entries]) -> Path:
         "format": 1,
         "model": model.name,
         "model_sha256": hashlib.sha256(model.read_bytes()).hexdigest(),
-        "layout": classifier.described.layout.value,
+        "layout": classifier.layout.value,
         "tolerance": 1e-4,
         "cases": found,
     }

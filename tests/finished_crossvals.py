@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgnn_cli.data.splits.folds import Fold, write_fold_file
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Fold, Split, write_fold_file
 
 
 def fold(train: Sequence[int], validation: Sequence[int], test: Sequence[int]) -> Fold:

@@ -35,6 +35,13 @@ def test_work_is_reported_once_per_tenth_and_not_if_quiet() -> None:
     assert len(out.getvalue().splitlines()) == 11
 
 
+def test_no_work_at_all_is_reported_too() -> None:
+    out, console = plain()
+    with work(console, "epochs") as update:
+        update(0, 0, "nothing")
+    assert out.getvalue() == "0 of 0 epochs: nothing\n"
+
+
 def test_each_step_has_a_bar_of_its_own() -> None:
     out, console = plain()
     with in_steps(lambda units: work(console, units)) as tell:

@@ -200,6 +200,12 @@ def test_every_link_leads_somewhere(page: str) -> None:
             assert anchor in anchors(path), target
 
 
+def test_the_files_that_contributing_names_exist() -> None:
+    spans = re.findall(r"`((?:ihgnn_cli|tests|docs|examples)/[^`\s]*)`", text_of("CONTRIBUTING.md"))
+    assert len(spans) > 10
+    assert [span for span in spans if "NAME" not in span and not (ROOT / span).exists()] == []
+
+
 def runnable(page: str) -> list[Block]:
     return [
         block

@@ -226,6 +226,12 @@ def test_what_cannot_be_is_refused_by_fit(
         small(**settings).fit(*molecules)
 
 
+def test_messages_name_arguments(molecules: Molecules) -> None:
+    with pytest.raises(InputError, match=r"^edge_bins ") as caught:
+        small(edge_bins=4, variant="no-separation").fit(*molecules)
+    assert "--" not in str(caught.value)
+
+
 def test_bad_classes_and_an_unfitted_model_are_refused(molecules: Molecules) -> None:
     graphs = molecules[0][:4]
     with pytest.raises(InputError, match="y cannot be sorted"):

@@ -1,8 +1,8 @@
-"""Files are written whole or not at all."""
+"""Files are written whole or not at all, and locks end with the process that holds them."""
 
 import errno
-import fcntl
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -19,12 +19,12 @@ from ihgnn_cli.files import (
     clock_of,
     exclusive,
     locked,
+    read_text,
     remove_parts,
     try_lock,
     written_whole,
 )
 
-ADVICE = "Choose another path."
 NO_SPACE = os.strerror(errno.ENOSPC)
 
 
@@ -32,45 +32,27 @@ def disk_full(*_: object, **__: object) -> None:
     raise OSError(errno.ENOSPC, NO_SPACE)
 
 
-def write_half(target: Path, failure: BaseException) -> None:
-    with written_whole(target) as temporary:
-        temporary.write_text("half")
-        raise failure
-
-
 def names(folder: Path) -> list[str]:
     return sorted(entry.name for entry in folder.iterdir())
 
 
-def test_a_file_is_there_when_the_block_has_ended(tmp_path: Path) -> None:
-    target = tmp_path / "result.txt"
+# Writing
+
+
+@pytest.mark.parametrize("old", [None, "old"])
+def test_a_file_gets_its_name_when_it_is_whole(tmp_path: Path, old: str | None) -> None:
+    target = tmp_path / "new" / "figure.png"
+    if old:
+        target.parent.mkdir()
+        target.write_text(old)
+        target.chmod(0o600)
     with written_whole(target) as temporary:
+        assert (temporary.parent, temporary.suffix) == (target.parent, ".png")
         temporary.write_text("new")
-        assert not target.exists()
+        assert (target.read_text() if old else target.exists()) == (old or False)
     assert target.read_text() == "new"
-    assert names(tmp_path) == ["result.txt"]
-
-
-def test_an_old_file_stays_until_the_block_has_ended(tmp_path: Path) -> None:
-    target = tmp_path / "result.txt"
-    target.write_text("old")
-    with written_whole(target) as temporary:
-        temporary.write_text("new")
-        assert target.read_text() == "old"
-    assert target.read_text() == "new"
-
-
-def test_folders_on_the_way_are_made(tmp_path: Path) -> None:
-    target = tmp_path / "a" / "b" / "result.txt"
-    with written_whole(target) as temporary:
-        temporary.write_text("new")
-    assert target.read_text() == "new"
-
-
-def test_the_temporary_file_stands_beside_the_target_with_its_suffix(tmp_path: Path) -> None:
-    with written_whole(tmp_path / "figure.png") as temporary:
-        assert temporary.parent == tmp_path
-        assert temporary.suffix == ".png"
+    assert names(target.parent) == ["figure.png"]
+    assert not old or target.stat().st_mode & 0o777 == 0o600
 
 
 def test_two_writers_do_not_share_a_temporary_file_and_the_last_wins(tmp_path: Path) -> None:
@@ -83,46 +65,44 @@ def test_two_writers_do_not_share_a_temporary_file_and_the_last_wins(tmp_path: P
     assert target.read_text() == "one"
 
 
-@pytest.mark.parametrize("failure", [ValueError("mine"), FileNotFoundError("mine")])
+@pytest.mark.parametrize(
+    ("failure", "raised"),
+    [
+        (ValueError("mine"), ValueError),
+        (FileNotFoundError("mine"), FileNotFoundError),
+        (KeyboardInterrupt(), KeyboardInterrupt),
+        (OSError(errno.ENOSPC, NO_SPACE), IhgnnError),
+    ],
+)
 @pytest.mark.parametrize("old", [None, "old"])
-def test_a_failure_in_the_block_leaves_everything_as_it_was(
-    tmp_path: Path, failure: Exception, old: str | None
+def test_a_failure_leaves_everything_as_it_was(
+    tmp_path: Path, failure: BaseException, raised: type[BaseException], old: str | None
 ) -> None:
     target = tmp_path / "result.txt"
     if old:
         target.write_text(old)
-    with pytest.raises(type(failure), match="mine"):
-        write_half(target, failure)
+
+    def write_half() -> None:
+        with written_whole(target) as temporary:
+            temporary.write_text("half")
+            raise failure
+
+    with pytest.raises(raised) as caught:
+        write_half()
     assert names(tmp_path) == (["result.txt"] if old else [])
     assert not old or target.read_text() == old
-
-
-def test_an_interrupt_leaves_everything_as_it_was(tmp_path: Path) -> None:
-    with pytest.raises(KeyboardInterrupt):
-        write_half(tmp_path / "result.txt", KeyboardInterrupt())
-    assert names(tmp_path) == []
-
-
-def test_a_full_disk_is_told_in_one_line_and_leaves_the_old_file(tmp_path: Path) -> None:
-    target = tmp_path / "result.txt"
-    target.write_text("old")
-    with pytest.raises(IhgnnError) as caught:
-        write_half(target, OSError(errno.ENOSPC, NO_SPACE))
-    assert (
-        str(caught.value)
-        == f"Cannot write {target}: {NO_SPACE}. Free some space, or choose another path."
-    )
-    assert names(tmp_path) == ["result.txt"]
-    assert target.read_text() == "old"
+    if raised is IhgnnError:
+        assert str(caught.value) == (
+            f"Cannot write {target}: {NO_SPACE}. Free some space, or choose another path."
+        )
 
 
 @pytest.mark.parametrize("step", ["mkdir", "touch", "replace"])
-def test_a_disk_that_fills_up_at_any_step_is_told(
+def test_a_disk_that_fills_up_at_any_step_is_reported(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, step: str
 ) -> None:
     monkeypatch.setattr(Path, step, disk_full)
-    target = tmp_path / "result.txt"
-    with pytest.raises(IhgnnError, match=NO_SPACE), written_whole(target):
+    with pytest.raises(IhgnnError, match=NO_SPACE), written_whole(tmp_path / "result.txt"):
         pass
     monkeypatch.undo()
     assert names(tmp_path) == []
@@ -131,9 +111,8 @@ def test_a_disk_that_fills_up_at_any_step_is_told(
 def test_a_durable_file_is_on_the_disk_before_it_has_its_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    target = tmp_path / "result.txt"
+    target, on_disk = tmp_path / "result.txt", []
     target.write_text("old")
-    on_disk = []
 
     def fsync(descriptor: int) -> None:
         on_disk.append((os.fstat(descriptor).st_size, target.read_text()))
@@ -143,40 +122,34 @@ def test_a_durable_file_is_on_the_disk_before_it_has_its_name(
         temporary.write_text("longer")
         assert on_disk == []
     assert on_disk == [(6, "old")]
-    assert target.read_text() == "longer"
-    with written_whole(target) as temporary:
-        temporary.write_text("quick")
-    assert len(on_disk) == 1
-
-
-def test_a_durable_file_that_does_not_reach_the_disk_leaves_the_old_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    target = tmp_path / "result.txt"
-    target.write_text("old")
     monkeypatch.setattr(os, "fsync", disk_full)
     with pytest.raises(IhgnnError, match=NO_SPACE), written_whole(target, durable=True) as half:
         half.write_text("new")
-    assert names(tmp_path) == ["result.txt"]
-    assert target.read_text() == "old"
+    assert (names(tmp_path), target.read_text()) == (["result.txt"], "longer")
 
 
-@pytest.mark.parametrize("below", ["result.txt", "folder/result.txt"])
-def test_a_parent_that_is_a_file_is_told(tmp_path: Path, below: str) -> None:
-    (tmp_path / "file").write_text("I am a file")
-    target = tmp_path / "file" / below
-    with pytest.raises(IhgnnError) as caught, written_whole(target):
+@pytest.mark.parametrize("name", ["", "file/result.txt", "file/folder/result.txt"])
+def test_a_path_that_cannot_be_a_file_is_refused(tmp_path: Path, name: str) -> None:
+    (tmp_path / "file").touch()
+    target = tmp_path / name
+    told = f"^Cannot write {re.escape(str(target))}: "
+    with pytest.raises(IhgnnError, match=told), written_whole(target):
         pytest.fail("the block must not run")
-    assert str(caught.value).startswith(f"Cannot write {target}: ")
-    assert str(caught.value).endswith(ADVICE)
+    with pytest.raises(IhgnnError, match=told):
+        check_place(target)
     assert names(tmp_path) == ["file"]
 
 
-def test_a_target_that_is_a_folder_is_told(tmp_path: Path) -> None:
-    (tmp_path / "folder").mkdir()
-    with pytest.raises(IhgnnError, match="Cannot write"), written_whole(tmp_path / "folder"):
-        pass
-    assert names(tmp_path) == ["folder"]
+@pytest.mark.parametrize("name", ["a.png", "new/er/a.png", "there.png"])
+def test_a_place_is_checked_without_writing_to_it(
+    tmp_path: Path, name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "there.png").touch()
+    check_place(tmp_path / name)
+    assert names(tmp_path) == ["there.png"]
+    monkeypatch.setattr(os, "access", lambda *_: False)
+    with pytest.raises(IhgnnError, match="Permission denied"):
+        check_place(tmp_path / name)
 
 
 def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
@@ -187,16 +160,6 @@ def test_a_link_is_followed_and_stays_a_link(tmp_path: Path) -> None:
         temporary.write_text("new")
     assert link.is_symlink()
     assert (tmp_path / "real.txt").read_text() == "new"
-
-
-@pytest.mark.skipif(os.name == "nt", reason="permissions of Unix")
-def test_an_old_files_permissions_stay(tmp_path: Path) -> None:
-    target = tmp_path / "private.txt"
-    target.write_text("old")
-    target.chmod(0o600)
-    with written_whole(target) as temporary:
-        temporary.write_text("new")
-    assert target.stat().st_mode & 0o777 == 0o600
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="named pipes are of Unix")
@@ -210,30 +173,35 @@ def test_a_pipe_is_written_to_and_not_replaced(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
-def test_a_folder_is_no_place_to_write_a_file(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="it is a folder"), written_whole(tmp_path):
-        raise AssertionError("not reached")
-
-
 def test_what_was_half_written_by_a_killed_process_is_removed(tmp_path: Path) -> None:
-    for name in (".ckpt-1-ab.part.pt", ".x-2-cd.part"):
-        (tmp_path / name).write_text("half")
-    (tmp_path / "ckpt.pt").write_text("whole")
-    (tmp_path / "part.txt").write_text("mine")
+    for name in (".ckpt-1-ab.part.pt", ".x-2-cd.part", "ckpt.pt", "part.txt"):
+        (tmp_path / name).touch()
     remove_parts(tmp_path)
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["ckpt.pt", "part.txt"]
+    assert names(tmp_path) == ["ckpt.pt", "part.txt"]
 
 
-def test_a_lock_keeps_others_out_until_its_block_ends(tmp_path: Path) -> None:
-    pytest.importorskip("fcntl")
-    (tmp_path / "file").touch()
+# Reading
+
+
+def test_a_text_is_read_up_to_a_limit(tmp_path: Path) -> None:
+    (tmp_path / "text").write_bytes(b"\xef\xbb\xbfabc")  # as Windows editors save it
+    assert read_text(tmp_path / "text", 6) == "abc"
+    for path in (tmp_path / "text", Path("/dev/zero")):
+        with pytest.raises(InputError, match=f"{path} is larger than"):
+            read_text(path, 5)
+
+
+# Locks
+
+
+def test_the_lock_of_a_folder_keeps_others_out_until_its_block_ends(tmp_path: Path) -> None:
     with (
-        locked(tmp_path / "file"),
-        pytest.raises(InputError, match="Another process"),
-        locked(tmp_path / "file"),
+        locked(tmp_path),
+        pytest.raises(InputError, match="Another process is using"),
+        locked(tmp_path),
     ):
         pass
-    with locked(tmp_path / "file"):
+    with locked(tmp_path):
         pass
 
 
@@ -291,12 +259,13 @@ def test_a_file_system_without_locks_says_so_and_gets_no_soft_lock(
     def refuse(*_: object) -> None:
         raise OSError(number, os.strerror(number))
 
-    monkeypatch.setattr(fcntl, "flock", refuse)
+    monkeypatch.setattr(pytest.importorskip("fcntl"), "flock", refuse)
     with pytest.raises(NoLocksError), try_lock(tmp_path / "lock"):
         pytest.fail("the block must not run")
     with exclusive(tmp_path / "lock") as held:
         assert not held
-    assert names(tmp_path) == ["lock"]
+    with locked(tmp_path):
+        assert names(tmp_path) == [".lock", "lock"]
 
 
 def test_a_lock_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
@@ -308,37 +277,11 @@ def test_a_lock_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
 
 
 def test_the_clock_of_a_folder_is_that_of_its_files_and_leaves_nothing(tmp_path: Path) -> None:
-    before = tmp_path / "before"
+    before, after = tmp_path / "before", tmp_path / "after"
     before.touch()
     now = clock_of(tmp_path)
-    after = tmp_path / "after"
     after.touch()
     assert before.stat().st_mtime <= now <= after.stat().st_mtime
     assert names(tmp_path) == ["after", "before"]
-
-
-def test_a_clock_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     with pytest.raises(IhgnnError, match="Cannot write"):
         clock_of(tmp_path / "none")
-
-
-@pytest.mark.parametrize("name", ["a.png", "new/er/a.png", "there.png"])
-def test_a_place_that_can_be_written_is_left_as_it_is(tmp_path: Path, name: str) -> None:
-    (tmp_path / "there.png").touch()
-    check_place(tmp_path / name)
-    assert [path.name for path in tmp_path.iterdir()] == ["there.png"]
-
-
-def test_a_place_that_cannot_be_written_is_refused_before_any_work(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    with pytest.raises(InputError, match="it is a folder"):
-        check_place(tmp_path)
-    (tmp_path / "file").touch()
-    for name in ("file/a.png", "file/new/a.png"):
-        with pytest.raises(IhgnnError, match=r"a\.png: Not a directory\. Choose another path"):
-            check_place(tmp_path / name)
-    monkeypatch.setattr(os, "access", lambda *_: False)
-    for name in ("a.png", "new/a.png"):
-        with pytest.raises(IhgnnError, match="Permission denied"):
-            check_place(tmp_path / name)

@@ -12,7 +12,7 @@ from ihgnn_cli.data.batching.store import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.build import ListedGraphs, build
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
 from ihgnn_cli.deploy.modules import MODULES
 from ihgnn_cli.deploy.onnx_model import Answers

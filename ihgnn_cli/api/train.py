@@ -10,7 +10,7 @@ from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, access, configured, dataset_of
 from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy.predictor import Predictor, load
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError
@@ -232,7 +232,7 @@ def draw(folder: Path, result: Mapping[str, Any]) -> None:
     """Draw the curves of a finished run."""
     title = f"{result['dataset']}, seed {result['seeds'][0]}"
     history = folders.read_metrics(folder)
-    averaged = result["test"] is None or result.get("snapshots")  # no epoch was chosen
+    averaged = result["test"] is None or result["snapshots"]  # no epoch was chosen
     best = None if averaged else result["best_epoch"]
     draw_curves(history, title, best, folder / folders.CURVES)
 

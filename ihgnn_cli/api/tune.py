@@ -1,27 +1,24 @@
 """Hyper-parameter search in a folder: the trials, a training with the best settings, the report."""
 
-import warnings
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import optuna
+from optuna.trial import FrozenTrial
 
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, access, configured, dataset_of, divided, searchable
 from ihgnn_cli.api.train import draw
 from ihgnn_cli.display import Display
-from ihgnn_cli.report.tuning import write_trials
-from ihgnn_cli.report.tuning_report import write_report
+from ihgnn_cli.report.tuning import write_report, write_trials
+from ihgnn_cli.report.tuning_figures import draw_study
 from ihgnn_cli.settings import checked
-from ihgnn_cli.studies.tuning import tune_folder
-from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
-from ihgnn_cli.studies.tuning.planning import plan_search
+from ihgnn_cli.studies.tuning import job as jobs
+from ihgnn_cli.studies.tuning.job import TrialsRun, TuneCallback, TuneJob, TuneProgress, plan_search
 from ihgnn_cli.studies.tuning.rows import TrialRow, trial_rows
-from ihgnn_cli.studies.tuning.trials import RequestedTrial, TrialsRun, progress_line
-from ihgnn_cli.studies.tuning.tune_job import TuneCallback, TuneJob, TuneProgress
+from ihgnn_cli.studies.tuning.space import PrunerName, SamplerName
+from ihgnn_cli.studies.tuning.trials import best_trials, progress_line
 from ihgnn_cli.training import folder as runs
 from ihgnn_cli.training import run
 from ihgnn_cli.training.config import RunConfig
@@ -46,19 +43,7 @@ class Tuning:
     """The content of `result.json` in the folder."""
 
 
-@contextmanager
-def _optuna_as_before() -> Iterator[None]:
-    """Restore Optuna's verbosity and the warning filters, which a search changes."""
-    verbosity = optuna.logging.get_verbosity()
-    try:
-        with warnings.catch_warnings():
-            yield
-    finally:
-        optuna.logging.set_verbosity(verbosity)
-
-
 @in_python
-@_optuna_as_before()
 def tune(
     dataset: Graphs = "MUTAG",
     *,
@@ -67,13 +52,10 @@ def tune(
     sampler: SamplerName | str = SamplerName.TPE,
     pruner: PrunerName | str = PrunerName.MEDIAN,
     inner_folds: int = 1,
-    report_every: int | None = None,
-    search_space: Path | str | None = None,
     storage: str | None = None,
     study: str | None = None,
     out: Path | str | None = None,
     workers: int | None = None,
-    stack: int | None = None,
     model: str | None = None,
     recipe: str | None = None,
     config: RunConfig | Path | str | None = None,
@@ -93,13 +75,10 @@ def tune(
         sampler: `"tpe"`, `"gp"`, `"random"` or `"grid"`.
         pruner: `"median"`, `"hyperband"` or `"none"`.
         inner_folds: trainings per trial, each with a different validation part.
-        report_every: epochs between reports to the pruner.
-        search_space: a TOML file with ranges and values.
         storage: address of a database shared by several machines; by default SQLite in `out`.
         study: name of the study in the storage.
         out: the folder; by default `runs/NAME-tune-...`, the same for the same call.
-        workers: number of processes; by default one per core, or one per GPU.
-        stack: number of trials that a process trains together.
+        workers: number of processes; by default one per core, or several per GPU.
         model: `"ihgnn"` (the default) or another model listed by `ihgnn models`.
         recipe: `"paper"` (the defaults), `"authors"` or `"robust"`.
         config: a TOML file or the `config` of a run, for settings that are not searched.
@@ -126,13 +105,10 @@ def tune(
         sampler=checked("sampler", sampler, SamplerName),
         pruner=checked("pruner", pruner, PrunerName),
         inner_folds=inner_folds,
-        report_every=report_every,
-        search_space=None if search_space is None else Path(search_space),
         storage=storage,
         study=study,
         out=None if out is None else Path(out),
         workers=workers,
-        stack=stack,
     )
     job.open()
     epochs = job.search.config.training.epochs
@@ -151,7 +127,7 @@ def tune(
         best=result["best"]["params"],
         validation_accuracy=result["best"]["validation_accuracy"],
         test=result["final"]["test"],
-        config=tune_folder.best_config(job.search, done.trials) or chosen,
+        config=job.best_config(best_trials(done.trials)[0]),
         checkpoint=job.folder / result["final"]["folder"] / runs.BEST,
         result=result,
     )
@@ -189,18 +165,19 @@ def finish(job: TuneJob, done: TrialsRun, watch: run.Watch) -> dict[str, Any]:
     best_run = job.folder / result["final"]["folder"]
     if not (best_run / runs.CURVES).is_file():
         draw(best_run, {**result["final"], "dataset": result["dataset"]})
-    write_report(_rows(job, done.trials), result, job.folder)
-    tune_folder.write_result(job.folder, result)
+    with job.study_now() as study:
+        figures = draw_study(study, job.folder)
+    write_report(_rows(job, done.trials), result, figures, job.folder)
+    job.write_result(result)
     return result
 
 
-def _rows(job: TuneJob, trials: Sequence[RequestedTrial]) -> list[TrialRow]:
+def _rows(job: TuneJob, trials: Sequence[FrozenTrial]) -> list[TrialRow]:
     return trial_rows(trials, chooses_epoch=not job.search.config.training.snapshots)
 
 
-def _write(job: TuneJob, trials: Sequence[RequestedTrial]) -> None:
+def _write(job: TuneJob, trials: Sequence[FrozenTrial]) -> None:
     """Write the table of trials, and the best settings if there are any."""
-    write_trials(job.folder / tune_folder.TRIALS, _rows(job, trials))
-    best = tune_folder.best_config(job.search, trials)
-    if best is not None:
-        tune_folder.write_best(best, job.folder)
+    write_trials(job.folder / jobs.TRIALS, _rows(job, trials))
+    for best in best_trials(trials)[:1]:
+        job.write_best(best)

@@ -112,9 +112,12 @@ def main() -> NoReturn:
     logger.setLevel(logging.INFO)
     logger.addHandler(_NoteHandler(logging.INFO))  # --quiet raises its level
     try:
-        sys.exit(_run())
+        code = _run()
+    except KeyboardInterrupt:  # a second one, while the first was handled
+        code = INTERRUPTED
     finally:
         signals.uninstall()
+    sys.exit(code)
 
 
 def _invoke() -> int:
@@ -133,9 +136,7 @@ def _run() -> int:
     except typer.TyperException as error:
         return _usage(error)
     except (KeyboardInterrupt, typer.Abort, SystemExit) as stop:
-        code: int = getattr(stop, "code", INTERRUPTED)
-        # SIGTERM and SIGHUP have exit codes; typer makes 1 of a reader (head) that has left.
-        return _failed("Interrupted.", code) if code > _SIGNALS else code
+        return _exit_code(getattr(stop, "code", INTERRUPTED))
     except OSError as error:
         # What is still to be written has nowhere to go: the disk is full, or the reader (head,
         # less) has left, which is not reported.
@@ -146,6 +147,15 @@ def _run() -> int:
         if os.environ.get(DEBUG_VARIABLE):
             raise
         return _failed(_unforeseen(error), 1)
+
+
+def _exit_code(given: str | int | None) -> int:
+    """The exit code of a `SystemExit`, with a message where there is something to say."""
+    if isinstance(given, str):
+        return _failed(given, 1)
+    code = given or 0
+    # SIGTERM and SIGHUP have exit codes; typer makes 1 of a reader (head) that has left.
+    return _failed("Interrupted.", code) if code > _SIGNALS else code
 
 
 class _NoteHandler(logging.Handler):

@@ -20,7 +20,6 @@ from rich.measure import Measurement
 from rich.table import Column, Table
 
 from ihgnn_cli import display
-from ihgnn_cli.cli.help import KEPT
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.report.layout import auc_text
@@ -100,10 +99,9 @@ def show(thing: object, style: str | None = None) -> None:
 
 
 def show_scores(found: Mapping[str, Any]) -> None:
-    """Print ROC-AUC and balanced accuracy of a result; older results do not have them."""
-    balanced, auc = found.get("balanced_accuracy"), found.get("roc_auc")
-    if balanced is not None:
-        show(f"ROC-AUC {auc_text(auc)}, balanced accuracy {balanced:.1%}")
+    """Print ROC-AUC and balanced accuracy of a result."""
+    balanced, auc = found["balanced_accuracy"], auc_text(found["roc_auc"])
+    show(f"ROC-AUC {auc}, balanced accuracy {balanced:.1%}")
 
 
 def _show_table(thing: Table) -> None:
@@ -230,9 +228,8 @@ def keeping(kept: Callable[[], str]) -> Iterator[None]:
     """If the block is interrupted, say what of its work is kept."""
     try:
         yield
-    except (KeyboardInterrupt, SystemExit) as interrupt:
+    except (KeyboardInterrupt, SystemExit):
         note(kept())
-        interrupt.add_note(KEPT)
         raise
 
 

@@ -28,9 +28,6 @@ Panel = Literal[
     "Advanced",
 ]
 
-# Note of an interruption after the user was told what is kept.
-KEPT = "kept"
-_TRAINING = ("train", "tune", "crossval", "reproduce")
 _NUMBERS = {"<int>": "N", "<int range>": "N", "<float>": "X", "<float range>": "X"}
 
 
@@ -68,12 +65,6 @@ class Command(TyperCommand):
             flag = f"--{error.setting.replace('_', '-')}"
             if flag in {name for each in self.params for name in each.opts}:
                 raise InputError(f"{flag} {error.problem}") from error
-            raise
-        except KeyboardInterrupt as interrupt:
-            if self.name in _TRAINING and KEPT not in getattr(interrupt, "__notes__", ()):
-                from ihgnn_cli.cli import console
-
-                console.note("Nothing was trained yet.")
             raise
 
 

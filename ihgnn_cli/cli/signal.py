@@ -10,7 +10,7 @@ from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.dataset import GraphDataset
-    from ihgnn_cli.data.splits.folds import Fold
+    from ihgnn_cli.data.splits import Fold
     from ihgnn_cli.studies.signal.signal import Signal
 
 _DEFAULT = "MUTAG"

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import examples, option
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.settings import SortKey, SortOrder, ThetaInit, WeightInit
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
@@ -124,51 +123,6 @@ def train(
     ] = False,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
-    sort_key: Annotated[
-        SortKey | None,
-        option(
-            "Advanced",
-            "Sort nodes by: aggregated (all layers) or last-layer (authors' code).",
-            metavar="NAME",
-            default="aggregated",
-        ),
-    ] = None,
-    sort_order: Annotated[
-        SortOrder | None,
-        option(
-            "Advanced",
-            "ascending, or descending (authors' code).",
-            metavar="NAME",
-            default="ascending",
-        ),
-    ] = None,
-    theta_init: Annotated[
-        ThetaInit | None,
-        option(
-            "Advanced",
-            "Initial layer weights: mean, 1/(K+1); glorot (authors' code); or ones.",
-            metavar="NAME",
-            default="mean",
-        ),
-    ] = None,
-    weight_init: Annotated[
-        WeightInit | None,
-        option(
-            "Advanced",
-            "Initial linear weights: torch, or glorot with biases 0 (authors' code).",
-            metavar="NAME",
-            default="torch",
-        ),
-    ] = None,
-    readout_relu: Annotated[
-        bool | None,
-        option(
-            "Advanced",
-            "ReLU after the readout (authors' code).",
-            "--readout-relu/--no-readout-relu",
-            default="no-readout-relu",
-        ),
-    ] = None,
 ) -> None:
     """Train a model, choose the best epoch on validation, and test once.
 
@@ -210,7 +164,7 @@ def train(
         if out is not None:
             folders.refuse_used(out)
     from ihgnn_cli.cli.starting import read_data
-    from ihgnn_cli.data.splits.load import load_split
+    from ihgnn_cli.data.splits import load_split
 
     graphs = read_data(chosen, data_root=data_root, offline=offline, quiet=quiet)
     if resume is None:
@@ -311,7 +265,7 @@ def _display(
 def show_run(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     """The result of a finished run."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model
+    from ihgnn_cli.models.registry import find_model
     from ihgnn_cli.training import folder as folders
 
     checkpoint = folder / folders.BEST
@@ -334,7 +288,7 @@ def show_run(result: dict[str, Any], folder: Path, as_json: bool) -> None:
     console.show(f"\nRun folder  {folder}\nCheckpoint  {checkpoint}")
     config = result["config"]
     own = config["data"]["dataset"]  # empty for graphs of a Python program
-    exported = find_model(config["model"].get("name", DEFAULT_MODEL)).exportable
+    exported = find_model(config["model"]["name"]).exportable
     console.next_steps(
         *([] if result["test"] is None else [("evaluate", folder)]),
         *([("export", folder)] if exported else []),
@@ -351,7 +305,7 @@ def _to_go_on(config: "RunConfig") -> str:
 
 def _kept(result: dict[str, Any]) -> str:
     """What a final training keeps."""
-    models, epochs = len(result["seeds"]), len(result.get("snapshots") or ())
+    models, epochs = len(result["seeds"]), len(result["snapshots"])
     if epochs:
         of = f" of each of {models} models" if models > 1 else ""
         return f"{counted(epochs, 'epoch')}{of} {'is' if epochs == 1 else 'are'} kept"
@@ -367,7 +321,7 @@ def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
         result["config"]["training"],
     )
     ended = f"Trained all {counted(result['epochs'], 'epoch')} in {seconds}."
-    alone = result.get("members_test")  # missing in older results
+    alone = result["members_test"]
     if result["stopped"] == "patience":
         ended = (
             f"Stopped after {training['patience']} epochs without improvement, of at most "
@@ -383,7 +337,7 @@ def _show_accuracy(result: dict[str, Any], seconds: str) -> None:
         f"{epoch} on {counted(validation['graphs'], 'validation graph')} "
         f"({validation['accuracy']:.1%}{' together' if alone else ''})."
     )
-    if result.get("snapshots"):
+    if result["snapshots"]:
         chosen = (
             f"Average over {counted(len(result['seeds']), 'seed')} and "
             f"{counted(len(result['snapshots']), 'epoch')} ({result['snapshots'][0]} to "

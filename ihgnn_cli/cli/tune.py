@@ -9,11 +9,10 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import examples, option
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
+from ihgnn_cli.studies.tuning.space import PrunerName, SamplerName
 
 if TYPE_CHECKING:
-    from ihgnn_cli.studies.tuning.trials import TrialsRun
-    from ihgnn_cli.studies.tuning.tune_job import TuneJob
+    from ihgnn_cli.studies.tuning.job import TrialsRun, TuneJob
 
 _STORAGE_VARIABLE = "IHGNN_STORAGE"
 
@@ -144,22 +143,13 @@ def tune(
             min=1,
         ),
     ] = 1,
-    search_space: Annotated[
-        Path | None,
-        option(
-            "Search",
-            "TOML file with a table per setting: low and high (and log), or values.",
-            metavar="FILE",
-        ),
-    ] = None,
     device: options.Device = None,
     workers: options.Workers = "auto",
-    stack: options.Stack = "auto",
     storage: Annotated[
         str | None,
         option(
             "Compute",
-            "Shared study: postgresql://..., sqlite:///FILE or journal:FILE.",
+            "Shared study: postgresql://... or sqlite:///FILE.",
             metavar="URL",
             default=f"${_STORAGE_VARIABLE}, else SQLite in --out",
             envvar=_STORAGE_VARIABLE,
@@ -173,30 +163,8 @@ def tune(
         ),
     ] = None,
     out: Annotated[Path | None, options.output_folder("runs/NAME-tune-HASH")] = None,
-    dashboard: Annotated[
-        bool,
-        option(
-            "Output",
-            "Show the study in a browser and run no trials. Needs pip install "
-            "'ihgnn-cli\\[dashboard]'.",
-            "--dashboard",
-        ),
-    ] = False,
     quiet: options.Quiet = False,
     as_json: options.AsJson = False,
-    report_every: Annotated[
-        int | None,
-        option(
-            "Advanced",
-            "Epochs between reports to the pruner.",
-            metavar="EPOCHS",
-            default="1/50 of --epochs",
-            min=1,
-        ),
-    ] = None,
-    port: Annotated[
-        int, option("Advanced", "Port of the dashboard; 0: any free port.", min=0, max=65535)
-    ] = 8080,
 ) -> None:
     """Search for the settings with the best validation accuracy; test them once.
 
@@ -212,10 +180,7 @@ def tune(
     from ihgnn_cli.training.config import configure
 
     seconds = _seconds(timeout)
-    together, processes = (
-        options.count_or_auto("--stack", stack),
-        options.count_or_auto("--workers", workers),
-    )
+    processes = options.count_or_auto("--workers", workers)
     spaces = {
         "lr": lr,
         "batch_size": batch_size,
@@ -229,9 +194,9 @@ def tune(
     settings = configure(recipe, config, given, model=model)
     texts = {**spaces, **dict(_named(each) for each in more or ())}
     # Settings, data and split are refused before torch and optuna start.
-    make_space(settings, texts, search_space, grid=sampler == SamplerName.GRID)
+    make_space(settings, texts, grid=sampler == SamplerName.GRID)
     from ihgnn_cli.cli.starting import read_data
-    from ihgnn_cli.data.splits.load import load_split
+    from ihgnn_cli.data.splits import load_split
     from ihgnn_cli.studies.job_folder import SEARCH, refuse_unusable
     from ihgnn_cli.studies.tuning.storage import address
 
@@ -242,10 +207,8 @@ def tune(
     load_split(settings.data.split, graphs, settings.training.seed)
 
     from ihgnn_cli.cli import console, tune_display
-    from ihgnn_cli.cli.dashboard import serve
     from ihgnn_cli.masking import masked
-    from ihgnn_cli.studies.tuning.planning import plan_search
-    from ihgnn_cli.studies.tuning.study import find_study
+    from ihgnn_cli.studies.tuning.job import plan_search
 
     job = plan_search(
         settings,
@@ -255,21 +218,15 @@ def tune(
         sampler=sampler,
         pruner=pruner,
         inner_folds=inner_folds,
-        report_every=report_every,
-        search_space=search_space,
         storage=storage,
         study=study,
         out=out,
         workers=processes,
-        stack=together,
         command=shlex.join(["ihgnn", *map(masked, sys.argv[1:])]),
     )
     if trials is not None and trials > job.total:
         points = f"{job.total:,}"
         console.note(f"The grid has {points} points; running {points} trials.")
-    if dashboard:
-        serve(find_study(job.where, job.study), job.where, port)
-        return
     job.open()
     done = _run_trials(job, seconds, quiet=quiet, silent=as_json)
     result = _finish(job, done, quiet=quiet)
@@ -303,14 +260,17 @@ def _run_trials(job: "TuneJob", timeout: float | None, *, quiet: bool, silent: b
 def _finish(job: "TuneJob", done: "TrialsRun", *, quiet: bool) -> "dict[str, Any]":
     """Train the best settings, test them, and write the results."""
     from ihgnn_cli.api.tune import finish
-    from ihgnn_cli.cli import console, tune_display
+    from ihgnn_cli.cli import console
+    from ihgnn_cli.studies.tuning.trials import best_trials
 
     kept = "All trials are kept: the same command continues with the last training."
-    with (
-        console.keeping(lambda: kept),
-        tune_display.final_progress(job, done.trials, quiet=quiet) as show,
-    ):
-        return finish(job, done, show)
+    text, epochs = "", job.search.config.training.epochs
+    for best in best_trials(done.trials)[:1]:
+        text = f"training and testing the settings of trial {best.number}"
+    with console.keeping(lambda: kept), console.work("epochs", quiet=quiet) as update:
+        if text:
+            update(0, epochs, text)
+        return finish(job, done, lambda now, _best: update(now.epoch, epochs, text))
 
 
 def _named(text: str) -> tuple[str, str]:

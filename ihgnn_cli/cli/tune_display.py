@@ -9,19 +9,20 @@ from rich.table import Table
 
 from ihgnn_cli.cli import console
 from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model
-from ihgnn_cli.report.tuning_report import PAGE
+from ihgnn_cli.report.tuning import PAGE
 from ihgnn_cli.studies.tuning.trials import (
-    best_trial,
     best_trials,
+    outcome_of,
+    params_of,
     progress_line,
     states_in_words,
 )
 from ihgnn_cli.words import counted, duration
 
 if TYPE_CHECKING:
-    from ihgnn_cli.studies.tuning.trials import RequestedTrial
-    from ihgnn_cli.studies.tuning.tune_job import TuneJob, TuneProgress
-    from ihgnn_cli.training.epoch import Epoch
+    from optuna.trial import FrozenTrial
+
+    from ihgnn_cli.studies.tuning.job import TuneJob, TuneProgress
 
 _SHOWN = 5
 """Trials in a table: the best ones, and the running ones that are furthest."""
@@ -31,8 +32,7 @@ def show_start(job: "TuneJob") -> None:
     """Say what the search will do."""
     from ihgnn_cli.training.snapshots import fewer_snapshots, snapshot_epochs
 
-    search, places = job.search, job.places
-    space = "; ".join(f"{name} {part}" for name, part in search.space.parts.items())
+    search, workers = job.search, job.workers
     inner = len(search.inner)
     splits = "" if inner == 1 else f" × {inner} inner folds"
     config = search.config
@@ -41,9 +41,11 @@ def show_start(job: "TuneJob") -> None:
         f"{title}{search.dataset.name}: {counted(job.total, 'trial')}{splits}, "
         f"{counted(config.training.epochs, 'epoch')} each "
         f"({search.sampler}, pruner {search.pruner}); "
-        f"{counted(len(places.devices), 'worker')} on {places.first.type}, up to {job.stack} "
-        f"together; in {job.folder}\nSearched: {space}"
+        f"{counted(len(workers.places), 'worker')} on {workers.device.type}; in {job.folder}\n"
+        f"Searched: {search.space}"
     )
+    if workers.note:
+        console.note(workers.note)
     training = config.training
     if training.snapshots:
         kept = counted(len(snapshot_epochs(training.epochs, training.snapshots)), "epoch")
@@ -75,7 +77,7 @@ def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[TuneProgress], 
         def show_line(now: "TuneProgress") -> None:
             nonlocal shown
             _warn(now)
-            finished = sum(each.finished for each in now.trials)
+            finished = now.finished
             if finished > shown:
                 shown = finished
                 line = progress_line(now.trials)
@@ -86,58 +88,30 @@ def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[TuneProgress], 
 
 def _warn(now: "TuneProgress") -> None:
     if now.killed:
-        console.warn("A worker was killed from outside. Its trials are trained again.")
-    if now.retried:
-        console.note(f"Retrying {counted(now.retried, 'trial')} whose process died.")
-    if now.halved > 1:
-        console.warn(
-            f"Not enough memory for {counted(now.halved, 'trial')} together: smaller stacks."
-        )
+        console.warn("A worker was killed from outside. Its trial is trained again.")
 
 
 def _live_table(now: "TuneProgress", epochs: int) -> Table:
     """The best trials, and the running ones."""
-    by_number = {each.last.number: each for each in now.trials}
-    running = sorted(now.running.items(), key=lambda each: (-each[1], each[0]))
+    running = [each for each in now.trials if each.state.name == "RUNNING"]
+    running.sort(key=lambda each: (-(each.last_step or 0), each.number))
     shown = _trial_table(progress_line(now.trials), now.trials, "Epoch")
     for trial in best_trials(now.trials)[:_SHOWN]:
         shown.add_row(*_cells(trial), "done", style="bold" if shown.row_count == 0 else None)
-    for number, epoch in running[:_SHOWN]:
-        shown.add_row(*_cells(by_number[number]), f"{epoch}/{epochs}", style="dim")
+    for trial in running[:_SHOWN]:
+        shown.add_row(*_cells(trial), f"{trial.last_step or 0}/{epochs}", style="dim")
     if len(running) > _SHOWN:
         shown.caption = f"{counted(len(running) - _SHOWN, 'more trial')} running"
     return shown
 
 
-@contextmanager
-def final_progress(
-    job: "TuneJob", trials: "Sequence[RequestedTrial]", *, quiet: bool
-) -> "Iterator[Callable[[Epoch, Epoch | None], None]]":
-    """A bar in a terminal, otherwise a line, for the training of the best settings."""
-    best = best_trial(trials)
-    text = "" if best is None else f"Training and testing the settings of trial {best.number}"
-    if quiet:
-        yield lambda _epoch, _best: None
-    elif console.err.is_terminal and not console.err.is_dumb_terminal:
-        with console.work_bar("epochs") as update:
-            epochs = job.search.config.training.epochs
-            yield lambda epoch, _best: update(epoch.epoch, epochs, text)
-    else:
-
-        def show_line(epoch: "Epoch", _best: "Epoch | None") -> None:
-            if epoch.epoch == 1:  # a finished training is not repeated
-                console.note(f"{text}.")
-
-        yield show_line
-
-
-def show(result: Mapping[str, Any], trials: "Sequence[RequestedTrial]", folder: Path) -> None:
+def show(result: Mapping[str, Any], trials: "Sequence[FrozenTrial]", folder: Path) -> None:
     """The result as tables and sentences."""
     show_best(trials)
     final = result["final"]
     test, validation = final["test"], final["validation"]
     console.show(f"Test accuracy {test['accuracy']:.1%}", style="bold")
-    runs, snapshots = "One run", final.get("snapshots")  # missing in older results
+    runs, snapshots = "One run", final["snapshots"]
     epoch = (
         f"Epoch {final['best_epoch']}, chosen on "
         f"{counted(validation['graphs'], 'validation graph')} ({validation['accuracy']:.1%})."
@@ -174,31 +148,25 @@ def show(result: Mapping[str, Any], trials: "Sequence[RequestedTrial]", folder: 
 
 def _why_validation_differs(result: Mapping[str, Any]) -> str:
     """Why the final run and the best trial have different validation accuracies, if so."""
-    trial = result["best"]["validation_accuracy"]
-    if f"{trial:.1%}" == f"{result['final']['validation']['accuracy']:.1%}":
+    trial, inner = result["best"]["validation_accuracy"], len(result["validation_graphs"])
+    if inner == 1 or f"{trial:.1%}" == f"{result['final']['validation']['accuracy']:.1%}":
         return ""
-    inner = len(result["validation_graphs"])
-    if inner > 1:
-        return f" The {trial:.1%} of the trial is its mean over {inner} inner folds."
-    return (
-        f" The trial had {trial:.1%} with the same settings: in a stack, sums are rounded "
-        "differently, which changes the training slightly."
-    )
+    return f" The {trial:.1%} of the trial is its mean over {inner} inner folds."
 
 
-def show_best(trials: "Sequence[RequestedTrial]") -> None:
+def show_best(trials: "Sequence[FrozenTrial]") -> None:
     """Show the best trials."""
     shown = _trial_table("Best trials by validation accuracy in %", trials, "Seconds")
     for trial in best_trials(trials)[:_SHOWN]:
-        outcome = trial.outcome
+        outcome = outcome_of(trial)
         shown.add_row(*_cells(trial), "" if outcome is None else f"{outcome.seconds:.0f}")
     if shown.row_count:
         console.show(shown)
     console.show(f"Trials      {states_in_words(trials)}")
 
 
-def _trial_table(title: str, trials: "Sequence[RequestedTrial]", last: str) -> Table:
-    names = next((list(each.last.params) for each in trials if each.last.params), [])
+def _trial_table(title: str, trials: "Sequence[FrozenTrial]", last: str) -> Table:
+    names = next((list(params_of(each)) for each in trials if params_of(each)), [])
     heads = [_HEADS.get(name, name) for name in names]
     return console.table(title, "Trial", "Accuracy", "Loss", *heads, last)
 
@@ -206,10 +174,10 @@ def _trial_table(title: str, trials: "Sequence[RequestedTrial]", last: str) -> T
 _HEADS = {"batch_size": "Batch", "layers": "K", "width": "Width", "hidden": "Hidden"}
 
 
-def _cells(trial: "RequestedTrial") -> list[str]:
-    values = trial.last.params.values()
+def _cells(trial: "FrozenTrial") -> list[str]:
+    values = params_of(trial).values()
     params = [f"{value:.3g}" if isinstance(value, float) else str(value) for value in values]
-    outcome = trial.outcome
+    outcome = outcome_of(trial)
     result = (
         ["", ""] if outcome is None else [f"{100 * outcome.accuracy:.1f}", f"{outcome.loss:.3f}"]
     )

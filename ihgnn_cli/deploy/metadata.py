@@ -56,6 +56,7 @@ class Metadata:
     def as_plain(self, inputs: Tensors, outputs: Tensors) -> Plain:
         """JSON values, with a description of the inputs and outputs."""
         packages = package_versions()
+        fixed = inputs["node_labels"][1][-1]
         made_with = {name: packages[name] for name in ("torch", "onnx", "onnxscript")}
         return {
             "format": FORMAT,
@@ -64,6 +65,7 @@ class Metadata:
             "outputs": _described(outputs, _OUTPUTS),
             "padding_label": PADDING if self.layout == Layout.PADDED else None,
             "unknown_label": UNKNOWN_LABEL,
+            "padded_to": fixed if isinstance(fixed, int) else None,
             "members": self.members,
             "model": self.model,
             "node_limit": self.node_limit,

@@ -11,8 +11,8 @@ import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, graph_digests
 from ihgnn_cli.data.edge_bins import EdgeBins, bins_from_plain
-from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.features import Features, resolved_features
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.models.conformal import Conformal, conformal_from_plain
 from ihgnn_cli.models.node_inputs import (
     InputColumn,
@@ -164,6 +164,7 @@ def inputs_of(dataset: GraphDataset, features: Features, computed: str = "") -> 
 
     `computed` lists the inputs that are computed from the graph.
     """
+    features = resolved_features(dataset, features)
     labels = 0 if features == Features.ATTRIBUTES else len(dataset.label_values)
     attributes = _attributes(dataset, features)
     attributes += len(column_names(computed, dataset.label_source, features))
@@ -186,6 +187,7 @@ def describe(
 
     `computed` lists the inputs that are computed from the graph.
     """
+    features = resolved_features(dataset, features)
     attributes = _attributes(dataset, features)
     columns = fit_columns(dataset, computed, features)
     used = np.concatenate([split.train, split.validation])

@@ -32,13 +32,13 @@ from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.card import ModelCard, card_from_plain
 from ihgnn_cli.models.factory import StackedModel, build_stack, shapes
 from ihgnn_cli.models.registry import IHGNN, UnknownModelError, model_of_file
-from ihgnn_cli.models.settings import ModelSettings
+from ihgnn_cli.models.settings import MOST_MEMBERS, ModelSettings
 from ihgnn_cli.models.spec import ModelSpec
 
 MARK = "ihgnn checkpoint"
 VERSION = 1
 # Limits for untrusted files: far above any real use, and small enough to check quickly.
-_MOST_MEMBERS, _MOST_LAYERS = 10_000, 1_000
+_MOST_LAYERS = 1_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,14 +80,11 @@ class SavedModel:
                 raise ValueError("a weight is larger than its memory")
         # Build the model only if there are weights to fill it.
         if not self._shapes_fit():
-            raise ValueError(
-                "weights, configuration and card do not belong together, or an earlier version of "
-                f"ihgnn built {self.spec.name} differently"
-            )
+            raise ValueError("weights, configuration and card do not belong together")
         self.model(torch.device("cpu"))
 
     def _shapes_fit(self) -> bool:
-        if not 1 <= self.members <= _MOST_MEMBERS or self.settings.layers > _MOST_LAYERS:
+        if not 1 <= self.members <= MOST_MEMBERS or self.settings.layers > _MOST_LAYERS:
             return False
         try:
             expected, _ = shapes(self.spec, self.settings, self.card.inputs)
@@ -101,8 +98,8 @@ def load_model(path: Path) -> SavedModel:
     """The models of a checkpoint.
 
     Raises:
-        InputError: the file does not exist, is not a checkpoint, is damaged or malicious, has a
-            newer format, or needs a model that is not installed.
+        InputError: the file does not exist, is not a checkpoint, is damaged, malicious or of
+            another version, or needs a model that is not installed.
     """
     content = read_content(path)
     with damage_reported(path):
@@ -150,18 +147,19 @@ def read_content(path: Path) -> dict[str, Any]:
     """The content of a checkpoint; no code in the file is run.
 
     Raises:
-        InputError: the file does not exist, is not a checkpoint, is damaged or has a newer format.
+        InputError: the file does not exist, is not a checkpoint, is damaged or of another version.
     """
     content = _loaded(path)
     if not isinstance(content, dict) or content.get("mark") != MARK:
         raise InputError(f"{path} is not an ihgnn checkpoint. Give a ckpt.pt that 'train' wrote.")
-    version = content.get("version")
-    if not isinstance(version, int) or version > VERSION:
-        raise InputError(
-            f"{path} is a checkpoint of format {version!r}, and this ihgnn reads up to "
-            f"{VERSION}. Install a newer ihgnn."
-        )
+    if content.get("version") != VERSION:
+        raise other_version(path)
     return content
+
+
+def other_version(path: Path) -> InputError:
+    """The error for a file whose format is not this version's."""
+    return InputError(f"{path} was made by another version of ihgnn. Train again.")
 
 
 @contextmanager

@@ -25,6 +25,7 @@ logits, losses and gradients to this module.
 import math
 from collections import OrderedDict
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -89,6 +90,11 @@ class IHGNNConv(MessagePassing):  # type: ignore[misc]
             blocks.append(h + sum(sums))
         found: Tensor = self.mlp(torch.cat(blocks, dim=1))
         return found
+
+    def propagate(self, edge_index: Tensor, **given: Any) -> Tensor:
+        """As PyG's; without this, PyG writes a module into the temporary folder and leaves it."""
+        sums: Tensor = super().propagate(edge_index, **given)
+        return sums
 
     def _by_label(self, edge_index: Tensor, edge_label: Tensor | None) -> list[Tensor]:
         """The edges of each label, or all edges."""

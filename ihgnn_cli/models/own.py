@@ -6,7 +6,7 @@ import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import ModelCard, describe, inputs_of
 from ihgnn_cli.models.ihgnn import IHGNN

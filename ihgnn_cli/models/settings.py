@@ -7,6 +7,9 @@ from enum import StrEnum
 from ihgnn_cli.errors import SettingError
 from ihgnn_cli.settings import Settings
 
+MOST_MEMBERS = 1_000
+"""Most models that are trained, kept or loaded together."""
+
 
 class Variant(StrEnum):
     """The paper's model and the four ablations of its Table 2."""
@@ -91,6 +94,11 @@ class ModelSettings(Settings):
             problem = f"must be at least 0 and below 1, not {self.dropout:g}."
             raise SettingError("dropout", problem)
 
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """Names of settings that the model does not read with these values of the others."""
+        return ()
+
     def require(self, name: str, least: float, most: float = math.inf) -> None:
         """Check that a field is finite and in its range.
 
@@ -99,8 +107,8 @@ class ModelSettings(Settings):
         """
         value = getattr(self, name)
         if not (least <= value <= most and math.isfinite(value)):
-            range_ = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
-            raise SettingError(name, f"must be {range_}, not {value:g}.")
+            range_ = f"at least {least}" if most == math.inf else f"from {least} to {most}"
+            raise SettingError(name, f"must be {range_}, not {value}.")
 
 
 @dataclass(frozen=True)

@@ -119,9 +119,6 @@ class ModelSpec:
     `models.traced` graphs; see `models.ihgnn_traced`."""
     recipes: tuple[str, ...] = ()
     """Names of its recipes: files in `ihgnn_cli/recipes`."""
-    revision: int = 1
-    """Raised when the same settings build another network than before, or start it differently:
-    finished units of an earlier revision do not count in a cross-validation or search."""
     parameters: int | None = None
     """Number of parameters with default settings for MUTAG (`Inputs(7, 0, 2, 28)`), for tables."""
     package: str = "ihgnn"

@@ -20,7 +20,9 @@ def tensorboard_logger() -> Callable[[Path], Watch]:
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:
-        raise InputError("TensorBoard is not installed. Use: pip install tensorboard") from error
+        raise InputError(
+            "TensorBoard is not installed. Use: pip install 'ihgnn-cli[tensorboard]'"
+        ) from error
 
     def log(run: Path) -> Watch:
         writer: SummaryWriter | None = None

@@ -4,29 +4,24 @@ Importing this module imports matplotlib and Optuna: commands import it when the
 """
 
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from itertools import accumulate
 from pathlib import Path
 
-import matplotlib as mpl
 import matplotlib.pyplot as plt
-import numpy as np
-import optuna
-from matplotlib.colors import ListedColormap
+from matplotlib.axis import Axis
+from matplotlib.ticker import PercentFormatter
 from optuna import Study
 from optuna.importance import FanovaImportanceEvaluator
 from optuna.trial import FrozenTrial, TrialState
 from optuna.visualization import matplotlib as plots
 
-from ihgnn_cli.report.figures import literal, save_figure
-from ihgnn_cli.studies.tuning.rows import TrialRow
+from ihgnn_cli.report.figures import save_figure
 
 _ACCURACY = "Validation accuracy (%)"
+_IMPORTANCE = "Importance of each setting (fANOVA)"
 _FEWEST = 5  # complete trials for importances
-_LONGEST_LEGEND = 20  # the colours that Optuna draws curves in
-# Optuna's colours without the lightest: it draws the worst trial white.
-_BLUES = ListedColormap(mpl.colormaps["Blues"](np.linspace(0.4, 1, 256)))
+_LONGEST_LEGEND = 20  # trials
 _STYLE = {
     "figure.constrained_layout.use": True,
     "figure.figsize": (7.0, 4.5),
@@ -35,16 +30,15 @@ _STYLE = {
 }
 
 
-def draw_trials(rows: Sequence[TrialRow], folder: Path) -> dict[str, Path]:
+def draw_study(study: Study, folder: Path) -> dict[str, Path]:
     """Draw a search with at least one complete trial.
 
     Returns:
         The PNG files by caption. Importances need five complete trials that differ in accuracy.
     """
-    study = _as_study(rows)
     chosen = dict(_PLOTS)
-    complete = [row.accuracy for row in rows if row.state is TrialState.COMPLETE]
-    if len(complete) < _FEWEST or len(set(complete)) == 1:
+    complete = study.get_trials(deepcopy=False, states=(TrialState.COMPLETE,))
+    if len(complete) < _FEWEST or len({each.value for each in complete}) == 1:
         del chosen[_IMPORTANCE]
     figures = {}
     for caption, (name, plot) in chosen.items():
@@ -67,55 +61,30 @@ def _own_style() -> Iterator[None]:
             plt.close()
 
 
-def _as_study(rows: Sequence[TrialRow]) -> Study:
-    """The trials with their numbers and with accuracies in percent, in a study in memory.
-
-    Numbers without a row, those of repeated tries, become failed trials, which no figure shows.
-    """
-    study = optuna.create_study(direction="maximize")
-    by_number = {row.number: row for row in rows}
-    for number in range(max(by_number) + 1):
-        study.add_trial(_as_trial(by_number.get(number)))
-    return study
-
-
-def _as_trial(row: TrialRow | None) -> FrozenTrial:
-    if row is None or row.state not in (TrialState.COMPLETE, TrialState.PRUNED):
-        return optuna.create_trial(state=TrialState.FAIL)
-    best = accumulate(row.curve, max)
-    return optuna.create_trial(
-        state=row.state,
-        value=row.percent,
-        params={literal(name): row.params[name] for name in row.distributions},
-        distributions={literal(name): each for name, each in row.distributions.items()},
-        intermediate_values={epoch: 100 * share for epoch, share in enumerate(best, start=1)},
-    )
-
-
 def _history(study: Study) -> None:
     axes = plots.plot_optimization_history(study, target_name=_ACCURACY)
     axes.legend(loc="best")  # inside the axes: beside them it takes a third of the width
+    _percent(axes.yaxis)
 
 
 def _curves(study: Study) -> None:
     axes = plots.plot_intermediate_values(study)
     axes.set(title="Best accuracy up to each epoch", xlabel="Epoch", ylabel=_ACCURACY)
     axes.locator_params(axis="x", integer=True)
+    _percent(axes.yaxis)
     legend = axes.get_legend()
     if legend is not None and len(axes.lines) > _LONGEST_LEGEND:
         legend.remove()
 
 
 def _parallel(study: Study) -> None:
-    axes = plots.plot_parallel_coordinate(study, target_name=_ACCURACY)
-    for lines in axes.collections:
-        lines.set(cmap=_BLUES, clip_on=False)  # whole lines at the top and at the bottom
+    plots.plot_parallel_coordinate(study, target=_in_percent, target_name=_ACCURACY)
     figure = plt.gcf()
     figure.set_figwidth(max(7.0, 1.6 * len(figure.axes)))  # room for the numbers of each axis
 
 
 def _slices(study: Study) -> None:
-    plots.plot_slice(study, target_name=_ACCURACY)
+    plots.plot_slice(study, target=_in_percent, target_name=_ACCURACY)
     for axes in plt.gcf().axes:
         axes.tick_params(axis="x", which="both", rotation=45)  # else those of a log axis overlap
 
@@ -125,7 +94,14 @@ def _importance(study: Study) -> None:
     plots.plot_param_importances(study, evaluator=evaluator, target_name=_ACCURACY)
 
 
-_IMPORTANCE = "Importance of each setting (fANOVA)"
+def _in_percent(trial: FrozenTrial) -> float:
+    return 100 * (trial.value or 0.0)
+
+
+def _percent(axis: Axis) -> None:
+    axis.set_major_formatter(PercentFormatter(1.0, symbol=""))
+
+
 _PLOTS: dict[str, tuple[str, Callable[[Study], None]]] = {
     "Optimization history": ("history.png", _history),
     "Validation accuracy by epoch": ("curves.png", _curves),

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.studies.fold_scores import Scores, fold_scores
 from ihgnn_cli.studies.signal.references import Reference, best_reference, left_out_note
 from ihgnn_cli.studies.statistics import Method, Paired, family, paired

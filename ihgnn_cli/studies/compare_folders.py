@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.splits.folds import Fold, read_fold_file
+from ihgnn_cli.data.splits import Fold, read_fold_file
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.paths import expanded

@@ -21,7 +21,6 @@ _OPTIONS = (
     "inner_folds",
     "sampler",
     "pruner",
-    "report_every",
 )
 """Settings with an option of the same name."""
 _HASHED = {

@@ -14,7 +14,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.splits.folds import Fold, fold_file, write_fold_file
+from ihgnn_cli.data.splits import Fold, fold_file, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import (
     exclusive,

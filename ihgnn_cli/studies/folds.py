@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits.folds import PROTOCOL_FOLDS, Fold, draw_folds, read_fold_file
+from ihgnn_cli.data.splits import PROTOCOL_FOLDS, Fold, draw_folds, read_fold_file
 from ihgnn_cli.data.twins import twin_groups
 from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.paths import expanded

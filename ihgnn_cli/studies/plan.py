@@ -13,7 +13,7 @@ from dataclasses import astuple, dataclass, replace
 from itertools import groupby
 from typing import Any
 
-from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.errors import SettingError
 from ihgnn_cli.studies.grid import PAPER_RUNS, PAPERS_SELECTION, Configuration, check_choices
 from ihgnn_cli.studies.units import Stage, Unit
@@ -76,7 +76,7 @@ class Protocol:
 
     def as_plain(self) -> dict[str, Any]:
         """The protocol as plain values; grid values replace those of the configuration."""
-        config = self.config.identity()
+        config = self.config.as_plain()
         for key in self.grid[0].as_plain():
             for section in ("model", "training"):
                 config[section].pop(key, None)

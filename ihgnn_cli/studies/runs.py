@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from ihgnn_cli.data.splits.folds import PROTOCOL_FOLDS
+from ihgnn_cli.data.splits import PROTOCOL_FOLDS
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.studies.grid import PAPER_RUNS, own_grid
@@ -26,7 +26,7 @@ CELLS = "cells"
 """The folder that the cross-validations of a reproduction are in, by data set and model."""
 _CROSSVAL_DEFAULTS = {"folds": PROTOCOL_FOLDS, "inner_folds": 1, "runs": PAPER_RUNS}
 # Not settings that one compares.
-_OTHER = ("name", "dataset", "device", "split_from", "revision")
+_OTHER = ("name", "dataset", "device", "split_from")
 
 
 class Kind(StrEnum):

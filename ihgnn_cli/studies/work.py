@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.batching.store import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits.folds import Fold
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Fold, Split
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.inference.conformal import too_few

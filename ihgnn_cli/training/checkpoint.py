@@ -18,6 +18,7 @@ from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.checkpoint import (
     SavedModel,
     damage_reported,
+    other_version,
     read_content,
     saved_model,
     write_content,
@@ -99,8 +100,8 @@ def load_checkpoint(path: Path) -> Checkpoint:
     """Read a checkpoint; no code in the file is run.
 
     Raises:
-        InputError: the file does not exist, is not a checkpoint, is damaged or unsafe, has a newer
-            format, or needs a model that is not installed.
+        InputError: the file does not exist, is not a checkpoint, is damaged, unsafe or of another
+            version, or needs a model that is not installed.
     """
     content = read_content(path)
     with damage_reported(path):
@@ -111,7 +112,10 @@ def load_checkpoint(path: Path) -> Checkpoint:
         progress = content["progress"]
         if not isinstance(progress, dict):
             raise TypeError("progress is not a dictionary")
-        return Checkpoint(config, saved.card, saved.weights, saved.members, epoch, progress)
+    for name, section in config.as_plain().items():
+        if content["config"].get(name, {}).keys() != section.keys():
+            raise other_version(path)
+    return Checkpoint(config, saved.card, saved.weights, saved.members, epoch, progress)
 
 
 def _epoch(plain: Mapping[str, Any], validated: bool) -> Epoch:

@@ -27,9 +27,9 @@ from ihgnn_cli.data.kinds import (
     split_shares,
 )
 from ihgnn_cli.errors import InputError, SettingError
-from ihgnn_cli.files import written_whole
+from ihgnn_cli.files import read_text, written_whole
 from ihgnn_cli.models.registry import DEFAULT_MODEL, find_model, model_of_file, models_with
-from ihgnn_cli.models.settings import ModelSettings
+from ihgnn_cli.models.settings import MOST_MEMBERS, ModelSettings
 from ihgnn_cli.models.spec import ModelSpec
 from ihgnn_cli.settings import Settings, described, field_types
 from ihgnn_cli.training.devices import AUTO
@@ -38,8 +38,7 @@ from ihgnn_cli.training.unfinished import unfinished_job
 from ihgnn_cli.words import hint
 
 MAX_SEED = 2**63 - 1
-# An ensemble of this many models of MUTAG's size takes half a gigabyte.
-_MOST_MEMBERS = 1_000
+_MOST_BYTES = 1_000_000
 LEAST_EPOCHS, MOST_EPOCHS = 20, 100
 """Bounds of the epochs of a training whose steps are given."""
 SECTIONS = ("data", "model", "training")
@@ -51,23 +50,6 @@ LOSS_AND_DECAY: dict[str, type] = {
     "class_weights": ClassWeights,
 }
 """Training settings that `--set` accepts and a search may vary, like model settings."""
-
-# Settings that were added after the first run folders were written, with their defaults.
-_ADDED = {
-    "design": "mutag",
-    "weight_decay": 0.0,
-    "weight_init": "torch",
-    "label_smoothing": 0.0,
-    "class_weights": "none",
-    "equal_batches": False,
-    "inputs": "",
-    "edge_labels": False,
-    "background_edge_label": "",
-    "edge_bins": 0,
-    "ensemble": 1,
-    "snapshots": 0,
-    "steps": 0,
-}
 
 
 @dataclass(frozen=True)
@@ -152,8 +134,8 @@ class TrainingSettings(Settings):
                 raise SettingError(name, f"must be at least {least}, not {getattr(self, name)}.")
         if not 0 <= self.seed <= MAX_SEED:
             raise SettingError("seed", f"must be from 0 to 2^63 - 1, not {self.seed}.")
-        if self.members > _MOST_MEMBERS:
-            problem = f"times snapshots must be at most {_MOST_MEMBERS:,}, not {self.members:,}."
+        if self.members > MOST_MEMBERS:
+            problem = f"times snapshots must be at most {MOST_MEMBERS:,}, not {self.members:,}."
             raise SettingError("ensemble", problem)
         if self.patience and (self.ensemble > 1 or self.snapshots):
             raise SettingError("patience", "must be 0 for an ensemble or with snapshots.")
@@ -204,13 +186,21 @@ class RunConfig:
                 f"The model {self.model_name} has settings of type {expected.__name__}, not "
                 f"{type(self.model).__name__}. Give model and model_name that belong together."
             )
-        option = "--edge-labels" if self.data.edge_labels else "--edge-bins"
         told_apart = self.data.edge_labels or self.data.edge_bins
         if told_apart and not self.spec.edge_labels(self.model):
-            raise InputError(
-                f"The model {self.model_name} with these settings does not read edge labels. Leave "
-                f"out {option}, or choose a model that does ('ihgnn models')."
+            raise SettingError(
+                "edge_labels" if self.data.edge_labels else "edge_bins",
+                f"has no effect: the model {self.model_name} with these settings does not read "
+                "edge labels. Leave it out, or choose a model that does ('ihgnn models').",
             )
+        for name in self.model.unused:
+            value = getattr(self.model, name)
+            if value != getattr(expected(), name):
+                raise SettingError(
+                    name,
+                    f"{value} has no effect: the model {self.model_name} with these settings does "
+                    "not read it. Leave it out.",
+                )
 
     @property
     def spec(self) -> ModelSpec:
@@ -257,24 +247,6 @@ class RunConfig:
         plain = {name: _plain(asdict(getattr(self, name))) for name in SECTIONS}
         plain["model"] = {"name": self.model_name, **plain["model"]}
         return plain
-
-    def identity(self) -> dict[str, dict[str, Any]]:
-        """The plain values that two studies must share, without later settings at their default."""
-        plain = comparable(self.as_plain())
-        if self.spec.revision > 1:
-            plain["model"]["revision"] = self.spec.revision
-        return plain
-
-
-def comparable(plain: Mapping[str, Mapping[str, Any]]) -> dict[str, dict[str, Any]]:
-    """Sections without the settings in `_ADDED` that have their default value.
-
-    Run folders written before these settings existed then still compare equal.
-    """
-    return {
-        name: {key: value for key, value in section.items() if _ADDED.get(key) != value}
-        for name, section in plain.items()
-    }
 
 
 def from_plain(sections: Mapping[str, object], origin: str) -> RunConfig:
@@ -425,10 +397,10 @@ def read_sections(path: Path) -> dict[str, object]:
     """The sections of a configuration file, not checked.
 
     Raises:
-        InputError: it cannot be read or is not TOML.
+        InputError: it cannot be read, is too large or is not TOML.
     """
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
+        return tomllib.loads(read_text(path, _MOST_BYTES))
     except OSError as error:
         reason = f"Cannot read {path}: {error.strerror or error}."
         raise InputError(f"{reason} {unfinished_job(path.parent)}".rstrip()) from error
@@ -447,7 +419,7 @@ def _of_named_model(sections: Mapping[str, object], origin: str) -> RunConfig | 
 
 def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:
     """Resolve file names relative to the configuration file, not to the working directory."""
-    from ihgnn_cli.data.sources.source import is_own_name  # noqa: PLC0415  imports NumPy
+    from ihgnn_cli.data.sources.source import is_own_name
 
     for key, is_name in (("dataset", is_own_name), ("split", is_drawn)):
         value = values.get(key)

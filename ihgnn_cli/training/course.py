@@ -68,4 +68,4 @@ class Course:
         self.best = None if plain["best"] is None else self.history[plain["best"] - 1]
         self.best_weights = dict(plain["best_weights"])
         self.diverged = None if plain["diverged"] is None else Epoch(**plain["diverged"])
-        self.withdrawn = bool(plain.get("withdrawn", False))  # missing in older files
+        self.withdrawn = bool(plain["withdrawn"])

@@ -61,6 +61,7 @@ def computing(elements: int) -> Iterator[None]:
     import torch
 
     before = torch.get_num_threads()
+    flushed = not (torch.tensor(1e-38) * 0.1).item()  # torch has no function that tells
     torch.set_flush_denormal(True)
     if elements < _WORTH_THREADS:
         torch.set_num_threads(1)
@@ -68,7 +69,7 @@ def computing(elements: int) -> Iterator[None]:
         yield
     finally:
         torch.set_num_threads(before)
-        torch.set_flush_denormal(False)
+        torch.set_flush_denormal(flushed)
 
 
 def is_full_memory(error: Exception) -> bool:

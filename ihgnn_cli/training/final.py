@@ -11,8 +11,9 @@ from typing import Any
 
 from ihgnn_cli.data.kinds import ALL
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.files import read_text
 from ihgnn_cli.training.config import RunConfig, read_sections
-from ihgnn_cli.training.folder import BEST_CONFIG, CONFIG, RESULT, SPLITS
+from ihgnn_cli.training.folder import BEST_CONFIG, CONFIG, MOST_BYTES, RESULT, SPLITS
 from ihgnn_cli.training.unfinished import TUNE, unfinished_job
 
 LEAST_FINAL_EPOCHS = 20
@@ -96,7 +97,7 @@ def _result(file: Path) -> dict[str, Any]:
     """The result beside a file; empty if there is none."""
     path = file.parent / RESULT
     try:
-        result: Any = json.loads(path.read_text(encoding="utf-8"))
+        result: Any = json.loads(read_text(path, MOST_BYTES))
     except FileNotFoundError:
         return {}
     except (OSError, ValueError) as error:

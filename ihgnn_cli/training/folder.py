@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.data.kinds import ALL
 from ihgnn_cli.errors import InputError, InUseError
-from ihgnn_cli.files import cannot_write, writing, written_whole
+from ihgnn_cli.files import LOCK, cannot_write, read_text, writing, written_whole
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.paths import file_name
@@ -26,7 +26,7 @@ from ihgnn_cli.training.config import RunConfig, read_config, write_config
 from ihgnn_cli.training.unfinished import unfinished_job
 
 if TYPE_CHECKING:  # an exported model is evaluated without torch, a wrong folder refused at once
-    from ihgnn_cli.data.splits.split import Split
+    from ihgnn_cli.data.splits import Split
     from ihgnn_cli.training.epoch import Epoch
 
 RUNS = Path("runs")
@@ -35,6 +35,10 @@ CONFIG, SPLITS, METRICS = "config.toml", "splits.json", "metrics.jsonl"
 BEST, LAST, RESULT, CURVES = "ckpt.pt", "last.pt", "result.json", "curves.png"
 BEST_CONFIG = "best.toml"
 """The settings that a cross-validation or search found, in its folder."""
+MOST_BYTES = 100_000_000
+"""Size of the largest file that is read: metrics of half a million epochs, or a result."""
+_SHOWN = {"dataset", "best_epoch", "epochs", "stopped", "train", "validation", "test", "seeds"}
+_SHOWN |= {"snapshots", "members_test", "split", "config", "seconds"}
 
 
 def make(config: RunConfig, split: "Split", folder: Path) -> None:
@@ -46,7 +50,7 @@ def make(config: RunConfig, split: "Split", folder: Path) -> None:
         InputError: the folder is in use.
         IhgnnError: the folder cannot be created.
     """
-    from ihgnn_cli.data.splits.folds import Fold, write_fold_file
+    from ihgnn_cli.data.splits import Fold, write_fold_file
 
     refuse_used(folder)
     made = folder if folder.is_dir() else folder.parent / f".{folder.name}-{secrets.token_hex(4)}"
@@ -129,7 +133,7 @@ def config_of(folder: Path, *, epochs: int | None = None, patience: int | None =
 
 def discard_unbegun(folder: Path) -> None:
     """Remove a run that failed before it saved anything."""
-    if {each.name for each in folder.iterdir()} <= {CONFIG, SPLITS, METRICS}:
+    if {each.name for each in folder.iterdir()} <= {CONFIG, SPLITS, METRICS, LOCK}:
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -151,15 +155,19 @@ def finished(folder: Path) -> dict[str, Any] | None:
     if not path.is_file():
         return None
     try:
-        result: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        final = result.get("split") == ALL
-        for part in () if final else ("test", "validation"):  # the values that are shown
+        result: dict[str, Any] = json.loads(read_text(path, MOST_BYTES))
+        missing = _SHOWN.difference(result)
+        for part in () if missing or result["split"] == ALL else ("test", "validation"):
             float(result[part]["accuracy"])
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise InputError(
-            f"{path} is damaged. Remove it, and 'ihgnn train --resume {folder}' finishes the run."
-        ) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise InputError(f"{path} is damaged. {_made_again(folder)}") from error
+    if missing:
+        raise InputError(f"{path} was made by another version of ihgnn. {_made_again(folder)}")
     return result
+
+
+def _made_again(folder: Path) -> str:
+    return f"Remove it, and 'ihgnn train --resume {folder}' finishes the run."
 
 
 def write_result(result: Mapping[str, Any], folder: Path) -> dict[str, Any]:
@@ -188,7 +196,7 @@ def best_of(path: Path, *, trained: bool = False) -> Path:
         return path / BEST if path.is_dir() else path
     found = sorted(path.glob(f"trial-*/{BEST}"))
     try:
-        named = json.loads((path / RESULT).read_text(encoding="utf-8"))["final"]["folder"]
+        named = json.loads(read_text(path / RESULT, MOST_BYTES))["final"]["folder"]
         found = [each for each in found if each.parent.name == named] or found
     except (OSError, ValueError, KeyError, TypeError):
         pass  # not the folder of a finished search
@@ -252,7 +260,7 @@ def read_metrics(folder: Path) -> "list[Epoch]":
 
     path = folder / METRICS
     try:
-        lines = path.read_text(encoding="utf-8").splitlines()
+        lines = read_text(path, MOST_BYTES).splitlines()
         found: list[dict[str, Any]] = [json.loads(line) for line in lines]
         unknown = dict.fromkeys(("validation_loss", "validation_accuracy"), math.nan)
         return [

@@ -8,8 +8,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits.split import Split
-from ihgnn_cli.data.splits.stratify import random_bits, stratified
+from ihgnn_cli.data.splits import Split, random_bits, stratified
 from ihgnn_cli.errors import IhgnnError, InputError, SettingError
 from ihgnn_cli.models.card import Snapshot, describe
 from ihgnn_cli.settings import checked

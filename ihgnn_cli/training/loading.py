@@ -76,7 +76,8 @@ def store_for(
     """The graphs in the form that the configured model takes."""
     from ihgnn_cli.data.batching.store import GraphStore
 
-    rounds, features = config.spec.rounds(config.model), config.data.features
+    rounds = config.spec.rounds(config.model)
+    features = resolved_features(dataset, config.data.features)
     columns = fit_columns(dataset, config.data.inputs, features)
     extended = with_columns(dataset, features, columns)
     return GraphStore(extended, model_features(features, columns), max_nodes, rounds, device)

@@ -30,6 +30,23 @@ def test_debugging_shows_the_traceback(monkeypatch: pytest.MonkeyPatch) -> None:
         module._run()
 
 
-def test_an_interrupt_is_code_130(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "app", fail_with(KeyboardInterrupt()))
-    assert module._run() == 130
+@pytest.mark.parametrize(
+    ("stop", "code", "told"),
+    [
+        (KeyboardInterrupt(), 130, "Error: Interrupted.\n"),
+        (SystemExit(143), 143, "Error: Interrupted.\n"),
+        (SystemExit(), 0, ""),
+        (SystemExit(2), 2, ""),
+        (SystemExit("No."), 1, "Error: No.\n"),
+    ],
+)
+def test_what_stops_a_command_gives_its_exit_code(
+    stop: BaseException,
+    code: int,
+    told: str,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setattr(module, "app", fail_with(stop))
+    assert module._run() == code
+    assert capsys.readouterr().err == told

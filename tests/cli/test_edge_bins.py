@@ -104,24 +104,6 @@ def test_crossval_signal_and_tune_take_edge_bins(told) -> None:
     assert (found["edge_bins"], found["edge_labels"]) == (2, False)
 
 
-@pytest.mark.parametrize("command", ["train", "crossval", "tune"])
-@pytest.mark.parametrize(
-    ("args", "said"),
-    [
-        (("MUTAG", "--edge-bins", "4"), "MUTAG has no edge attributes"),
-        (("MUTAG", "--edge-bins", "65"), "--edge-bins must be from 2 to 64, not 65."),
-        (("MUTAG", "--edge-bins", "0"), "--edge-bins must be from 2 to 64, not 0."),
-        (
-            ("pairs.jsonl", "--edge-bins", "2", "--variant", "no-separation"),
-            "Leave out --edge-bins",
-        ),
-        (("pairs.jsonl", "--edge-bins", "2", "--model", "gin"), "gin with these settings does not"),
-    ],
-)
-def test_wrong_requests_are_refused(command: str, args: tuple[str, ...], said: str) -> None:
-    assert said in refused(command, *args)
-
-
 def test_signal_refuses_before_it_reads_and_says_how_many_bins_there_are(capsys) -> None:
     for count in ("0", "1"):
         assert refused("signal", "pairs.jsonl", "--edge-bins", count) == (

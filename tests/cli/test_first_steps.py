@@ -34,13 +34,14 @@ def said(capsys: pytest.CaptureFixture[str]) -> Said:
     return run
 
 
-def refused(*args: str) -> str:
-    """Run a command with invalid input, and give the message."""
+def assert_refused(args: list[str], *tokens: str) -> None:
+    """The command refuses its input in at most two lines with these tokens."""
     with pytest.raises(InputError) as caught:
-        app(list(args), standalone_mode=False)
+        app(args, standalone_mode=False)
+    message = str(caught.value)
     assert caught.value.exit_code == 2
-    assert len(str(caught.value).splitlines()) <= 2
-    return str(caught.value)
+    assert len(message.splitlines()) <= 2
+    assert all(each in message for each in tokens), message
 
 
 @pytest.fixture(scope="module")
@@ -56,77 +57,49 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # Labels that the model does not know
 
 
-@pytest.mark.parametrize("ending", [[], ["--json"], ["--csv", "-"], ["--csv", "answers.csv"]])
+@pytest.mark.parametrize("ending", [[], ["--json"], ["--csv", "answers.csv"]])
 def test_predict_refuses_a_file_whose_labels_are_all_unknown(
-    words: Path,
-    ending: list[str],
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
-    capsys: pytest.CaptureFixture[str],
+    words: Path, ending: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     write(tmp_path / "new.jsonl", *[NUMBERS] * 300)
-    message = refused("predict", str(words), "new.jsonl", *ending)
-    assert "512 of 512 nodes in 256 graphs are unknown to the model (0, 1)" in message
-    assert "It knows C, O.\nLabels are values, not positions" in message
-    assert "--allow-unknown" in message
-    printed = capsys.readouterr().out
-    assert printed in ("", "graph,id,class,p(chain),p(ring),unknown_nodes,larger_than_m\n")
+    tokens = ("512 of 512 nodes", "256 graphs", "(0, 1)", "C, O", "--allow-unknown")
+    assert_refused(["predict", str(words), "new.jsonl", *ending], *tokens)
     assert [each.name for each in tmp_path.iterdir()] == ["new.jsonl"]
+
+
+def test_a_whole_data_set_is_counted_before_the_first_answer(words, write_tu, capsys) -> None:
+    folder = write_tu(A="1, 2\n", graph_indicator="1\n1\n2\n", node_labels="0\n1\n0\n")
+    assert_refused(["predict", str(words), str(folder), "--batch-size", "1"], "3 of 3 nodes")
+    assert capsys.readouterr().out == ""
+
+
+def test_unknown_labels_are_accepted_on_request_with_a_warning(words, tmp_path, said) -> None:
+    data = write(tmp_path / "n.jsonl", {**NUMBERS, "class": "ring"}, {**NUMBERS, "class": "chain"})
+    out, err = said("predict", str(words), data, "--allow-unknown", "--json")
+    assert [json.loads(line)["unknown_nodes"] for line in out.splitlines()] == [2, 2]
+    assert "WARNING" in err
+    assert_refused(["evaluate", str(words), data], "4 of 4 nodes")
+    out, err = said("evaluate", str(words), data, "--allow-unknown", "--json")
+    assert json.loads(out)["unknown_label_nodes"] == 4
+    assert "WARNING" in err
+
+
+@pytest.mark.parametrize(("labels", "warns"), [("SCCCOCCC", True), ("SCCCOCCCCC", False)])
+def test_predict_warns_above_a_tenth(words, labels, warns, tmp_path, said) -> None:
+    new = write(tmp_path / "new.jsonl", {"node_labels": list(labels), "edges": []})
+    _, err = said("predict", str(words), new)
+    assert f"1 of {len(labels)} nodes" in err
+    assert ("WARNING" in err) is warns
+
+
+# Files and arguments in the wrong place
 
 
 def test_predict_does_not_replace_the_model_in_its_folder(words: Path, tmp_path: Path) -> None:
     new, before = write(tmp_path / "new.jsonl", RINGS), (words / "ckpt.pt").read_bytes()
-    message = refused("predict", str(words), new, "--csv", str(words / "ckpt.pt"))
-    assert message.endswith("ckpt.pt belongs to the model. Write to another file.")
+    assert_refused(["predict", str(words), new, "--csv", str(words / "ckpt.pt")], "ckpt.pt")
     assert (words / "ckpt.pt").read_bytes() == before
-
-
-def test_predict_answers_for_unknown_labels_on_request_with_a_warning(
-    words: Path, tmp_path: Path, said: Said
-) -> None:
-    new = write(tmp_path / "new.jsonl", NUMBERS)
-    out, err = said("predict", str(words), new, "--allow-unknown", "--json")
-    assert json.loads(out)["unknown_nodes"] == 2
-    assert "WARNING: The labels of 2 of 2 nodes in 1 graph are unknown to the model (0, 1)" in err
-
-
-@pytest.mark.parametrize(
-    ("labels", "start"),
-    [
-        ("SCCCOCCC", "WARNING: The labels of 1 of 8 nodes in 1 graph"),
-        ("SCCCOCCCCC", "The labels of 1 of 10 nodes in 1 graph"),
-    ],
-)
-def test_predict_warns_above_a_tenth(
-    words: Path, labels: str, start: str, tmp_path: Path, said: Said
-) -> None:
-    new = write(tmp_path / "new.jsonl", {"node_labels": list(labels), "edges": []})
-    _, err = said("predict", str(words), new)
-    assert err.splitlines()[1].startswith(start)
-
-
-def test_predict_counts_over_a_whole_data_set_before_the_first_answer(
-    words: Path, write_tu, capsys: pytest.CaptureFixture[str]
-) -> None:
-    folder = write_tu(A="1, 2\n", graph_indicator="1\n1\n2\n", node_labels="0\n1\n0\n")
-    message = refused("predict", str(words), str(folder), "--batch-size", "1")
-    assert "3 of 3 nodes in 2 graphs" in message
-    assert capsys.readouterr().out == ""
-
-
-def test_evaluate_refuses_and_warns_likewise(words: Path, tmp_path: Path, said: Said) -> None:
-    data = write(tmp_path / "n.jsonl", {**NUMBERS, "class": "ring"}, {**NUMBERS, "class": "chain"})
-    assert "4 of 4 nodes in 2 graphs" in refused("evaluate", str(words), "--dataset", data)
-    assert refused("evaluate", str(words), data, "--dataset", "MUTAG") == (
-        f"Two data sets are given, {data} and --dataset MUTAG. Give one of them."
-    )
-    out, err = said("evaluate", str(words), data, "--allow-unknown", "--json")
-    assert json.loads(out)["unknown_label_nodes"] == 4
-    assert "WARNING: The labels of 4 of 4 nodes" in err
-
-
-# The graphs' own names
 
 
 def test_evaluate_writes_the_ids_as_predict_does(words: Path, tmp_path: Path, said: Said) -> None:
@@ -141,141 +114,85 @@ def test_evaluate_writes_the_ids_as_predict_does(words: Path, tmp_path: Path, sa
     assert ids == [["cyclo", "", "7"]] * 2
 
 
-# Arguments in the wrong place
-
-
-def test_what_is_not_a_model_is_refused_with_what_the_command_takes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    for command in ("check-export", "serve"):
-        message = refused(command, "nope.onnx")
-        assert message == "nope.onnx does not exist. Give an exported .onnx file."
-    message = refused("export", "MUTAG")
-    assert message == "MUTAG is a data set, not a model. Give a run folder or its ckpt.pt."
-    Path("empty").mkdir()
-    assert "Give a run folder or its checkpoint; 'ihgnn runs'" in refused("export", "empty")
-
-
-@pytest.mark.parametrize("model", ["runs/a", "runs/a/ckpt.pt", "model.onnx"])
-@pytest.mark.parametrize("graphs", ["graphs.jsonl", "MUTAG", "-"])
-def test_swapped_arguments_are_recognised(
-    model: str, graphs: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.chdir(tmp_path)
-    Path("runs/a").mkdir(parents=True)
-    for name in ("graphs.jsonl", "model.onnx", "runs/a/ckpt.pt"):
-        Path(name).touch()
-    message = refused("predict", graphs, model)
-    assert message == f"The arguments are in the wrong order. Use: ihgnn predict {model} {graphs}"
-    if graphs != "-":
-        for given in ([graphs, "--dataset", model], [graphs, model]):
-            message = refused("evaluate", *given)
-            assert message.endswith(f"Use: ihgnn evaluate {model} --dataset {graphs}")
-        message = refused("evaluate", graphs)
-        assert message.startswith(f"{graphs} is a data set, not a model. Give a run folder")
-    if model != "model.onnx":
-        message = refused("export", "model.onnx", model)
-        assert "the checkpoint comes first, then the .onnx file to write. Swap the two." in message
-
-
 @pytest.mark.parametrize(
-    ("given", "meant"),
+    ("args", "tokens"),
     [
-        ("PROTEINS", "fetch PROTEINS"),
-        ("nci1", "fetch NCI1"),
-        ("MUTAG", "check MUTAG"),
-        ("my data", "check 'my data'"),
+        (["check-export", "nope.onnx"], ["nope.onnx", ".onnx"]),
+        (["serve", "nope.onnx"], ["nope.onnx", ".onnx"]),
+        (["export", "MUTAG"], ["MUTAG", "data set", "ckpt.pt"]),
+        (["export", "empty"], ["run folder", "ihgnn runs"]),
+        (["predict", "graphs.jsonl", "run"], ["ihgnn predict run graphs.jsonl"]),
+        (["predict", "MUTAG", "model.onnx"], ["ihgnn predict model.onnx MUTAG"]),
+        (["predict", "-", "run/ckpt.pt"], ["ihgnn predict run/ckpt.pt -"]),
+        (["evaluate", "MUTAG", "run"], ["ihgnn evaluate run --dataset MUTAG"]),
+        (["evaluate", "graphs.jsonl"], ["graphs.jsonl", "data set", "run folder"]),
+        (["export", "model.onnx", "run"], ["checkpoint", "Swap"]),
+        (["datasets", "PROTEINS"], ["'PROTEINS'", "ihgnn datasets fetch PROTEINS"]),
+        (["datasets", "nci1"], ["ihgnn datasets fetch NCI1"]),
+        (["datasets", "my data"], ["ihgnn datasets check 'my data'"]),
     ],
 )
-def test_a_data_set_in_place_of_a_command_is_recognised(
-    given: str, meant: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_is_in_the_wrong_place_is_recognised(args, tokens, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("my data").touch()
-    message = refused("datasets", given)
-    assert message == f"'{given}' is not a command. Use: ihgnn datasets {meant}"
+    for folder in ("run", "empty"):
+        Path(folder).mkdir()
+    for name in ("graphs.jsonl", "model.onnx", "run/ckpt.pt", "my data"):
+        Path(name).touch()
+    assert_refused(args, *tokens)
 
 
-def test_fetch_speaks_of_names_only(capsys: pytest.CaptureFixture[str]) -> None:
+def test_fetch_takes_names_only(capsys: pytest.CaptureFixture[str]) -> None:
     assert app(["datasets", "fetch", "../x"], standalone_mode=False) == 2
-    assert capsys.readouterr().err == (
-        "Error: '../x' is not the name of a data set. Give a name that 'ihgnn datasets --all' "
-        "lists.\n"
-    )
+    assert "'../x'" in capsys.readouterr().err
 
 
-# Files
+# Mistakes in files
 
 
-def test_a_file_with_label_for_class_is_refused_for_training_with_the_right_name(
-    tmp_path: Path,
-) -> None:
+def test_a_file_with_label_for_class_is_refused_with_the_right_name(tmp_path: Path) -> None:
     data = write(tmp_path / "d.jsonl", *[{**NUMBERS, "label": 1}] * 3)
-    message = refused("train", "--dataset", data)
-    assert message == "d.jsonl, line 1 (likewise 2, 3): no class. Rename 'label' to class."
+    assert_refused(["train", "--dataset", data], "d.jsonl, line 1", "2, 3", "'label'", "class")
 
 
 def test_check_accepts_a_file_without_classes_for_prediction(tmp_path: Path, said: Said) -> None:
     data = write(tmp_path / "d.jsonl", NUMBERS, NUMBERS)
-    out, _ = said("datasets", "check", data)
-    assert out.splitlines() == [
-        f"{data} has no classes; it is valid for 'ihgnn predict': 2 graphs, 4 nodes, 2 edges, "
-        "2 node labels, 0 classes.",
-        "- Training needs classes. Add one for each graph.",
-    ]
     out, _ = said("datasets", "check", data, "--json")
     assert (json.loads(out)["ok"], json.loads(out)["classes"]) == (True, [])
-    out, _ = said("datasets", "check", write(tmp_path / "l.jsonl", {**NUMBERS, "label": 1}))
-    assert "Training needs classes. Rename 'label' to class." in out
+    assert "ihgnn predict" in said("datasets", "check", data)[0]
 
 
-def test_check_lists_a_mistake_once_with_its_lines(
-    write_tu, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_check_lists_a_mistake_once_with_its_lines(write_tu, capsys) -> None:
     folder = write_tu(
         A="1, 2\n", graph_indicator="1\n1\n", graph_labels="1\n", node_labels="C\nO\n"
     )
     assert app(["datasets", "check", str(folder)], standalone_mode=False) == 2
-    out, err = capsys.readouterr()
-    assert out.splitlines() == [
-        "TINY_node_labels.txt, line 1 (likewise 2): 'C' is not a whole number of at most 18 "
-        "digits.",
-        "    TU labels are integers; JSON lines take words (docs/data.md).",
-    ]
-    assert "2 problems" in err
+    out = capsys.readouterr().out
+    assert out.count("TINY_node_labels.txt") == 1
+    for token in ("line 1", "likewise 2", "'C'"):
+        assert token in out
 
 
-def test_predict_reports_a_mistake_once_with_a_count(
-    words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_predict_reports_a_mistake_once_with_its_lines(words, tmp_path, capsys) -> None:
     large = {**RINGS, "edge_attributes": [[1e300]] * len(RINGS["edges"])}
     ragged = {**RINGS, "edge_attributes": [[]] * len(RINGS["edges"])}
     new = write(tmp_path / "new.jsonl", *[{"node_labels": ["C"]}] * 12, RINGS, large, ragged, large)
-    with pytest.raises(
-        IhgnnError, match=r"^15 graphs of 16 not classified; the reasons are above\.$"
-    ) as caught:
+    with pytest.raises(IhgnnError, match="15 graphs of 16") as caught:
         app(["predict", str(words), new, "--json"], standalone_mode=False)
     assert caught.value.exit_code == 1
     out, err = capsys.readouterr()
     answers = [json.loads(line) for line in out.splitlines()]
     assert [each["graph"] for each in answers if "class" in each] == [12]
     assert len([each for each in answers if "error" in each]) == 15
-    assert [line for line in err.splitlines() if line.startswith("Error:")] == [
-        'Error: new.jsonl, line 1: no edges. Add "edges": [[0, 1], ...], or [] for a graph '
-        "without.",
-        "Error: new.jsonl, line 14: edge_attributes [1e+300]. Use numbers up to 3.4e38, the "
-        "largest 32-bit float.",
-        "Error: new.jsonl, line 15: edge_attributes []. Use equally long lists of finite numbers.",
-        "Error: new.jsonl, line 1 (likewise 2, 3, 4, 5, 6, 7, 8, 9, 10 and 2 more): no edges.",
-        "Error: new.jsonl, line 14 (likewise 16): edge_attributes [1e+300].",
-    ]
+    errors = [line for line in err.splitlines() if line.startswith("Error:")]
+    assert len(errors) <= 5
+    for token in ("line 1 (likewise 2, 3", "line 14 (likewise 16)", "line 15"):
+        assert any(token in each for each in errors)
 
 
 # Molecules
 
 
-def test_molecules_are_checked_measured_trained_on_evaluated_and_predicted(
+def test_molecules_are_checked_trained_on_evaluated_and_predicted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, said: Said, capsys: pytest.CaptureFixture[str]
 ) -> None:
     pytest.importorskip("rdkit", reason="RDKit is not installed (extra chem)")
@@ -283,21 +200,18 @@ def test_molecules_are_checked_measured_trained_on_evaluated_and_predicted(
     chains = [f"{'C' * length}O,alcohol,{length}" for length in range(1, 11)]
     ethers = [f"{'C' * length}OC,ether,{length}" for length in range(1, 11)]
     Path("m.csv").write_text("\n".join(["smiles,class,id", *chains, *ethers, ""]))
-    assert "m.csv is valid: 20 graphs" in said("datasets", "check", "m.csv")[0]
-    assert json.loads(said("homophily", "m.csv", "--json")[0])
+    assert json.loads(said("datasets", "check", "m.csv", "--json")[0])["graphs"] == 20
     said("train", "--dataset", "m.csv", *SMALL, "--out", "run", "--quiet")
     assert json.loads(said("evaluate", "run", "--json")[0])["classes"] == ["alcohol", "ether"]
     out, _ = said("predict", "run", "m.csv", "--json")
     answers = [json.loads(line) for line in out.splitlines()]
     assert [each["id"] for each in answers] == [str(length) for length in range(1, 11)] * 2
     Path("new.csv").write_text("SMILES\nCCO\nC1CC\nnonsense\nCOC\n")
-    with pytest.raises(IhgnnError, match="2 graphs of 4 not classified"):
+    with pytest.raises(IhgnnError, match="2 graphs of 4"):
         app(["predict", "run", "new.csv", "--json"], standalone_mode=False)
     out, err = capsys.readouterr()
     answers = [json.loads(line) for line in out.splitlines()]
     assert [each["graph"] for each in answers if "class" in each] == [0, 3]
     assert [each["graph"] for each in answers if "error" in each] == [1, 2]
-    assert "Error: new.csv, line 3: 'C1CC' is not valid SMILES. Correct it" in err
-    assert "new.csv, line 3: 'C1CC' is not valid" in refused(
-        "predict", "run", "new.csv", "--strict"
-    )
+    assert "new.csv, line 3: 'C1CC'" in err
+    assert_refused(["predict", "run", "new.csv", "--strict"], "new.csv, line 3", "'C1CC'")

@@ -7,7 +7,6 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from ihgnn_cli.cli import console
 from ihgnn_cli.cli.app import app
 from ihgnn_cli.errors import InputError
 
@@ -43,9 +42,7 @@ def test_an_unfinished_search_is_named_with_the_command_that_continues_it(
 ) -> None:
     (tmp_path / "tune.json").write_text(json.dumps({"command": "ihgnn tune MUTAG"}))
     command, *data = args
-    with pytest.raises(
-        InputError, match=f"search is not finished.*: ihgnn tune MUTAG --out {tmp_path}"
-    ):
+    with pytest.raises(InputError, match=r"search is not finished.*: ihgnn tune MUTAG$"):
         app([command, str(tmp_path), *data], standalone_mode=False)
 
 
@@ -80,13 +77,6 @@ def test_the_screen_of_a_training_has_balanced_accuracy_and_roc_auc(run: Path) -
     shown, _ = call("train", "--resume", run)  # finished: it is shown again
     assert f"ROC-AUC {test['roc_auc']:.3f}" in shown
     assert f"balanced accuracy {test['balanced_accuracy']:.1%}" in shown
-
-
-def test_scores_that_older_results_lack_are_left_out(capsys: pytest.CaptureFixture[str]) -> None:
-    console.show_scores({"accuracy": 0.5})
-    assert capsys.readouterr().out == ""
-    console.show_scores({"balanced_accuracy": 0.842, "roc_auc": None})  # one class only
-    assert capsys.readouterr().out == "ROC-AUC -, balanced accuracy 84.2%\n"
 
 
 def test_an_export_says_at_once_what_takes_long(run: Path, tmp_path: Path) -> None:

@@ -8,9 +8,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from typer.testing import CliRunner
 
-from ihgnn_cli.cli import console, train
+from ihgnn_cli.cli import console
 from ihgnn_cli.cli.app import app
 from ihgnn_cli.cli.runs import runs
 from ihgnn_cli.errors import IhgnnError
@@ -42,13 +41,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     made = tmp_path_factory.mktemp("runs") / "my run"
     call("train", "mutag", *SMALL, "--split", "0.6/0.2/0.2", "--out", made, "--quiet")
     return made
-
-
-@pytest.mark.parametrize("command", ["train", "crossval", "tune"])
-def test_two_data_sets_are_refused(command: str) -> None:
-    told = refusal(command, "MUTAG", "--dataset", "PROTEINS")
-    assert str(told) == "Two data sets are given, MUTAG and --dataset PROTEINS. Give one of them."
-    assert told.exit_code == 2
 
 
 @pytest.mark.parametrize("command", ["train", "crossval", "tune"])
@@ -152,58 +144,6 @@ def test_a_final_model_says_that_nothing_can_be_measured(
     assert "has no test graphs" in str(refusal("evaluate", made, "--split", "test"))
 
 
-@pytest.mark.parametrize(
-    ("args", "told"),
-    [
-        (["--final"], "Give its number with --epochs"),
-        (["--final", "--patience", "3", "-e", "2"], "Leave out --patience"),
-        (["--final", "--split", "fold:1", "-e", "2"], "Leave out --split"),
-        (["--split", "0.8/0.3/0.1"], "The split 0.8/0.3/0.1 must be the shares"),
-        (["--batch-size", "0"], "--batch-size must be at least 1, not 0."),
-        (["--set", "width=0"], "--set: width must be at least 1, not 0."),
-        (["--model", "GIN", "--variant", "full"], "--variant is a setting of ihgnn, not of gin, "),
-        (["--out", __file__], "is not a folder. Choose another --out."),
-    ],
-)
-def test_a_mistake_is_refused_with_the_option_as_it_is_typed(args: list[str], told: str) -> None:
-    assert told in str(refusal("train", *args))
-
-
-@pytest.mark.parametrize(
-    ("args", "told"),
-    [
-        (["--batch-size", "0"], "--batch-size must be at least 1, not 0."),
-        (["--layers", "-1"], "--layers must be at least 0, not -1."),
-        (["--epochs", "0"], "--epochs must be at least 1, not 0."),
-        (["--label-smoothing", "2"], "--label-smoothing must be at least 0 and below 1, not 2."),
-        (["--seed", "-1"], "--seed must be from 0 to 2^63 - 1, not -1."),
-        (["--model", "gim"], "No model 'gim'. Did you mean gin?"),
-        (["--config", "nope.toml"], "Cannot read nope.toml: No such file or directory."),
-        (["--out", __file__], f"{__file__} is not a folder. Choose another --out."),
-    ],
-)
-def test_the_same_mistake_has_the_same_message_and_code_everywhere(
-    args: list[str], told: str
-) -> None:
-    for command in ("train", "crossval", "tune"):
-        found = refusal(command, *args)
-        assert (str(found), found.exit_code) == (told, 2)
-    assert refusal("reproduce", "figure1", "-d", "MUTAG", "-o", __file__).exit_code == 2
-
-
-def test_an_interruption_before_the_first_epoch_says_so(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
-) -> None:
-    def interrupted(*_: Any, **__: Any) -> None:
-        raise KeyboardInterrupt
-
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(train.options, "one_dataset", interrupted)
-    CliRunner().invoke(app, ["train"])
-    assert app(["train"], standalone_mode=False) == 130
-    assert "Nothing was trained yet." in capsys.readouterr().err
-
-
 def test_an_interrupted_cross_validation_says_what_is_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
@@ -218,7 +158,6 @@ def test_an_interrupted_cross_validation_says_what_is_kept(
     assert app(["crossval", *grid, *out], standalone_mode=False) == 130
     told = capsys.readouterr().err
     assert "4 of 6 trainings finished and kept: the same command continues" in told
-    assert "Nothing was trained" not in told
 
 
 @pytest.mark.parametrize("columns", [60, 160])

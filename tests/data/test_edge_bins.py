@@ -17,7 +17,7 @@ from ihgnn_cli.data.edge_labels import with_edge_labels, without_edge_bins
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.data.readers.json_graph import GraphError
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.data.twins import colorings
 from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.models.card import card_from_plain, describe

@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import Features, GraphDataset, load_dataset
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy import onnx_model as module
 from ihgnn_cli.deploy.export import export_onnx
 from ihgnn_cli.deploy.metadata import FORMAT, KEY

@@ -21,7 +21,7 @@ _EXACT = {"INFERENCE_PRECISION_HINT": "f32"}  # half precision would move sort k
 
 @pytest.fixture
 def openvino() -> ModuleType:
-    reason = "OpenVINO is not installed; nox -s openvino installs it"
+    reason = "OpenVINO is not installed; nox -s interop installs it"
     return pytest.importorskip("openvino", reason=reason)
 
 

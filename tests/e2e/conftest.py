@@ -29,11 +29,15 @@ def command() -> str:
 
 
 @pytest.fixture
-def ihgnn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
+def ihgnn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest) -> Run:
     """Run `ihgnn ARGS` in an empty folder and in this process, which has torch imported already.
 
-    `text` is what comes on standard input.
+    With `IHGNN_E2E=process` each is a process of its own, as for a user. `text` is what comes on
+    standard input.
     """
+    if os.environ.get("IHGNN_E2E") == "process":
+        run_process: Run = request.getfixturevalue("ihgnn_process")
+        return run_process
 
     def run(*args: str | Path, text: str = "") -> subprocess.CompletedProcess[str]:
         from ihgnn_cli.cli import app
@@ -75,7 +79,7 @@ def ihgnn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Run:
 def ihgnn_process(command: str, tmp_path: Path) -> Run:
     """Run `ihgnn ARGS` in an empty folder, as a new process."""
 
-    def run(*args: str | Path, text: str | None = None) -> subprocess.CompletedProcess[str]:
+    def run(*args: str | Path, text: str = "") -> subprocess.CompletedProcess[str]:
         return subprocess.run(
             [command, *map(str, args)],
             cwd=tmp_path,

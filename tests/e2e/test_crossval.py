@@ -17,7 +17,7 @@ from worker_threads import use_threads
 
 from ihgnn_cli.cli.app import app
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits.folds import draw_folds, write_fold_file
+from ihgnn_cli.data.splits import draw_folds, write_fold_file
 from ihgnn_cli.studies import crossval
 
 GRID = ("--lr", "0.01,0.001", "--batch-size", "64", "--layers", "1")

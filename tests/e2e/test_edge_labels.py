@@ -8,7 +8,7 @@ import pytest
 from refusals import assert_refused
 
 from ihgnn_cli.cli.app import app
-from ihgnn_cli.deploy import load
+from ihgnn_cli.deploy.predictor import load
 from ihgnn_cli.errors import InputError
 
 BONDS = ("--edge-labels", "--background-edge-label", "none")
@@ -84,23 +84,20 @@ def test_exported_models_read_edge_labels(ihgnn, run: Path, tmp_path: Path, layo
             assert theirs["probabilities"][value] == pytest.approx(share, abs=1e-5)
     told = json.loads((tmp_path / "model.json").read_text())
     assert told["card"]["edge_label_values"] == ["double", "single"]
-    assert "Edges with the label none are left out." in (tmp_path / "model.md").read_text()
     model = load(tmp_path / "model.onnx")
     arrays = {"node_labels": [0, 0], "edge_index": [[0, 1], [1, 0]], "ptr": [0, 2]}
     wrong: dict[str, Any] = {**arrays, "edge_labels": [0, 2]}
-    said = "edge_labels has the value 2, and the positions of the model's edge labels are 0 to 1."
+    token = "edge_labels .*2"
     if layout == "padded":
         wrong = {"node_labels": [[0, 0]], "adjacency": [[[0, 3], [3, 0]]]}
-        said = (
-            r"adjacency has the value 3. For an edge, give 1 \+ the position of its label, up to 2"
-        )
-    with pytest.raises(InputError, match=said):
+        token = "adjacency .*3"
+    with pytest.raises(InputError, match=token):
         model.run(wrong)
     wrong = {**arrays, "edge_labels": [0, 1]}
     if layout == "padded":
         wrong = {"node_labels": [[0, 0]], "adjacency": [[[0, 1], [2, 0]]]}
         model.run({**wrong, "adjacency": [[[0, 1], [0, 0]]]})  # one direction is enough
-    with pytest.raises(InputError, match=r"differ.* the two directions"):
+    with pytest.raises(InputError, match="directions"):
         model.run(wrong)
 
 
@@ -113,14 +110,11 @@ def test_graphs_without_known_edge_labels_are_refused(ihgnn, run: Path, tmp_path
     }
     write(tmp_path / "new.jsonl", unlabelled, bond("triple"), twice, bond("single"))
     errors = [each.get("error", "") for each in predicted(ihgnn, run)]
-    assert errors == [
-        "no edge_labels, and the model was trained with them. Give each edge its label.",
-        "the model does not know the edge label triple. It knows double, single.",
-        "the edge between 1 and 0 has two labels. List each edge once.",
-        "",
-    ]
-    assert_refused(ihgnn("evaluate", run, "-d", "MUTAG"), 2, "does not know: 0, 1, 2, 3")
-    assert_refused(ihgnn("evaluate", run, "-d", "synthetic:graphs=8"), 2, "reads edge labels")
+    for error, token in zip(errors, ("edge_labels", "triple", "1 and 0", ""), strict=True):
+        assert bool(error) is bool(token)
+        assert token in error
+    assert_refused(ihgnn("evaluate", run, "MUTAG"), 2, "0, 1, 2, 3")
+    assert_refused(ihgnn("evaluate", run, "synthetic:graphs=8"), 2, "edge labels")
 
 
 @pytest.mark.usefixtures("thread_workers")
@@ -138,10 +132,10 @@ def test_crossval_and_tune_take_edge_labels(ihgnn, bonds: Path) -> None:
 @pytest.mark.parametrize(
     ("args", "said"),
     [
-        (("MUTAG", "--edge-labels", "--model", "gin"), "gin with these settings does not read"),
-        (("MUTAG", "--edge-labels", "--variant", "no-separation"), "does not read edge labels"),
-        (("MUTAG", "--background-edge-label", "9"), "Its edge labels are 0 ("),
-        (("synthetic:graphs=20", "--edge-labels"), "has no edge labels. Leave out --edge-labels."),
+        (("MUTAG", "--edge-labels", "--model", "gin"), "gin"),
+        (("MUTAG", "--edge-labels", "--variant", "no-separation"), "edge labels"),
+        (("MUTAG", "--background-edge-label", "9"), "0 ("),
+        (("synthetic:graphs=20", "--edge-labels"), "--edge-labels"),
     ],
 )
 def test_wrong_requests_are_refused(ihgnn, args, said) -> None:

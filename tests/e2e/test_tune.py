@@ -11,13 +11,14 @@ from tuned import ONE_WORKER, TINY, finished, rows
 
 from ihgnn_cli.api import tune as tune_api
 from ihgnn_cli.cli import tune_display
+from ihgnn_cli.studies.tuning import job as jobs
 
 
 @pytest.fixture
 def quick(monkeypatch, thread_workers) -> None:
     """Threads as workers, and no figures: starting processes and drawing are the slowest parts."""
-    for name in ("write_report", "draw"):
-        monkeypatch.setattr(tune_api, name, lambda *_: None)
+    for name in ("write_report", "draw_study", "draw"):
+        monkeypatch.setattr(tune_api, name, lambda *_: {})
 
 
 @pytest.mark.usefixtures("thread_workers")
@@ -62,12 +63,12 @@ def result_of(done) -> dict:
 
 
 @pytest.mark.usefixtures("quick")
-def test_best_toml_trains_what_was_tested_and_a_trial_alone_is_repeated_exactly(
+def test_the_final_run_repeats_the_best_trial_exactly_and_best_toml_the_final_run(
     ihgnn, tmp_path
 ) -> None:
-    args = (*TINY, "--epochs", "12", "--trials", "2", "--stack", "1", "--out", "search")
+    args = (*TINY, "--epochs", "12", "--trials", "2", "--out", "search")
     found = result_of(ihgnn("tune", *args, "--json", "-q"))
-    # Not in a stack, the final run is the best trial again.
+    # With one inner fold the final run is the best trial again.
     assert found["final"]["validation"]["accuracy"] == found["best"]["validation_accuracy"]
     assert [found["final"]["best_epoch"]] == found["best"]["best_epochs"]
     best = tomllib.loads((tmp_path / "search" / "best.toml").read_text())
@@ -84,7 +85,6 @@ def test_best_toml_trains_what_was_tested_and_a_trial_alone_is_repeated_exactly(
     [
         (0.8, 1, ""),
         (0.8004, 1, ""),
-        (0.9, 1, " The trial had 90.0% with the same settings: in a stack, sums are rounded"),
         (0.9, 3, " The 90.0% of the trial is its mean over 3 inner folds."),
     ],
 )
@@ -152,7 +152,7 @@ def test_an_address_in_a_wrong_place_shows_no_password(ihgnn) -> None:
 
 @pytest.mark.usefixtures("quick")
 def test_one_worker_and_one_seed_repeat_a_search(ihgnn, tmp_path) -> None:
-    args = ("tune", *TINY, "--trials", "12", "--report-every", "1", "--quiet", "--out")
+    args = ("tune", *TINY, "--trials", "12", "--quiet", "--out")
     for name in ("one", "two"):
         assert ihgnn(*args, name).returncode == 0
 
@@ -176,11 +176,10 @@ def test_a_grid_limits_the_number_of_trials(ihgnn, tmp_path) -> None:
 
 @pytest.mark.parametrize("sampler", ["random", "gp"])
 @pytest.mark.usefixtures("quick")
-def test_other_samplers_with_inner_folds_and_a_file(ihgnn, tmp_path, sampler: str) -> None:
-    space = '[dropout]\nlow = 0.0\nhigh = 0.5\n[variant]\nvalues = ["full", "no-concat"]\n'
-    (tmp_path / "space.toml").write_text(space)
-    args = (*ONE_WORKER, "--sampler", sampler, "--inner-folds", "2", "--search-space", "space.toml")
-    found = result_of(ihgnn("tune", *args, "-n", "11", "--epochs", "1", "--json", "--out", "x"))
+def test_other_samplers_with_inner_folds(ihgnn, tmp_path, sampler: str) -> None:
+    args = (*ONE_WORKER, "--sampler", sampler, "--inner-folds", "2", "--dropout", "0:0.5")
+    args += ("--variant", "full,no-concat", "-n", "11", "--epochs", "1", "--json", "--out", "x")
+    found = result_of(ihgnn("tune", *args))
     assert found["validation_graphs"] == [85, 84]
     assert len(found["best"]["best_epochs"]) == 2
     assert {row["variant"] for row in rows(tmp_path / "x")} == {"full", "no-concat"}
@@ -200,9 +199,7 @@ def test_other_samplers_with_inner_folds_and_a_file(ihgnn, tmp_path, sampler: st
         (("--timeout", "soon"), ("--timeout must be a time", "1h30m")),
         (("--inner-folds", "0"), ("--inner-folds", "must be at least 1, not 0")),
         (("--inner-folds", "999"), ("169 graphs", "inner folds")),
-        (("--report-every", "0"), ("--report-every",)),
         (("--storage", "redis://x"), ("--storage is postgresql",)),
-        (("--search-space", "none.toml"), ("Cannot read none.toml",)),
         (("--workers", "0"), ("--workers must be auto or",)),
         (("--device", "cuda:999"), ("GPU",)),
         (("--out", ""), ("--out needs the name",)),
@@ -222,11 +219,13 @@ def test_mistakes_are_reported_in_a_line(
 
 @pytest.mark.usefixtures("quick")
 def test_another_search_in_the_same_folder_or_study_is_refused(ihgnn, tmp_path) -> None:
-    args = ("tune", *TINY, "--trials", "1", "-q", "--storage", "journal:shared.log")
+    args = ("tune", *TINY, "--trials", "1", "-q", "--storage", "sqlite:///shared.db")
     args += ("--study", "mine")
     assert ihgnn(*args, "--out", "a").returncode == 0
     other = ihgnn(*args, "--lr", "0.01,0.02", "--out", "a")
     assert_refused(other, 2, "a holds another search", "lr", "Choose another --out")
+    other = ihgnn(*args[:-4], "--out", "a")
+    assert_refused(other, 2, "a holds another search", "study was mine", "storage")
     other = ihgnn(*args, "--epochs", "5", "--out", "b")
     assert_refused(other, 2, "The study 'mine' is another search", "epochs", "--study")
     assert not (tmp_path / "b").exists()
@@ -250,3 +249,28 @@ def test_a_timeout_ends_with_the_finished_trials(ihgnn) -> None:
     found = result_of(ihgnn("tune", *TINY, *args))
     assert 0 < found["trials"]["complete"] < 5000
     assert found["final"]["test"]["graphs"] == 19
+
+
+@pytest.mark.usefixtures("quick")
+def test_a_folder_that_is_removed_meanwhile_ends_in_a_sentence(
+    ihgnn, tmp_path, monkeypatch
+) -> None:
+    run_workers = jobs.run_workers
+
+    def remove(*args, **options) -> None:
+        shutil.rmtree(tmp_path / "search")
+        run_workers(*args, **options)
+
+    monkeypatch.setattr(jobs, "run_workers", remove)
+    done = ihgnn("tune", *TINY, "--trials", "2", "--out", "search", "-q")
+    assert_refused(done, 1, "search was removed while the search was running")
+    assert not (tmp_path / "search").exists()
+
+
+@pytest.mark.usefixtures("quick")
+def test_the_final_training_is_announced_before_it_starts(ihgnn) -> None:
+    done = ihgnn("tune", *TINY, "--trials", "1", "--out", "search")
+    lines = done.stderr.splitlines()
+    at = lines.index("0 of 3 epochs: training and testing the settings of trial 0")
+    assert lines[at - 1].startswith("1 of 1 trials: 1 complete")
+    assert lines[-1].startswith("3 of 3 epochs")

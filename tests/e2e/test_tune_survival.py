@@ -1,130 +1,121 @@
-"""`ihgnn tune` as several processes: killed and continued, two commands, terminal, dashboard."""
+"""`ihgnn tune` as processes: killed, interrupted and continued, and two commands at once."""
 
 import json
 import os
-import re
 import signal
 import time
-import urllib.request
+from collections import Counter
 from pathlib import Path
 
 import pytest
-from refusals import assert_refused
 from started import PATIENCE, start, wait_for, workers_of
 from tuned import EPOCHS, SLOW, TINY, finished, rows, states
 
-needs_proc = pytest.mark.skipif(not Path("/proc/self/stat").exists(), reason="looks into /proc")
+from ihgnn_cli.studies.tuning import storage
+
+pytestmark = pytest.mark.skipif(
+    not Path("/proc/self/stat").exists(), reason="looks into /proc for workers"
+)
 
 
-@needs_proc
-@pytest.mark.parametrize("name", ["SIGKILL", pytest.param("SIGINT", marks=pytest.mark.long)])
-@pytest.mark.usefixtures("thread_workers")  # only of the command that goes on
-def test_a_killed_search_continues_and_loses_and_repeats_nothing(
-    command, ihgnn, tmp_path, name
-) -> None:
-    epochs = 3 * EPOCHS  # two stacks are left when the first trial is complete
-    args = ("tune", *SLOW, "--epochs", str(epochs), "--stack", "2", "--trials", "6")
-    args = (*args, "--out", str(tmp_path / "search"))
-    process = start([command, *args])
-    wait_for(lambda: finished(tmp_path / "search") >= 1, process)
-    process.send_signal(getattr(signal, name))
-    shown, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == {"SIGKILL": -9, "SIGINT": 130}[name]
-    if name == "SIGINT":
-        assert "Best trials by validation accuracy" in shown
-        assert "the same command continues" in said
-        assert (tmp_path / "search" / "best.toml").is_file()
-        assert set(states(tmp_path / "search")) == {"WAITING", "COMPLETE"}
-    kept = finished(tmp_path / "search")
-    assert kept < 6
+@pytest.fixture
+def soon(monkeypatch) -> None:
+    """The command of this process takes others for dead after twelve seconds."""
+    monkeypatch.setattr(storage, "HEARTBEAT_SECONDS", 1)
+    monkeypatch.setattr(storage, "STALE_SECONDS", 12)
+
+
+def continued(ihgnn, args, folder: Path, trials: int) -> dict:
+    """Run the command again: it finishes what is left, and each trial has one result."""
     result = ihgnn(*args, "--json", "-q")
     assert result.returncode == 0, result.stderr
     found = json.loads(result.stdout)
-    assert found["trials"]["complete"] == 6
-    assert found["trials"]["failed"] == 0
-    assert found["trained_now"] == (6 - kept) * epochs
-    assert len(rows(tmp_path / "search")) == 6
+    assert found["trials"]["complete"] == trials
+    assert found["trials"]["failed"] == found["trials"]["left"] == 0
+    assert len(rows(folder)) == trials
+    points = Counter((row["lr"], row["batch_size"], row["layers"]) for row in rows(folder))
+    assert set(points.values()) == {1}
+    return found
 
 
-@needs_proc
-@pytest.mark.long
-def test_a_search_that_is_terminated_repeatedly_says_so_once_and_leaves_no_failed_trials(
-    command, ihgnn, tmp_path
-) -> None:
+@pytest.mark.usefixtures("thread_workers", "soon")  # only of the command that goes on
+def test_a_killed_command_continues_and_loses_and_doubles_nothing(command, ihgnn, tmp_path) -> None:
     folder = tmp_path / "search"
-    # Reports of every epoch, so that a signal most likely meets a call into the database.
-    often = ("--report-every", "1", "--workers", "2", "--trials", "4", "--stack", "2")
-    args = ("tune", *SLOW, *often, "--out", str(folder))
+    args = ("tune", *SLOW, "--trials", "4", "--out", str(folder))
+    for left in (3, 2):
+        process = start([command, *args])
+        wait_for(lambda left=left: finished(folder) >= 4 - left, process)
+        process.kill()
+        process.communicate(timeout=PATIENCE)
+    kept = finished(folder)
+    assert kept < 4
+    found = continued(ihgnn, args, folder, 4)
+    assert found["trained_now"] == (4 - kept) * EPOCHS
+
+
+@pytest.mark.parametrize("name", ["SIGINT", pytest.param("SIGTERM", marks=pytest.mark.long)])
+@pytest.mark.usefixtures("thread_workers")  # only of the command that goes on
+def test_an_interrupted_command_says_so_once_and_its_trials_wait(
+    command, ihgnn, tmp_path, name
+) -> None:
+    folder, number = tmp_path / "search", getattr(signal, name)
+    args = ("tune", *SLOW, "--workers", "2", "--trials", "4", "--out", str(folder))
     process = start([command, *args])
-    wait_for(lambda: states(folder).get("RUNNING"), process)
+    wait_for(lambda: finished(folder) and states(folder).get("RUNNING"), process)
     began = time.monotonic()
     while process.poll() is None and time.monotonic() - began < 4:
-        os.killpg(process.pid, signal.SIGTERM)  # to all processes
+        os.killpg(process.pid, number)  # to all processes, again and again
         time.sleep(0.1)
-    _, said = process.communicate(timeout=PATIENCE)
-    assert process.returncode == 143
+    shown, said = process.communicate(timeout=PATIENCE)
+    assert process.returncode == 128 + number
+    assert "Best trials by validation accuracy" in shown
     assert said.count("the same command continues") == 1
     assert said.endswith("Error: Interrupted.\n")
     assert "Traceback" not in said
-    assert "killed" not in said
+    assert (folder / "best.toml").is_file()
     assert set(states(folder)) <= {"WAITING", "COMPLETE"}
-    result = ihgnn(*args, "--json", "-q")
-    assert result.returncode == 0, result.stderr
-    assert json.loads(result.stdout)["trials"]["complete"] == 4
-    assert states(folder) == {"COMPLETE": 4}
+    found = continued(ihgnn, args, folder, 4)
+    assert found["trials"]["retried"] == 0
+    assert states(folder) == {"COMPLETE": 4}  # with their numbers
 
 
-@needs_proc
 @pytest.mark.long
 def test_a_killed_worker_is_replaced(command, tmp_path) -> None:
     folder = tmp_path / "search"
-    args = ("tune", *SLOW, "--workers", "2", "--trials", "6", "--stack", "2", "--json", "-q")
+    args = ("tune", *SLOW, "--workers", "2", "--trials", "6", "--json", "-q")
     process = start([command, *args, "--out", str(folder)])
-    wait_for(lambda: finished(folder) >= 1, process)
+    wait_for(lambda: states(folder).get("RUNNING") == 2, process)
     os.kill(workers_of(process)[0], signal.SIGKILL)
     shown, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said
     assert "A worker was killed from outside" in said
-    assert json.loads(shown)["trials"]["complete"] == 6
+    found = json.loads(shown)["trials"]
+    assert (found["complete"], found["retried"]) == (6, 1)
     assert len(rows(folder)) == 6
 
 
-def test_two_commands_on_one_folder_share_the_trials(command, tmp_path) -> None:
-    args = ("tune", *SLOW, "--trials", "8", "--out", str(tmp_path / "search"), "--json", "-q")
-    both = [start([command, *args]) for _ in range(2)]
+@pytest.mark.long
+def test_two_commands_share_the_trials_and_one_may_be_killed(command, tmp_path) -> None:
+    folder = tmp_path / "search"
+    args = ("tune", *SLOW, "--trials", "8", "--out", str(folder), "--json", "-q")
+    doomed, *others = [start([command, *args]) for _ in range(3)]
+    wait_for(lambda: finished(folder) >= 2, doomed)
+    doomed.kill()
+    doomed.communicate(timeout=PATIENCE)
     found = []
-    for process in both:
+    for process in others:
         shown, said = process.communicate(timeout=PATIENCE)
         assert process.returncode == 0, said
         found.append(json.loads(shown))
     assert [each["trials"]["complete"] for each in found] == [8, 8]
-    assert sum(each["trained_now"] for each in found) == 8 * EPOCHS
     assert found[0]["best"] == found[1]["best"]
     assert found[0]["final"]["test"] == found[1]["final"]["test"]
-    assert len(rows(tmp_path / "search")) == 8
+    assert len(rows(folder)) == 8
+    assert states(folder)["COMPLETE"] == 8
+    assert states(folder).get("RUNNING", 0) == states(folder).get("WAITING", 0) == 0
 
 
 def test_the_live_table_fits_a_terminal(in_terminal) -> None:
     shown = in_terminal("tune", *TINY, "--trials", "2", "--out", "search")
     assert "trial-epochs" in shown
     assert "Best trials by validation accuracy" in shown
-
-
-@pytest.mark.long
-def test_the_dashboard_shows_the_study(command, ihgnn, tmp_path) -> None:
-    pytest.importorskip("optuna_dashboard", reason="an optional extra")
-    args = ("tune", *TINY, "--trials", "1", "--out", str(tmp_path / "search"))
-    assert_refused(ihgnn(*args, "--dashboard"), 2, "There is no study", "Search first")
-    assert not (tmp_path / "search").exists()
-    assert ihgnn(*args, "-q").returncode == 0
-    process = start([command, *args, "--dashboard", "--port", "0"])
-    try:
-        line = process.stdout.readline()
-        page = re.search(r"http://127\.0\.0\.1:\d+", line)[0]
-        with urllib.request.urlopen(f"{page}/api/studies", timeout=30) as answer:
-            studies = json.load(answer)["study_summaries"]
-        assert [each["study_name"] for each in studies] == [line.split()[0]]
-    finally:
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=PATIENCE)
-    assert process.returncode == 130

@@ -10,12 +10,12 @@ from typing import Any
 
 import pytest
 from elsewhere import entries_of, write_golden
-from ihgnn_cli.deploy.form import Layout
 from started import PATIENCE
 
 import ihgnn_cli
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.readers.jsonl import write_jsonl
+from ihgnn_cli.models.spec import Layout
 
 OLDEST_NODE = 20
 

@@ -14,7 +14,7 @@ from ihgnn_cli import export
 pytestmark = [
     pytest.mark.skipif(
         importlib.util.find_spec("openvino") is None,
-        reason="OpenVINO is not installed; 'nox -s cpp' installs it",
+        reason="OpenVINO is not installed; 'nox -s interop' installs it",
     ),
     pytest.mark.skipif(
         not (shutil.which("cmake") and shutil.which("c++")),

@@ -14,7 +14,7 @@ from ihgnn_cli.data.batching.store import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, offsets
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.readers.build import ListedGraphs, build
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.evaluation import evaluate
 from ihgnn_cli.inference.kinds import Part

@@ -10,7 +10,7 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.batching.store import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.recode import UNKNOWN
-from ihgnn_cli.data.splits.split import holdout
+from ihgnn_cli.data.splits import holdout
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference import explanation
 from ihgnn_cli.inference.explanation import explain_graph, layer_weights
@@ -28,7 +28,10 @@ GRAPH = 5
 def classifier(
     seeds: tuple[int, ...] = (0,), model: str | None = None, **settings: object
 ) -> TorchClassifier:
-    config = configure(overrides={"width": 4, "hidden": 8, "layers": 2, **settings}, model=model)
+    small = {"width": 4, "layers": 2, **settings}
+    if model is None:
+        small["hidden"] = 8
+    config = configure(overrides=small, model=model)
     card = describe("MUTAG", MUTAG, Features.LABELS, holdout(MUTAG.graph_class, 0))
     weights = build(config, card.inputs, list(seeds)).state_dict()
     return TorchClassifier(Checkpoint(config, card, weights, len(seeds), None), CPU)

@@ -8,7 +8,7 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data import Features, GraphDataset, load_dataset
 from ihgnn_cli.data.recode import UNKNOWN
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import DataError, InputError
 from ihgnn_cli.inference.prediction import Failure, GraphBatch, Origin, batches_of, predictions
 from ihgnn_cli.inference.vocabulary import UnknownLabels

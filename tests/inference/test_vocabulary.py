@@ -18,7 +18,7 @@ from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph, check_graph, parse_graph
 from ihgnn_cli.data.readers.jsonl import read_jsonl, write_jsonl
 from ihgnn_cli.data.recode import UNKNOWN
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.vocabulary import (
     UnknownLabels,

@@ -14,7 +14,7 @@ from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.kinds import NodeInputs, node_inputs
 from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.data.readers.json_graph import check_graph
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.vocabulary import encode_dataset, encode_graphs
 from ihgnn_cli.models.card import card_from_plain, describe

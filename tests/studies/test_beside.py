@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 from graph_makers import dataset_of
 
-from ihgnn_cli.data.splits.folds import Fold
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Fold, Split
 from ihgnn_cli.studies.beside import beside, final_scores
 from ihgnn_cli.studies.fold_scores import Scores
 from ihgnn_cli.studies.grid import Configuration

@@ -9,8 +9,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits.folds import draw_folds, write_fold_file
-from ihgnn_cli.data.splits.load import load_split
+from ihgnn_cli.data.splits import draw_folds, load_split, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.jobs.claims import Claims
 from ihgnn_cli.jobs.executor import Executor

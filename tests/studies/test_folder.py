@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from known_unit import FIRST, KNOWN
 
-from ihgnn_cli.data.splits.folds import draw_folds, fold_file, read_fold_file
+from ihgnn_cli.data.splits import draw_folds, fold_file, read_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.files import exclusive
 from ihgnn_cli.jobs.claims import Claims

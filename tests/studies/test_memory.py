@@ -9,7 +9,7 @@ import torch
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.readers.build import ListedGraphs, build
-from ihgnn_cli.data.splits.folds import draw_folds
+from ihgnn_cli.data.splits import draw_folds
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant
 from ihgnn_cli.studies.grid import Configuration

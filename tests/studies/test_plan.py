@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ihgnn_cli.data.splits.folds import Fold, draw_folds
+from ihgnn_cli.data.splits import Fold, draw_folds
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.grid import Configuration, grid
 from ihgnn_cli.studies.plan import Bundle, Protocol, Rung, bundles, final_units, selection_units
@@ -110,7 +110,7 @@ def test_the_plain_protocol_has_the_grid_in_place_of_what_it_sets() -> None:
         {"lr": 0.001, "batch_size": 32, "layers": 3},
     ]
     assert plain["runs"] == 2
-    assert plain["data"] == {"dataset": "data.jsonl", "features": "labels"}
+    assert plain["data"] == {"dataset": "data.jsonl", "features": "auto"}
     assert plain["training"] == {"epochs": 7, "patience": 0, "seed": 3}
     assert plain["model"]["width"] == 8
     assert "layers" not in plain["model"]

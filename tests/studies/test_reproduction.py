@@ -10,7 +10,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits.folds import draw_folds, write_fold_file
+from ihgnn_cli.data.splits import draw_folds, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.local import work

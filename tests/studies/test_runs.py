@@ -14,15 +14,16 @@ from ihgnn_cli.cli import console
 from ihgnn_cli.cli.app import app
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies import folder as crossvals
+from ihgnn_cli.studies.job_folder import SEARCH
 from ihgnn_cli.studies.runs import Kind, Order, State, find_runs
-from ihgnn_cli.studies.tuning import tune_folder as tunings
+from ihgnn_cli.studies.tuning import job as tunings
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training.config import RunConfig, configure, write_config
 from ihgnn_cli.training.kinds import Recipe
 from ihgnn_cli.training.unfinished import CROSSVAL, TUNE
 
 SECTIONS: dict[str, Any] = {
-    "data": {"dataset": "MUTAG", "features": "labels"},
+    "data": {"dataset": "MUTAG", "features": "auto"},
     "model": {"name": "gin", "width": 32},
     "training": {"epochs": 5},
 }
@@ -51,7 +52,7 @@ def crossval(folder: Path) -> None:
 
 
 def test_the_names_of_files_are_those_of_the_packages_that_write_them() -> None:
-    assert (CROSSVAL, TUNE) == (crossvals.JOB, tunings.JOB)
+    assert (crossvals.JOB, SEARCH.file) == (CROSSVAL, TUNE)
     assert folders.BEST_CONFIG == crossvals.BEST == tunings.BEST
 
 

@@ -13,8 +13,7 @@ from sklearn.metrics import roc_auc_score
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
-from ihgnn_cli.data.splits.folds import Fold
-from ihgnn_cli.data.splits.split import Split
+from ihgnn_cli.data.splits import Fold, Split
 from ihgnn_cli.data.twins import colorings
 from ihgnn_cli.studies.fold_scores import Scores
 from ihgnn_cli.studies.folds import make_folds

@@ -11,7 +11,7 @@ import torch
 import ihgnn_cli
 from ihgnn_cli.api.crossval import planned
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits.folds import write_fold_file
+from ihgnn_cli.data.splits import write_fold_file
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.jobs.local import work

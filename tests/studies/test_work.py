@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits.folds import draw_folds
+from ihgnn_cli.data.splits import draw_folds
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.studies import work
 from ihgnn_cli.studies.grid import Configuration

@@ -29,6 +29,20 @@ def test_wrong_names_are_refused_with_the_right_ones(given: str) -> None:
     assert str(caught.value) == f"No device '{given}'. Use auto, cpu, cuda or cuda:N."
 
 
+def test_the_settings_of_torch_are_as_before_after_training() -> None:
+    def denormal() -> float:
+        return (torch.tensor(1e-38) * 0.1).item()
+
+    threads = torch.get_num_threads()
+    assert denormal() > 0
+    with computing(10):
+        with computing(10):
+            assert (denormal(), torch.get_num_threads()) == (0, 1)
+        assert (denormal(), torch.get_num_threads()) == (0, 1)
+    assert denormal() > 0
+    assert torch.get_num_threads() == threads
+
+
 # Without a GPU
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.splits.split import holdout
+from ihgnn_cli.data.splits import holdout
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training.config import RunConfig

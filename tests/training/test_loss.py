@@ -14,7 +14,7 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.training.cohort import new_cohort
-from ihgnn_cli.training.config import comparable, configure
+from ihgnn_cli.training.config import configure
 from ihgnn_cli.training.loading import store_for
 from ihgnn_cli.training.loss import CrossEntropy, balanced
 from ihgnn_cli.training.stack import Member
@@ -153,12 +153,3 @@ def test_both_settings_change_what_is_learned() -> None:
 def test_label_smoothing_is_at_least_0_and_below_1(value: float) -> None:
     with pytest.raises(InputError, match="label_smoothing must be at least 0 and below 1"):
         configure(overrides={"label_smoothing": value})
-
-
-def test_run_folders_of_before_there_were_these_settings_are_recognised() -> None:
-    plain = comparable(configure().as_plain())
-    assert "label_smoothing" not in plain["training"]
-    assert "class_weights" not in plain["training"]
-    changed = configure(overrides={"class_weights": "balanced", "label_smoothing": 0.1})
-    after = comparable(changed.as_plain())["training"]
-    assert (after["class_weights"], after["label_smoothing"]) == ("balanced", 0.1)

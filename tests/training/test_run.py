@@ -9,6 +9,7 @@ import torch
 
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.files import try_lock
 from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training import run
 from ihgnn_cli.training.checkpoint import load_checkpoint
@@ -49,6 +50,7 @@ def test_a_finished_run_leaves_all_its_files(tmp_path: Path) -> None:
         "ckpt.pt",
         "last.pt",
         "result.json",
+        ".lock",
     }
     assert outcome.epochs == 4
     assert outcome.stopped == "epochs"
@@ -142,7 +144,7 @@ def test_what_a_kill_left_half_written_is_gone_when_the_run_is_resumed(tmp_path:
     ready = run.start(prepared(), tmp_path / "run")
     (tmp_path / "run" / ".ckpt-1-0a.part.pt").write_bytes(b"half")
     run.fit(ready, tmp_path / "run")
-    assert not list((tmp_path / "run").glob(".*"))
+    assert not list((tmp_path / "run").glob(".*.part*"))
 
 
 def test_more_epochs_make_of_a_finished_run_what_it_would_have_been(tmp_path: Path) -> None:
@@ -248,12 +250,12 @@ def test_folders_are_numbered(tmp_path: Path) -> None:
 
 
 def test_two_processes_do_not_train_in_one_folder(tmp_path: Path) -> None:
-    fcntl = pytest.importorskip("fcntl")
     ready = run.start(prepared(), tmp_path / "run")
-    with (tmp_path / "run" / "splits.json").open("rb") as other:
-        fcntl.flock(other, fcntl.LOCK_EX)
-        with pytest.raises(InputError, match="Another process is using"):
-            run.fit(ready, tmp_path / "run")
+    with (
+        try_lock(tmp_path / "run" / ".lock"),
+        pytest.raises(InputError, match="Another process is using"),
+    ):
+        run.fit(ready, tmp_path / "run")
     run.fit(ready, tmp_path / "run")
 
 

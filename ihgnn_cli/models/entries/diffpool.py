@@ -58,7 +58,6 @@ def _numbers(settings: DiffPoolSettings, load: Load) -> float:
 
 MODEL = ModelSpec(
     name="diffpool",
-    revision=2,
     title="DiffPool",
     reference=(
         "Ying, You, Morris, Ren, Hamilton, Leskovec 2018, Hierarchical graph representation "

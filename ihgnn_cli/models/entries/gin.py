@@ -14,6 +14,11 @@ class GINSettings(ModelSettings):
     learn_eps: bool = False
     """Whether eps is learned (GIN-eps) or 0 (GIN-0)."""
 
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """As of `ModelSettings`."""
+        return ("hidden",)
+
 
 def _numbers(settings: GINSettings, load: Load) -> float:
     # A round keeps its MLP's input, and the input and output of its two normalizations; an edge

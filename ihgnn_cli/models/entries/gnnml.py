@@ -60,6 +60,11 @@ class GNNMLSettings(ModelSettings):
         self.require("hops", 1, 20)
         self.require("sharpness", 0)
 
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """As of `ModelSettings`."""
+        return () if self.design == Design.MUTAG else ("hidden",)
+
 
 def _numbers(settings: GNNMLSettings, load: Load) -> float:
     width, learned = settings.width, settings.learn_supports

@@ -43,7 +43,6 @@ def _numbers(settings: GraphormerSettings, load: Load) -> float:
 
 MODEL = ModelSpec(
     name="graphormer",
-    revision=2,
     title="Graphormer",
     reference="Ying et al. 2021, Do Transformers Really Perform Badly for Graph Representation?",
     settings=GraphormerSettings,

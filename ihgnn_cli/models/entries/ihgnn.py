@@ -18,13 +18,13 @@ _PAIR = 6  # numbers (of 4 bytes) per adjacent pair of rows in a batch
 
 
 def _stacked(settings: IHGNNSettings, inputs: Inputs, generators: "Generators") -> "nn.Module":
-    from ihgnn_cli.models.stacked.model import StackedIHGNN  # noqa: PLC0415  slow import
+    from ihgnn_cli.models.stacked.model import StackedIHGNN
 
     return StackedIHGNN(settings, inputs, generators)
 
 
 def _without_each_node(model: Any, batch: "Batch") -> "tuple[list[int | None], Tensor]":
-    from ihgnn_cli.models.stacked.explain import without_each_node  # noqa: PLC0415
+    from ihgnn_cli.models.stacked.explain import without_each_node
 
     return without_each_node(model, batch)
 

@@ -34,6 +34,11 @@ class PGCNSettings(ModelSettings):
     project: bool = True
     """Whether X is a projection of the features over one hop (the code) or the features."""
 
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """As of `ModelSettings`."""
+        return ("hidden",)
+
 
 def _numbers(settings: PGCNSettings, load: Load) -> float:
     powers = settings.layers + 1

@@ -38,6 +38,11 @@ class PPGNSettings(ModelSettings):
         self.require("layers", 1)
         self.require("depth", 1, 20)
 
+    @property
+    def unused(self) -> tuple[str, ...]:
+        """As of `ModelSettings`."""
+        return () if self.suffix == Suffix.LAST else ("hidden",)
+
 
 def _numbers(settings: PPGNSettings, load: Load) -> float:
     # The ReLUs of m1 and m2, m1 scaled, the product and the block's output; of the input A and I.

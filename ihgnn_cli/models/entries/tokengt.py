@@ -40,7 +40,6 @@ def _numbers(settings: TokenGTSettings, load: Load) -> float:
 
 MODEL = ModelSpec(
     name="tokengt",
-    revision=2,
     title="TokenGT",
     reference="Kim et al. 2022, Pure Transformers are Powerful Graph Learners",
     settings=TokenGTSettings,

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.homophily.measures import graph_homophily
 from ihgnn_cli.inference.metrics import HomophilyBin, accuracy_by_homophily
 

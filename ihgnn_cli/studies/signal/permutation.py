@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.stats import rankdata
 
-from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.studies.signal.features import WL_ROUNDS, GraphFeatures
 
 RIDGE = 0.1  # λ; kernels have the diagonal 1
@@ -165,7 +165,7 @@ def _scores(
 
     Each part is scored by a regression on all other graphs.
     """
-    from sklearn.kernel_ridge import KernelRidge  # noqa: PLC0415  slow to import
+    from sklearn.kernel_ridge import KernelRidge
 
     values = [1] if count == 2 else range(count)
     targets = np.concatenate([2.0 * (classes == each) - 1 for each in values], axis=1)

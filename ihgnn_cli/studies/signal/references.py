@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.files import written_whole
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.studies.fold_scores import Probabilities, Scores, fold_scores
@@ -75,7 +75,7 @@ def references(
         seed: of the forests, and of the SVM's inner folds.
         report: receives the progress.
     """
-    from threadpoolctl import threadpool_limits  # noqa: PLC0415
+    from threadpoolctl import threadpool_limits
 
     truth, classifiers = features.dataset.graph_class, _classifiers(features, seed)
     total, found = len(classifiers) * len(folds), []
@@ -96,13 +96,13 @@ def references(
 
 def _classifiers(features: GraphFeatures, seed: int) -> dict[str, tuple[str, Any, "BaseEstimator"]]:
     """The title, the features and the model of each reference."""
-    from sklearn.dummy import DummyClassifier  # noqa: PLC0415  scikit-learn is slow to import
-    from sklearn.ensemble import RandomForestClassifier  # noqa: PLC0415
-    from sklearn.linear_model import LogisticRegression  # noqa: PLC0415
-    from sklearn.pipeline import make_pipeline  # noqa: PLC0415
-    from sklearn.preprocessing import StandardScaler  # noqa: PLC0415
+    from sklearn.dummy import DummyClassifier
+    from sklearn.ensemble import RandomForestClassifier
+    from sklearn.linear_model import LogisticRegression
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import StandardScaler
 
-    from ihgnn_cli.studies.signal.kernel_svm import KernelSVM  # noqa: PLC0415
+    from ihgnn_cli.studies.signal.kernel_svm import KernelSVM
 
     majority = DummyClassifier(strategy="prior")
     jobs = -1 if len(features.dataset) > _PARALLEL else 1

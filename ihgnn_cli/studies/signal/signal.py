@@ -8,7 +8,7 @@ from functools import partial
 import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits.folds import Fold
+from ihgnn_cli.data.splits import Fold
 from ihgnn_cli.data.twins import colorings
 from ihgnn_cli.errors import SettingError
 from ihgnn_cli.studies.signal.ceiling import (

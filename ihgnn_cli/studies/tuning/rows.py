@@ -1,16 +1,18 @@
-"""The trials of a search as rows for tables and figures."""
+"""The trials of a search as rows of a table."""
 
-import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from fractions import Fraction
+from dataclasses import dataclass
 
-from optuna.distributions import BaseDistribution
-from optuna.trial import TrialState
+from optuna.trial import FrozenTrial
 
-from ihgnn_cli.studies.tuning.trials import Outcome, RequestedTrial
-
-Value = float | int | str | bool
+from ihgnn_cli.studies.tuning.space import Value
+from ihgnn_cli.studies.tuning.trials import (
+    earlier_deaths,
+    failure,
+    outcome_of,
+    params_of,
+    state_name,
+)
 
 
 @dataclass(frozen=True)
@@ -18,10 +20,9 @@ class TrialRow:
     """One trial of a search; fields without a value are `None`."""
 
     number: int
-    state: TrialState
+    state: str
+    """complete, pruned, failed, running or waiting"""
     params: Mapping[str, Value]
-    distributions: Mapping[str, BaseDistribution]
-    """The search space of each setting; empty before a trial has started."""
     tries: int
     failure: str | None
     accuracy: float | None = None
@@ -30,62 +31,27 @@ class TrialRow:
     best_epoch: float | None = None
     """Averaged over the splits; `None` if no epoch is chosen."""
     seconds: float | None = None
-    curve: tuple[float, ...] = ()
-    """Validation accuracy at each epoch, averaged over the splits."""
-
-    @property
-    def percent(self) -> float:
-        """The accuracy in percent, NaN if there is none."""
-        return math.nan if self.accuracy is None else 100 * self.accuracy
-
-    @property
-    def state_name(self) -> str:
-        """The state in lower case: complete, pruned, failed, running or waiting."""
-        return "failed" if self.state is TrialState.FAIL else self.state.name.lower()
 
 
-def trial_rows(trials: Sequence[RequestedTrial], *, chooses_epoch: bool = True) -> list[TrialRow]:
-    """One row per requested trial, ordered by number; without best epochs if none is chosen."""
-    return [_row(each, chooses_epoch) for each in trials]
-
-
-def _row(trial: RequestedTrial, chooses_epoch: bool) -> TrialRow:
-    row = TrialRow(
-        number=trial.number,
-        state=trial.state,
-        params=trial.params,
-        distributions=trial.last.distributions,
-        tries=len(trial.attempts),
-        failure=trial.failure,
-    )
-    outcome = trial.outcome
-    if outcome is None:
-        return row
-    return replace(
-        row,
-        accuracy=outcome.accuracy,
-        loss=outcome.loss,
-        best_epoch=_mean_epoch(outcome.best_epochs) if chooses_epoch else None,
-        seconds=outcome.seconds,
-        curve=_curve(outcome),
-    )
-
-
-def _mean_epoch(epochs: Sequence[int]) -> float:
-    """The mean, a whole number where it can be."""
-    mean = sum(epochs) / len(epochs)
-    return int(mean) if mean.is_integer() else mean
-
-
-def _curve(outcome: Outcome) -> tuple[float, ...]:
-    """Accuracy at each epoch, averaged over the splits that were trained that far."""
-    longest = max(map(len, outcome.hits))
-    means = []
-    for epoch in range(longest):
-        shares = [
-            Fraction(hits[epoch], graphs)
-            for hits, graphs in zip(outcome.hits, outcome.graphs, strict=True)
-            if epoch < len(hits)
-        ]
-        means.append(float(sum(shares) / len(shares)))
-    return tuple(means)
+def trial_rows(trials: Sequence[FrozenTrial], *, chooses_epoch: bool = True) -> list[TrialRow]:
+    """One row per trial that counts, by number; without best epochs if none is chosen."""
+    rows = []
+    for trial in sorted(trials, key=lambda each: each.number):
+        outcome, epoch = outcome_of(trial), None
+        if outcome is not None and chooses_epoch:
+            mean = sum(outcome.best_epochs) / len(outcome.best_epochs)
+            epoch = int(mean) if mean.is_integer() else mean
+        rows.append(
+            TrialRow(
+                number=trial.number,
+                state=state_name(trial),
+                params=params_of(trial),
+                tries=len(earlier_deaths(trial)) + 1,
+                failure=failure(trial),
+                accuracy=None if outcome is None else outcome.accuracy,
+                loss=None if outcome is None else outcome.loss,
+                best_epoch=epoch,
+                seconds=None if outcome is None else outcome.seconds,
+            )
+        )
+    return rows

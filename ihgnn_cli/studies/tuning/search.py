@@ -1,7 +1,7 @@
 """Definition of a search: space, data, splits, sampler and pruner.
 
 Trials are compared by validation accuracy. At the end the best settings are trained as an ordinary
-run (see `best_run`), and only that run uses the test graphs.
+run, and only that run uses the test graphs.
 """
 
 import hashlib
@@ -11,29 +11,18 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits.folds import inner_folds
-from ihgnn_cli.data.splits.load import load_split
-from ihgnn_cli.data.splits.split import Split
-from ihgnn_cli.errors import InputError
+from ihgnn_cli.data.splits import Split, inner_folds, load_split
 from ihgnn_cli.jsonable import jsonable
-from ihgnn_cli.settings import Settings
-from ihgnn_cli.studies.memory import fitting, paying
-from ihgnn_cli.studies.places import Places
-from ihgnn_cli.studies.tuning.kinds import PrunerName, SamplerName
-from ihgnn_cli.studies.tuning.space import SearchSpace
+from ihgnn_cli.studies.tuning.space import PrunerName, SamplerName, SearchSpace
 from ihgnn_cli.training.config import RunConfig
-from ihgnn_cli.training.needs import model_bytes, require_room
 
 _DIGEST = 8  # hexadecimal digits in the name of a search
 # Reports per training: enough for a pruner, and few enough for a database.
 _REPORTS = 50
-# Models per stack for samplers that learn: five keep a core busy (measured on MUTAG and
-# IMDB-BINARY), and with fewer trials at a time the sampler knows more about the next ones.
-_LEARNING_CPU, _LEARNING_CUDA = 5, 16
 
 
 @dataclass(frozen=True, eq=False)
-class Search(Settings):
+class Search:
     """Everything that defines a search."""
 
     config: RunConfig
@@ -46,13 +35,16 @@ class Search(Settings):
     """The splits of the trials; their test graphs are those of `split` and are never used."""
     sampler: SamplerName = SamplerName.TPE
     pruner: PrunerName = PrunerName.MEDIAN
-    interval: int = 1
-    """Epochs between two reports."""
+
+    @property
+    def interval(self) -> int:
+        """Epochs between two reports of a trial to the pruner."""
+        return math.ceil(self.config.training.epochs / _REPORTS)
 
     @property
     def identity(self) -> dict[str, Any]:
         """What has to be equal for two commands to share a search."""
-        plain = self.config.identity()
+        plain = self.config.as_plain()
         for name in self.space.parts:
             for section in plain.values():
                 section.pop(name, None)
@@ -70,7 +62,6 @@ class Search(Settings):
                 "inner_folds": len(self.inner),
                 "sampler": self.sampler,
                 "pruner": self.pruner,
-                "report_every": self.interval,
             }
         )
         return found
@@ -88,7 +79,7 @@ class Search(Settings):
         return replace(self, dataset=replace(self.dataset, graph_class=classes))
 
 
-def prepare(
+def make_search(
     config: RunConfig,
     space: SearchSpace,
     dataset: GraphDataset,
@@ -96,47 +87,14 @@ def prepare(
     sampler: SamplerName = SamplerName.TPE,
     pruner: PrunerName = PrunerName.MEDIAN,
     inner: int = 1,
-    interval: int | None = None,
 ) -> Search:
     """Define the search for the best settings on a data set.
 
     Raises:
-        InputError: the split, the number of inner folds or the interval is not valid.
+        InputError: the split or the number of inner folds is not valid.
     """
     seed = config.training.seed
     split = load_split(config.data.split, dataset, seed)
     config = config.with_epochs(len(split.train))
-    epochs = config.training.epochs
-    if interval is not None and not 1 <= interval <= epochs:
-        raise InputError(f"--report-every must be from 1 to {epochs} (epochs), not {interval}.")
-    return Search(
-        config,
-        space,
-        dataset,
-        split,
-        inner_folds(dataset.graph_class, split, seed, inner),
-        sampler,
-        pruner,
-        math.ceil(epochs / _REPORTS) if interval is None else interval,
-    )
-
-
-def trials_together(search: Search, places: Places) -> int:
-    """Default number of trials per stack: as many as improve throughput and fit in memory.
-
-    Raises:
-        NoRoomError: even the smallest configuration of the space does not fit in memory.
-    """
-    learning = search.sampler in (SamplerName.TPE, SamplerName.GP)
-    on_gpu = places.first.type == "cuda"
-    corners = search.space.corners(search.config)
-    for corner in search.space.smallest(search.config):
-        require_room(corner, search.dataset, places.first, places.memory)
-    if search.config.spec.stacked is None:
-        return 1
-    each = max(model_bytes(search.dataset, corner) for corner in corners)
-    models = paying(places.first, each)
-    if learning:
-        models = min(models, _LEARNING_CUDA if on_gpu else _LEARNING_CPU)
-    models = min(models, fitting(places.memory, places.first, search.dataset, each))
-    return max(1, models // len(search.inner))
+    splits = inner_folds(dataset.graph_class, split, seed, inner)
+    return Search(config, space, dataset, split, splits, sampler, pruner)

@@ -1,4 +1,4 @@
-"""The real process: a client of Triton, OpenAPI fuzzing, signals. Run by `nox -s serve`."""
+"""The real process: a client of Triton, OpenAPI fuzzing, signals (`nox -s interop`)."""
 
 import http.client
 import json
@@ -20,7 +20,7 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.deploy.onnx_model import OnnxClassifier
 
 triton = pytest.importorskip(
-    "tritonclient.http", reason="tritonclient is not installed; nox -s serve installs it"
+    "tritonclient.http", reason="tritonclient is not installed; nox -s interop installs it"
 )
 
 DATATYPES = {"int64": "INT64", "uint8": "UINT8"}
