@@ -12,7 +12,7 @@ import pytest
 import ihgnn_cli
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.features import node_features
-from ihgnn_cli.data.sources.source import locate, read
+from ihgnn_cli.data.sources import locate, read
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import graph_homophily
@@ -102,7 +102,7 @@ def test_every_field_of_a_model_is_of_a_type_that_is_checked(settings: type[Any]
 def test_an_ablation_given_as_text_is_the_ablation() -> None:
     inputs = Inputs(labels=3, attributes=0, classes=2, max_nodes=10)
     config = RunConfig(model=IHGNNSettings(variant="no-concat"))  # type: ignore[arg-type]
-    readout = build(config, inputs, [0]).state_dict()["readout.weight"]
+    readout = build(config, inputs, [0]).state_dict()["classifier.first.weight"]
     assert readout.shape == (1, 32, 128)  # the sum of the nodes, not 10 of them side by side
 
 

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from typer._click.core import Command as ClickCommand
     from typer._click.core import Context
 
-    from ihgnn_cli.data.sources.listing import Listed
+    from ihgnn_cli.data.listing import Listed
 
 
 class _Datasets(Group):
@@ -33,8 +33,8 @@ class _Datasets(Group):
 
 def _refuse_data(given: str) -> None:
     from ihgnn_cli.cli.console import quoted
-    from ihgnn_cli.data.sources.catalogue import catalogue
-    from ihgnn_cli.data.sources.source import is_own_name
+    from ihgnn_cli.data.catalogue import catalogue
+    from ihgnn_cli.data.sources import is_own_name
 
     meant = None
     if is_own_name(given) or Path(given[:255]).exists():
@@ -73,8 +73,8 @@ def list_datasets(
             raise InputError(f"Put the options after the command: ihgnn datasets {name} ...")
         return
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources.listing import list_downloadable, list_local
-    from ihgnn_cli.data.sources.synthetic_spec import EXAMPLE
+    from ihgnn_cli.data.listing import list_downloadable, list_local
+    from ihgnn_cli.data.synthetic_spec import EXAMPLE
     from ihgnn_cli.paths import data_root as resolved
 
     root = resolved(data_root)
@@ -139,8 +139,8 @@ def check(
     """Read a data set and report all its problems."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.data import features
-    from ihgnn_cli.data.readers.json_graph import meant_by
-    from ihgnn_cli.data.sources.source import Origin, locate_file, read
+    from ihgnn_cli.data.json_graph import meant_by
+    from ihgnn_cli.data.sources import Origin, locate_file, read
     from ihgnn_cli.report.homophily import reading_remarks
 
     source = locate_file(path, data_root=data_root)
@@ -210,8 +210,8 @@ def fetch(
 ) -> None:
     """Download data sets for later use offline."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources.download import check_whole
-    from ihgnn_cli.data.sources.source import Origin, locate_by_name
+    from ihgnn_cli.data.download import check_whole
+    from ihgnn_cli.data.sources import Origin, locate_by_name
 
     fetched: list[dict[str, object]] = []
     failed: list[dict[str, str]] = []

@@ -14,7 +14,7 @@ from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.access import Access
-    from ihgnn_cli.data.sources.source import Source
+    from ihgnn_cli.data.sources import Source
     from ihgnn_cli.deploy.predictor import Predictor
     from ihgnn_cli.errors import Problem
     from ihgnn_cli.inference.prediction import Answer, Errors, GraphBatch
@@ -82,7 +82,7 @@ def predict(
     options.refuse_missing(graphs, model)
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
-    from ihgnn_cli.data.sources.source import locate, refuse_overwriting
+    from ihgnn_cli.data.sources import locate, refuse_overwriting
     from ihgnn_cli.deploy.predictor import load
     from ihgnn_cli.inference.prediction import Prediction, predictions
     from ihgnn_cli.inference.vocabulary import UnknownLabels
@@ -157,9 +157,9 @@ def _batches(
 ) -> "Iterator[Iterator[GraphBatch]]":
     """The graphs in batches: from a stream of lines, or a data set read as a whole."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.readers import jsonl, smiles
-    from ihgnn_cli.data.readers.lines import lines_as_they_come
-    from ihgnn_cli.data.sources.source import Origin, read
+    from ihgnn_cli.data import jsonl, smiles
+    from ihgnn_cli.data.lines import lines_as_they_come
+    from ihgnn_cli.data.sources import Origin, read
     from ihgnn_cli.inference.prediction import (
         BATCH_SIZE,
         batches_of,

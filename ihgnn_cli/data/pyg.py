@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from ihgnn_cli.data.build import Coded, ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, vocabulary
 from ihgnn_cli.data.features import Features, node_features, one_hot
-from ihgnn_cli.data.readers.build import Coded, ListedGraphs, build
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.settings import checked
 

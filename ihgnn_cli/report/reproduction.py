@@ -18,7 +18,6 @@ from ihgnn_cli.report.comparison import (
     write_cells,
 )
 from ihgnn_cli.report.comparison_figure import draw_comparison
-from ihgnn_cli.report.critical_difference import draw_ranks
 from ihgnn_cli.report.curves import Chart, curve_table, draw_chart, write_points
 from ihgnn_cli.report.homophily_table import homophily_table
 from ihgnn_cli.report.layout import Table
@@ -67,9 +66,6 @@ def write_comparison(
     else:
         tables[0] = replace(tables[0], summary=(*tables[0].summary, ranks.sentence))
         tables.append(rank_table(ranks, name))
-        path = folder / f"{name}-ranks.svg"
-        draw_ranks(ranks, path)
-        figures["Critical-difference diagram: a bar joins methods that do not differ"] = path
     for dataset in comparison.datasets:
         if any(entry.cell.mean is not None for entry in comparison.on(dataset)):
             path = folder / f"{name}-{file_name(dataset)}.svg"

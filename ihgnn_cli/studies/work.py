@@ -11,7 +11,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Fold, Split
 from ihgnn_cli.errors import IhgnnError
@@ -221,7 +221,8 @@ class _StackRun:
         config = self.job.config(self.units[0])
         inputs = inputs_of(self.job.dataset, config.data.features, config.data.inputs)
         keep = self.final and not self.snapshots
-        return new_cohort(config, inputs, self.store, members, keep_weights=keep)
+        seed = self.job.protocol.config.training.seed
+        return new_cohort(config, inputs, self.store, members, keep_weights=keep, places_seed=seed)
 
     def _watch_test(self) -> None:
         """Record the test accuracy of an epoch, if requested; nothing here uses it."""

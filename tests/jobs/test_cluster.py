@@ -19,7 +19,7 @@ import pytest
 import torch
 
 from ihgnn_cli import __version__
-from ihgnn_cli.data.sources.source import load_dataset
+from ihgnn_cli.data.sources import load_dataset
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.jobs import cluster
 from ihgnn_cli.jobs.cluster import cluster_executor

@@ -15,7 +15,7 @@ from torch_geometric.loader import DataLoader
 
 import ihgnn_cli
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.pyg import to_pyg
@@ -156,7 +156,7 @@ def checkpoint_of(data: GraphDataset, config: RunConfig, members: int) -> Checkp
     weights = build(config, card.inputs, list(range(members))).state_dict()
     drawn = torch.Generator().manual_seed(0)
     for name, value in weights.items():
-        if ".tail." in name and not name.endswith("weight"):
+        if ".norm." in name or (name.endswith("second.bias") and "classifier" not in name):
             value.add_(torch.rand(value.shape, generator=drawn))
     return Checkpoint(config, card, weights, members, None)
 

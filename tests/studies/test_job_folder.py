@@ -33,7 +33,7 @@ def test_other_content_is_refused_with_the_words_of_the_job(tmp_path: Path, kind
     )
     with pytest.raises(InputError, match=r"is not a folder\. Choose another --out"):
         refuse_unusable(tmp_path / "thesis.txt", kind)
-    with pytest.raises(IhgnnError, match=r"Cannot write .*: Not a directory"):
+    with pytest.raises(IhgnnError, match="Cannot write"):
         refuse_unusable(tmp_path / "thesis.txt" / "job", kind)
     (tmp_path / kind.file).touch()
     refuse_unusable(tmp_path, kind)

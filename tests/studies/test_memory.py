@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import torch
 
+from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.readers.build import ListedGraphs, build
 from ihgnn_cli.data.splits import draw_folds
 from ihgnn_cli.jobs.executor import Executor
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, Variant

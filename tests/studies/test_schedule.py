@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ihgnn_cli.data.readers.build import ListedGraphs, build
+from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.splits import draw_folds
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.jobs.claims import Claims

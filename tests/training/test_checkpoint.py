@@ -136,7 +136,7 @@ def test_weights_that_are_no_numbers_are_loaded_for_what_they_are(
     """A training that diverged: evaluation says so."""
     content["weights"]["bias"][:] = math.nan
     torch.save(content, path)
-    assert load_checkpoint(path).weights["bias"].isnan().all()
+    assert load_checkpoint(path).weights["classifier.second.bias"].isnan().all()
 
 
 # No checkpoint at all
@@ -269,7 +269,7 @@ def test_a_flipped_byte_in_a_weight_is_noticed(path: Path) -> None:
     checkpoint = made()
     save_checkpoint(checkpoint, path)
     whole = path.read_bytes()
-    weight = checkpoint.weights["readout.weight"].numpy().tobytes()
+    weight = checkpoint.weights["classifier.first.weight"].numpy().tobytes()
     assert whole.count(weight) == 1
     broken = bytearray(whole)
     broken[whole.index(weight) + 3] ^= 0x40
@@ -349,7 +349,7 @@ def test_an_absurd_size_is_refused_even_if_a_weight_pretends_to_it(
 ) -> None:
     """A tensor of strides 0 has any shape and takes four bytes."""
     content["card"]["max_nodes"] = HUGE
-    content["weights"]["readout.weight"] = torch.zeros(1).expand(1, 3 * HUGE, 2)
+    content["weights"]["classifier.first.weight"] = torch.zeros(1).expand(1, 3 * HUGE, 2)
     assert " is damaged (" in refused_content(path, content)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ihgnn_cli.data.readers.json_graph import (
+from ihgnn_cli.data.json_graph import (
     GraphError,
     JsonGraph,
     check_entry,

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.readers.json_graph import GraphError, decoded
+from ihgnn_cli.data.json_graph import GraphError, decoded
 from ihgnn_cli.deploy.serving.requests import RefusedError
 
 HEADER_LENGTH = "Inference-Header-Content-Length"
