@@ -106,7 +106,7 @@ def untrained(
     drawn = torch.Generator().manual_seed(0)
     weights = {
         name: value
-        if name.endswith(("weight", "bias"))
+        if name.endswith(("weight", "bias")) and ".norm." not in name
         else value + 0.5 * torch.rand(value.shape, generator=drawn)
         for name, value in model.state_dict().items()
     }

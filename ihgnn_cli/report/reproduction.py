@@ -1,9 +1,8 @@
 """A reproduced table or figure as files: Markdown, LaTeX, CSV, figures and one HTML page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.homophily.kinds import Measure
@@ -24,10 +23,11 @@ from ihgnn_cli.report.layout import Table
 from ihgnn_cli.report.layout_files import write_latex, write_markdown
 from ihgnn_cli.report.reproduction_page import write_page
 from ihgnn_cli.studies.comparison import Comparison
+from ihgnn_cli.studies.crossval.result import CrossvalResult
 from ihgnn_cli.studies.ranks import Ranks, rank_methods
 
-Results = Sequence[Mapping[str, Any]]
-"""The contents of the `result.json` files that the numbers come from."""
+Results = Sequence[CrossvalResult]
+"""Where the numbers come from."""
 
 
 @dataclass(frozen=True)

@@ -78,8 +78,10 @@ class StackedAdam:
         values, gradients = _flattened(ordered)
         self._moments = torch.zeros_like(values), torch.zeros_like(values)
         cuts.append(values.shape[1])
-        count = torch.zeros(len(lrs), len(starts), device=values.device)
+        # The fused form wants its counts on the device, and refuses the meta device.
         self._fused = not values.is_meta
+        device = values.device if self._fused else "cpu"
+        count = torch.zeros(len(lrs), len(starts), device=device)
         columns = values, gradients, *self._moments
         self._members = [_Member(lr, []) for lr in lrs]
         for number, member in enumerate(self._members):

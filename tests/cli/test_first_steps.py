@@ -127,16 +127,13 @@ def test_evaluate_writes_the_ids_as_predict_does(words: Path, tmp_path: Path, sa
         (["evaluate", "MUTAG", "run"], ["ihgnn evaluate run --dataset MUTAG"]),
         (["evaluate", "graphs.jsonl"], ["graphs.jsonl", "data set", "run folder"]),
         (["export", "model.onnx", "run"], ["checkpoint", "Swap"]),
-        (["datasets", "PROTEINS"], ["'PROTEINS'", "ihgnn datasets fetch PROTEINS"]),
-        (["datasets", "nci1"], ["ihgnn datasets fetch NCI1"]),
-        (["datasets", "my data"], ["ihgnn datasets check 'my data'"]),
     ],
 )
 def test_what_is_in_the_wrong_place_is_recognised(args, tokens, tmp_path, monkeypatch) -> None:
     monkeypatch.chdir(tmp_path)
     for folder in ("run", "empty"):
         Path(folder).mkdir()
-    for name in ("graphs.jsonl", "model.onnx", "run/ckpt.pt", "my data"):
+    for name in ("graphs.jsonl", "model.onnx", "run/ckpt.pt"):
         Path(name).touch()
     assert_refused(args, *tokens)
 

@@ -46,7 +46,9 @@ def test_what_cannot_be_compared_is_refused(ihgnn, tmp_path: Path, args, tokens)
     finished(tmp_path / "five", RIGHT, dataset="FIVE")
     finished(tmp_path / "namesake", RIGHT, majority_share=0.75)
     twice = {"graphs": RIGHT["graphs"], "folds": [1, 1, 1, 1]}
-    finished(tmp_path / "twice", twice, folds=FOLDS * 2, repeats=[{"seed": 0}, {"seed": 1}])
-    finished(tmp_path / "old", RIGHT, job=None)
-    finished(tmp_path / "short", RIGHT, graph_accuracies=[1, 1])
+    finished(tmp_path / "twice", twice, folds=FOLDS * 2, seeds=(0, 1))
+    finished(tmp_path / "old", RIGHT, format=0)
+    short = finished(tmp_path / "short", RIGHT) / "result.json"
+    plain = json.loads(short.read_text())
+    short.write_text(json.dumps(plain | {"graph_accuracies": [1, 1]}))
     assert_refused(ihgnn("compare", *args), 2, *tokens)

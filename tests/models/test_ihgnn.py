@@ -176,7 +176,7 @@ def test_a_checkpoint_s_members_answer_as_the_stack_does(
     store = GraphStore(data, Features.LABELS, data.max_nodes, config.model.layers, CPU)
     expected = predict(checkpoint.model(CPU), store, np.arange(len(data)))
     sure = reference_of(checkpoint).key_gaps(data) >= CLOSE
-    assert sure.mean() > 0.9
+    assert sure.mean() > 0.85
     for member in range(2):
         model = IHGNN.from_checkpoint(tmp_path / "ckpt.pt", member=member)
         assert not model.training

@@ -730,11 +730,13 @@ def stack_of(
     members: Sequence[Member],
     *,
     batch_size: int,
+    places_seed: int = 0,
 ) -> Stack:
     model = StackedIHGNN(
         made, inputs, [generator(each.seed, "parameters") for each in members]
     ).double()
-    return Stack(model, store, members, batch_size=batch_size, dropout=made.dropout)
+    sizes = {"batch_size": batch_size, "places_seed": places_seed}
+    return Stack(model, store, members, dropout=made.dropout, **sizes)
 
 
 @pytest.mark.parametrize("variant", list(Variant))
@@ -824,10 +826,11 @@ def test_batches_that_train_together_have_the_same_place_in_the_order_of_sizes(
     ]
     store = exact_store(data)
 
-    def trained(some: Sequence[Member]) -> list[list[NDArray[np.int64]]]:
+    def trained(some: Sequence[Member], job: int = 0) -> list[list[NDArray[np.int64]]]:
         """The graphs of each step and member, in three epochs."""
         store.asked = []
-        stack = stack_of(IHGNNSettings(**SMALL), store, inputs_of(data), some, batch_size=16)
+        made, inputs = IHGNNSettings(**SMALL), inputs_of(data)
+        stack = stack_of(made, store, inputs, some, batch_size=16, places_seed=job)
         for _ in range(3):
             stack.train_epoch()
         return [list(step) for step in store.asked if len(step[0]) and step[0].max() < 150]
@@ -839,6 +842,9 @@ def test_batches_that_train_together_have_the_same_place_in_the_order_of_sizes(
     for number, member in enumerate(members):
         alone = trained([member])
         assert all(np.array_equal(a[0], b[number]) for a, b in zip(alone, steps, strict=True))
+    other = trained(members, job=1)  # another job has another order, if places are drawn at all
+    same = all(np.array_equal(a[0], b[0]) for a, b in zip(other, steps, strict=True))
+    assert same is not aligned
     # Large batches do not always come first.
     largest = [int(epoch.argmax()) for epoch in nodes.sum(axis=1).reshape(3, -1)]
     assert len(set(largest)) > 1

@@ -3,6 +3,7 @@
 import csv
 from pathlib import Path
 
+import finished_crossvals
 import pytest
 from compared import GIN, OURS, cell
 
@@ -13,7 +14,9 @@ from ihgnn_cli.report.reproduction import Written, write_chart, write_comparison
 from ihgnn_cli.studies.comparison import Cell, compare, refused_cell
 from ihgnn_cli.studies.ranks import Ranks
 
-RESULT = {"provenance": {"ihgnn": "0.1.0", "command": "ihgnn reproduce table1"}}
+RESULT = finished_crossvals.result(
+    provenance={"ihgnn": "0.1.0", "command": "ihgnn reproduce table1"}
+)
 STATEMENT = "Budget 'quick': two folds."
 
 

@@ -134,7 +134,7 @@ def test_weights_that_are_no_numbers_are_loaded_for_what_they_are(
     path: Path, content: dict[str, Any]
 ) -> None:
     """A training that diverged: evaluation says so."""
-    content["weights"]["bias"][:] = math.nan
+    content["weights"]["classifier.second.bias"][:] = math.nan
     torch.save(content, path)
     assert load_checkpoint(path).weights["classifier.second.bias"].isnan().all()
 
@@ -221,7 +221,9 @@ def legacy(content: object, path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [raw_pickle, torch.save, legacy])
-@pytest.mark.parametrize("where", ["alone", "config", "weights.weight", "card.dataset", "progress"])
+@pytest.mark.parametrize(
+    "where", ["alone", "config", "weights.classifier.second.weight", "card.dataset", "progress"]
+)
 def test_nothing_in_a_hostile_file_is_run(
     path: Path, content: dict[str, Any], write: Callable[[object, Path], None], where: str
 ) -> None:
@@ -323,12 +325,12 @@ WRONG = [
     ("epoch.validation_accuracy", None),
     *(("progress", each) for each in (MISSING, None, [1])),
     *(
-        ("weights.weight", each)
+        ("weights.classifier.second.weight", each)
         for each in (MISSING, None, [[[0.0]]], torch.zeros(1, 2, 2).to_sparse())
     ),
-    ("weights.weight", torch.zeros(1, 2, 2, device="meta")),
-    ("weights.readout.weight", MISSING),
-    ("weights.aggregation.theta", torch.zeros(1, 3)),
+    ("weights.classifier.second.weight", torch.zeros(1, 2, 2, device="meta")),
+    ("weights.classifier.first.weight", MISSING),
+    ("weights.theta", torch.zeros(1, 3)),
     ("weights.another", torch.zeros(1)),
 ]
 
@@ -340,7 +342,7 @@ def test_content_that_does_not_fit_is_refused_before_a_model_is_made(
     assert set(content["card"]) == set(CARD)
     put(content, keys, value)
     torch.save(content, path)
-    later = keys.startswith(("epoch", "progress", "weights.weight"))
+    later = keys.startswith(("epoch", "progress", "weights.classifier.second.weight"))
     assert " is damaged (" in (refused if later else refused_unmade)(path)
 
 

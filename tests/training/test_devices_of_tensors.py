@@ -14,6 +14,7 @@ from ihgnn_cli.models.stacked import StackedIHGNN
 from ihgnn_cli.training.checkpoint import build
 from ihgnn_cli.training.config import configure
 from ihgnn_cli.training.epoch import Epoch
+from ihgnn_cli.training.kinds import ClassWeights
 from ihgnn_cli.training.loss import CrossEntropy
 from ihgnn_cli.training.seeds import generator
 from ihgnn_cli.training.stack import Member, Stack
@@ -47,6 +48,24 @@ def test_no_tensor_of_a_step_is_left_on_the_cpu(variant: Variant, rounds: int | 
     assert all(each.grad.device == meta for each in moved.parameters())
     moved.recompute_statistics([batch])
     assert moved.input.norm.running_mean.device == meta
+
+
+@pytest.mark.parametrize("settings", [{}, {"label_smoothing": 0.1, "weight_decay": 0.1}])
+def test_an_epoch_reads_nothing_from_the_device_before_its_end(settings: dict[str, float]) -> None:
+    """All steps of training and Adam run without values; only the epoch's losses need some."""
+    meta = torch.device("meta")
+    stack = Stack(
+        model(Variant.FULL, 2).to(meta),
+        GraphStore(MUTAG, Features.LABELS, MUTAG.max_nodes, 2, meta),
+        [Member(seed, 0.001, np.arange(150), np.arange(150, 188)) for seed in range(2)],
+        batch_size=32,
+        dropout=0.5,
+        class_weights=ClassWeights.BALANCED,
+        **settings,
+    )
+    with pytest.raises(NotImplementedError, match="Cannot copy out of meta tensor"):
+        stack.train_epoch()
+    assert stack.state()["optimizer"]["steps"] == [5, 5]  # type: ignore[index]
 
 
 # Which operations these two do depends on the values, which tensors of the meta device lack.

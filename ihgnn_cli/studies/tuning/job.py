@@ -11,7 +11,7 @@ import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -118,7 +118,7 @@ class TuneJob:
             if not (self.folder / SPLITS).is_file():
                 write_fold_file([Fold((self.search.split,))], self.folder / SPLITS)
             with database_errors(self.where, "Cannot open the study's storage"), quiet_optuna():
-                self._plan(None).open()
+                self._plan(None).open().close()
         except BaseException:
             if new:
                 shutil.rmtree(self.folder, ignore_errors=True)
@@ -138,10 +138,12 @@ class TuneJob:
             IhgnnError: the storage or a worker failed, or the folder was removed.
         """
         with self._still_there(), database_errors(self.where), quiet_optuna():
-            watcher = _Watcher(self._plan(timeout), callback)
-            if watcher.now().finished < self.total:
-                watcher.run(self.workers.places[: self.total])
-            return watcher.now()
+            plan = self._plan(timeout)
+            with closing(plan.open()) as study:
+                watcher = _Watcher(plan, study, callback)
+                if watcher.now().finished < self.total:
+                    watcher.run(self.workers.places[: self.total])
+                return watcher.now()
 
     def trials(self) -> tuple[FrozenTrial, ...]:
         """The trials as they are now.
@@ -159,8 +161,13 @@ class TuneJob:
         Raises:
             IhgnnError: the storage failed, or the folder was removed.
         """
-        with self._still_there(), database_errors(self.where), quiet_optuna():
-            yield self._plan(None).open()
+        with (
+            self._still_there(),
+            database_errors(self.where),
+            quiet_optuna(),
+            closing(self._plan(None).open()) as study,
+        ):
+            yield study
 
     @contextmanager
     def _still_there(self) -> Iterator[None]:
@@ -267,9 +274,9 @@ class TuneJob:
 class _Watcher:
     """The process that started the workers: puts trials back, and reports progress."""
 
-    def __init__(self, plan: WorkerPlan, callback: TuneCallback) -> None:
+    def __init__(self, plan: WorkerPlan, study: Study, callback: TuneCallback) -> None:
         self._plan = plan
-        self._study = plan.open()
+        self._study = study
         self._model_epochs = 0
         self._callback = callback
         self._began = time.monotonic()

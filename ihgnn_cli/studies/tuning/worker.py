@@ -4,7 +4,7 @@ import math
 import os
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from typing import Any
 
@@ -48,8 +48,7 @@ def work(plan: WorkerPlan, place: Place, send: Send) -> None:
     Raises:
         IhgnnError: the storage failed.
     """
-    with quiet_optuna(), database_errors(plan.where):
-        study = plan.open()
+    with quiet_optuna(), database_errors(plan.where), closing(plan.open()) as study:
         study.worker = f"{plan.command} {os.getpid()} "
         objective = Objective(plan.search, torch.device(place.device))
         deadline, patience = time.monotonic() + plan.timeout, Patience()
