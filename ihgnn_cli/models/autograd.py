@@ -71,8 +71,35 @@ class AutogradStack(nn.Module):
     graph_embedding = None
     """Modules give logits only."""
 
+    @torch.no_grad()
     def recompute_statistics(self, batches: Iterable[Batch]) -> None:
-        """Modules keep their running statistics."""
+        """Replace the running statistics of batch normalization by their means over these batches.
+
+        Nothing is dropped meanwhile, as in predictions.
+        """
+        norms = [each for each in self.inner.modules() if isinstance(each, nn.BatchNorm1d)]
+        if not norms:
+            return
+        momenta = [norm.momentum for norm in norms]
+        steps = {
+            name: each.clone()
+            for name, each in self.inner.named_buffers()
+            if name.endswith("num_batches_tracked")
+        }
+        self.eval()
+        for module in (*norms, self):  # of this module the flag alone: a step is not split
+            module.training = True
+        for number, batch in enumerate(batches, 1):
+            for norm in norms:
+                norm.momentum = 1 / number
+            for member in range(batch.members):
+                for _ in self._turn(batch, member, self._own(member)):
+                    pass
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
+        for name, each in steps.items():
+            self.inner.get_buffer(name).copy_(each)
+        self.eval()
 
     @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:

@@ -45,7 +45,7 @@ def numbers(text: str) -> dict:
 def unit_files(folder: Path) -> dict[str, dict]:
     """The finished trainings without what differs from time to time, by name."""
     found = {}
-    for path in sorted(folder.glob("units/*.jsonl")):
+    for path in sorted(folder.glob("units/[!.]*.jsonl")):
         for line in path.read_text().splitlines():
             record = parsed(line)
             found[record.validated.training.name] = json.loads(line) | {"seconds": 0}
@@ -189,7 +189,7 @@ def test_the_first_folds_of_a_split_file_are_a_result_that_says_so(ihgnn, tmp_pa
     assert len(told["folds"]) == 3
     assert {rule["honest"] for rule in told["rules"]} == {True, False}
     whole = ihgnn(*args, "--folds", "10")
-    assert_refused(whole, 2, "job holds another job")
+    assert_refused(whole, 2, "job holds another crossval job")
 
 
 @pytest.mark.parametrize(
@@ -295,7 +295,7 @@ def test_a_killed_job_goes_on_to_the_same_numbers(command, ihgnn, tmp_path, whol
     process = begun(command, folder)
 
     def stacks() -> list[Path]:
-        return list(folder.glob("units/*.jsonl"))
+        return list(folder.glob("units/[!.]*.jsonl"))
 
     wait_for(stacks, process)
     workers = workers_of(process)
@@ -341,7 +341,7 @@ def test_a_signal_while_the_workers_start_is_clean(command, tmp_path, delay, nam
 def test_a_killed_worker_is_replaced(command, tmp_path, whole, workers) -> None:
     folder = tmp_path / "job"
     process = begun(command, folder, "--workers", workers, "--json")
-    wait_for(lambda: list(folder.glob("units/*.jsonl")), process)
+    wait_for(lambda: list(folder.glob("units/[!.]*.jsonl")), process)
     os.kill(workers_of(process)[0], signal.SIGKILL)
     told, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said

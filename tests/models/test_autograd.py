@@ -283,3 +283,27 @@ def test_weight_decay_of_a_configuration_reaches_the_step() -> None:
     with_decay = advanced(cohort(1, weight_decay=0.5), 1).stack.model.state_dict()
     without = advanced(cohort(1), 1).stack.model.state_dict()
     assert not torch.equal(with_decay["inner.scores.0.weight"], without["inner.scores.0.weight"])
+
+
+def test_recomputed_statistics_are_means_over_the_batches_of_each_member() -> None:
+    stack = stacked([0, 1], norm=True, dropout=0.5)
+    batches = [batch([0, 1, 2], [3, 4]), batch([5, 6], [])]
+    members = [[[0, 1, 2], [5, 6]], [[3, 4]]]
+    stack.train_step(batches[0], NO_FACTOR, [0, 1], CrossEntropy())
+    weights = {name: each.clone() for name, each in stack.named_parameters()}
+    stack.recompute_statistics(batches)
+    for member, own in enumerate(members):
+        rows = []
+        for graphs in own:
+            each = member_graphs(batch(graphs), 0)
+            h = each.x + each.sum_to_nodes(each.x[each.edge_index[0]])
+            first = stack.member(member).first
+            rows.append((h @ first.weight.T + first.bias).detach())
+        norm = stack.member(member).norm
+        torch.testing.assert_close(
+            norm.running_mean, torch.stack([r.mean(0) for r in rows]).mean(0)
+        )
+        torch.testing.assert_close(norm.running_var, torch.stack([r.var(0) for r in rows]).mean(0))
+        assert (norm.num_batches_tracked, norm.momentum) == (1, 0.1)
+    assert all(torch.equal(each, weights[name]) for name, each in stack.named_parameters())
+    assert not any(each.training for each in stack.modules())

@@ -3,7 +3,7 @@
 import hashlib
 import math
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import astuple, dataclass
 from enum import StrEnum
 from itertools import product
@@ -375,8 +375,3 @@ def final_trainings(
         for number, fold in enumerate(folds)
         for run in range(protocol.runs)
     ]
-
-
-def layers_of(grid: Iterable[Configuration]) -> int:
-    """The largest K of a grid."""
-    return max(int(each["layers"]) for each in grid)

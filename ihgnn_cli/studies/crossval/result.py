@@ -17,7 +17,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import write_json
-from ihgnn_cli.models.settings import IHGNNSettings, Variant
+from ihgnn_cli.models.settings import IHGNNSettings
 from ihgnn_cli.studies.crossval.protocol import Configuration, Protocol, Setting
 from ihgnn_cli.studies.crossval.records import Record, Tested
 from ihgnn_cli.studies.crossval.rules import rules
@@ -32,7 +32,7 @@ from ihgnn_cli.studies.crossval.summary import (
     tested_share,
 )
 from ihgnn_cli.studies.fold_scores import Scores, fold_scores
-from ihgnn_cli.studies.paper import PaperAccuracy, paper_accuracy, variant_key
+from ihgnn_cli.studies.paper import PaperAccuracy, paper_accuracy
 from ihgnn_cli.studies.signal.references import Reference, best_reference, left_out_note
 from ihgnn_cli.studies.statistics import Method, corrected_error, family, paired
 
@@ -182,11 +182,6 @@ class CrossvalResult:
     def __post_init__(self) -> None:
         if len(self.graph_accuracies) != self.graphs:
             raise ValueError(f"{len(self.graph_accuracies)} accuracies of {self.graphs} graphs")
-
-    @property
-    def method_key(self) -> str:
-        """The key of the method in tables: the model, or an ablation such as `ihgnn:no-concat`."""
-        return self.model if self.variant is None else variant_key(Variant(self.variant))
 
     @property
     def method(self) -> Method:

@@ -90,7 +90,8 @@ class Study:
             IhgnnError: it cannot be written.
         """
         facts = {**machine_facts(self.where.device), "command": self.command}
-        work = Work(ran.model_epochs or 0, ran.seconds, self.where.count, facts)
+        most = sum(folder.most_open() for folder in self.folders)
+        work = Work(ran.model_epochs or 0, ran.seconds, min(self.where.count, most), facts)
         result = make_result(self.folders, work, self.before, references)
         same = result == self.before
         # A finished job can be shown where it cannot be written.

@@ -10,8 +10,8 @@ from service_client import httpx, talk
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.jsonl import write_jsonl
-from ihgnn_cli.deploy import Predictor
 from ihgnn_cli.deploy.onnx_model import OnnxClassifier
+from ihgnn_cli.deploy.predictor import Predictor
 from ihgnn_cli.deploy.serving.app import Service
 from ihgnn_cli.deploy.serving.settings import ServeSettings
 
