@@ -4,7 +4,6 @@ The names in `__all__` are the Python API (docs/python.md). Each is imported whe
 so that importing the package is instant.
 """
 
-import logging
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -61,9 +60,6 @@ _MODULES = {
     "train": "api.train",
     "tune": "api.tune",
 }
-
-# Libraries do not log unless the application configures it.
-logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 
 def __getattr__(name: str) -> Any:

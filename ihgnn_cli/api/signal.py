@@ -54,7 +54,7 @@ def signal(
     }
     config = configured({**edges, "seed": seed}, call=signal)
     data = dataset_of(dataset, access(data_root, offline, display))
-    _, data = load_data(config, dataset=data)
+    _, data = load_data(config, dataset=data, references=True)
     file = None if split_file is None else Path(split_file)
     made = make_folds(data, seed, file=file, folds=folds, group_twins=group_twins)
     with in_steps(display.work) as tell:

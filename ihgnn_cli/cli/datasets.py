@@ -157,7 +157,10 @@ def check(
         remedy = meant_by("class", dataset.notes.ignored_keys) or "Add one for each graph."
         console.show(f"- Training needs classes. {remedy}")
     unread = features.unread(dataset)
-    for line in [*reading_remarks(dataset), *([unread] if unread else [])]:
+    remarks = reading_remarks(dataset)
+    if features.resolved_features(dataset, features.Features.AUTO) == "attributes":
+        remarks.append("Models read the node attributes (--features auto), not these degrees.")
+    for line in [*remarks, *([unread] if unread else [])]:
         console.show(f"- {line}")
     if classes:
         console.next_steps(("homophily", path), *([("train", path)] if classes > 1 else []))

@@ -98,7 +98,7 @@ def signal(
     from ihgnn_cli.studies.signal.signal import measure_signal
     from ihgnn_cli.training.loading import load_data
 
-    _, graphs = load_data(config, console.access(data_root, offline))
+    _, graphs = load_data(config, console.access(data_root, offline), references=True)
     if graphs.edge_bins is not None and not quiet:
         console.note(graphs.edge_bins.sentence(edge_bins))
     made = make_folds(graphs, seed, file=split_file, folds=folds, group_twins=group_twins)

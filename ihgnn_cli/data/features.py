@@ -36,6 +36,7 @@ def unread(
     *,
     edge_labels: bool = False,
     edge_bins: bool = False,
+    references: bool = False,
 ) -> str | None:
     """A sentence on what the data has and a model with these settings does not read, if anything.
 
@@ -44,12 +45,14 @@ def unread(
         features: node features of the model.
         edge_labels: whether the model tells edges apart by label.
         edge_bins: whether it tells edges apart by bins of their attribute.
+        references: whether no network reads the data, only classifiers that take node labels.
     """
-    features = resolved_features(dataset, features)
+    features = Features.LABELS if references else resolved_features(dataset, features)
     labelled = dataset.label_source == LabelSource.LABELS
     found = []
     if dataset.node_attributes is not None and features == Features.LABELS:
         option = "--features both" if labelled else "--features attributes"
+        option = "'ihgnn train' can" if references else option
         found.append(f"node attributes ({option})")
     if labelled and features == Features.ATTRIBUTES:
         found.append("node labels (--features both)")
@@ -65,9 +68,13 @@ def unread(
 
 @lru_cache(64)
 def note_unread(sentence: str | None) -> None:
-    """Log a sentence of `unread`, once in a process."""
+    """Log a sentence of `unread`, once in a process.
+
+    It is information, but a program that has not configured logging shows warnings only.
+    """
     if sentence is not None:
-        _log.info("%s", sentence)
+        shown = _log.isEnabledFor(logging.INFO)
+        _log.log(logging.INFO if shown else logging.WARNING, "%s", sentence)
 
 
 def node_features(dataset: GraphDataset, kind: Features = Features.LABELS) -> NDArray[np.float32]:

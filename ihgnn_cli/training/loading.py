@@ -25,6 +25,7 @@ def load_data(
     where: Access = DEFAULT,
     *,
     dataset: GraphDataset | None = None,
+    references: bool = False,
 ) -> tuple[RunConfig, GraphDataset]:
     """Load the data set; the returned configuration names it so that any folder can use it.
 
@@ -32,6 +33,7 @@ def load_data(
         config: names the data set.
         where: where that may come from.
         dataset: used instead of that name; the graphs may have no name.
+        references: only classifiers without a network read the data.
 
     Raises:
         InputError: the data is not available, or lacks the requested features.
@@ -46,7 +48,15 @@ def load_data(
         dataset = read(locate(given, where), where.progress)
     features = resolved_features(dataset, config.data.features)
     binned = config.data.edge_bins > 0
-    note_unread(unread(dataset, features, edge_labels=config.data.edge_labels, edge_bins=binned))
+    note_unread(
+        unread(
+            dataset,
+            features,
+            edge_labels=config.data.edge_labels,
+            edge_bins=binned,
+            references=references,
+        )
+    )
     dataset = with_edge_labels(
         dataset,
         use=config.data.edge_labels,

@@ -112,6 +112,23 @@ def test_what_is_not_read_is_named_once_with_its_option(caplog, graph, settings,
         assert each in caplog.text
 
 
+def test_signal_names_attributes_that_no_reference_reads(caplog) -> None:
+    dataset = from_graphs([ONLY_ATTRIBUTES] * 2, [0, 1])
+    note_unread.cache_clear()
+    with caplog.at_level(logging.INFO, "ihgnn_cli"):
+        load_data(configure(), dataset=dataset, references=True)
+    assert "node attributes ('ihgnn train' can)" in caplog.text
+
+
+def test_a_program_that_has_not_configured_logging_sees_what_is_not_read(caplog) -> None:
+    note_unread.cache_clear()
+    with caplog.at_level(logging.WARNING, "ihgnn_cli"):
+        note_unread("Not read.")
+        note_unread.cache_clear()
+    assert [each.levelname for each in caplog.records] == ["WARNING"]
+    assert not logging.getLogger("ihgnn_cli").handlers  # logging's last resort shows it
+
+
 def test_attributes_of_networkx_and_pyg_that_are_not_read_are_named(caplog) -> None:
     path = nx.path_graph(2)
     nx.set_node_attributes(path, {0: "C", 1: "O"}, "atom")
