@@ -163,10 +163,7 @@ class _Reproduction:
     def _train(self, studies: dict[Cell, Study], workers: Workers) -> None:
         parts = [(cell, folder) for cell, study in studies.items() for folder in study.folders]
         folders = [folder for _, folder in parts]
-        costs = [
-            0.0 if folder.finished else seconds_per_epoch(folder, workers.device)
-            for folder in folders
-        ]
+        costs = [seconds_per_epoch(folder, workers.device) for folder in folders]
         left = list(map(_epochs_left, folders))
         if any(left):
             seconds = sum(cost * epochs for cost, epochs in zip(costs, left, strict=True))
@@ -293,8 +290,11 @@ def _with_layers(configuration: Configuration, layers: int) -> Configuration:
 
 
 def _epochs_left(folder: JobFolder) -> int:
-    """Model-epochs that are left to train, at most."""
+    """Model-epochs that are left to train, at most; 0 if the job cannot go on."""
     job = folder.job
     whole = job.protocol.config.training.epochs
-    done = sum(each.epochs or whole for each in folder.finished_trainings())
+    try:
+        done = sum(each.epochs or whole for each in folder.finished_trainings())
+    except IhgnnError:  # training will report it
+        return 0
     return job.protocol.model_epochs(job.folds) - done

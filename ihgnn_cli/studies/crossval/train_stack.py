@@ -106,10 +106,15 @@ class Trainer:
 def seconds_per_epoch(folder: JobFolder, device: torch.device) -> float:
     """Roughly the seconds of a worker per model-epoch: those of one step of the next stack.
 
-    0 if that cannot be measured: too little memory, or a failure that training will report.
+    0 if nothing is open, or if it cannot be measured: too little memory, or a failure that training
+    will report.
     """
-    stack = folder.open_stacks()[0]
-    job = folder.job
+    found: list[Stack] = []
+    with suppress(IhgnnError):
+        found = folder.open_stacks()
+    if not found:
+        return 0.0
+    stack, job = found[0], folder.job
     configs = [job.config(each) for each in stack.trainings]
     config, size = configs[0], configs[0].training.batch_size
     splits = [job.split(each) for each in stack.trainings]
