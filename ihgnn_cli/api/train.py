@@ -11,7 +11,7 @@ from ihgnn_cli.api.settings import Graphs, access, configured, dataset_of
 from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Split
-from ihgnn_cli.deploy.runtime import Predictor, load
+from ihgnn_cli.deploy.predictor import Predictor, load
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.inference import evaluation

@@ -26,7 +26,7 @@ from ihgnn_cli import __version__
 from ihgnn_cli.deploy.metadata import for_callers
 from ihgnn_cli.deploy.page import example_lines, page_files
 from ihgnn_cli.deploy.protocol import HEADER_LENGTH, VERSION, InferRequest, Tensors
-from ihgnn_cli.deploy.runtime import Predictor
+from ihgnn_cli.deploy.predictor import Predictor
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.prediction import Answer, Failure, Origin
 

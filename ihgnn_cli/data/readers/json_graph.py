@@ -10,7 +10,6 @@ keys are ignored, unless they look like one of these misspelt.
 """
 
 import json
-import math
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -276,7 +275,7 @@ def _is_number(value: object) -> bool:
 
 def _fits(number: float) -> bool:
     """Whether a number is finite as a 32-bit float."""
-    return not (math.isnan(number) or _is_large(number))
+    return abs(number) <= _LARGEST_FLOAT32  # not so of NaN, and right for any integer
 
 
 def _is_large(number: float) -> bool:
