@@ -156,7 +156,11 @@ class Tensors:
         for name, binary in asked.outputs.items():
             spec = self.outputs[name]
             values = found[name].astype(spec.dtype)
-            entry = {"name": name, "datatype": spec.datatype, "shape": list(values.shape)}
+            entry: dict[str, Any] = {
+                "name": name,
+                "datatype": spec.datatype,
+                "shape": list(values.shape),
+            }
             if binary:
                 blocks.append(values.tobytes())
                 entry["parameters"] = {"binary_data_size": len(blocks[-1])}
@@ -200,7 +204,9 @@ class Tensors:
         found = {}
         for each in asked.outputs:
             if each.name not in self.outputs:
-                raise InputError(f"No output {each.name[:40]}. There are {', '.join(self.outputs)}.")
+                raise InputError(
+                    f"No output {each.name[:40]}. There are {', '.join(self.outputs)}."
+                )
             found[each.name] = each.parameters.get("binary_data", everything) is True
         return found
 
@@ -232,16 +238,19 @@ def _array(given: InputTensor, spec: TensorSpec, rest: memoryview) -> tuple[Arra
 
 def _from_json(data: list[Any] | None, spec: TensorSpec, count: int) -> Array:
     """Values as nested lists, or as one list in row-major order."""
-    allowed = "iuf" if spec.dtype == "<f4" else "iu"
     try:
-        values = np.array(data)
-        if values.size != count or (count and values.dtype.kind not in allowed):
-            raise ValueError(spec.datatype)
-        with np.errstate(over="ignore"):
-            found: Array = values.astype(spec.dtype)
-        if (found != values).any() if allowed == "iu" else not np.isfinite(found).all():
-            raise ValueError(spec.datatype)
+        return _converted(np.array(data), spec.dtype, count)
     except (ValueError, TypeError, OverflowError):
         kind = spec.datatype
         raise InputError(f"{spec.name} has no list of {count} values of {kind}.") from None
+
+
+def _converted(values: Array, dtype: str, count: int) -> Array:
+    allowed = "iuf" if dtype == "<f4" else "iu"
+    if values.size != count or (count and values.dtype.kind not in allowed):
+        raise ValueError(dtype)
+    with np.errstate(over="ignore"):
+        found: Array = values.astype(dtype)
+    if not np.isfinite(found).all() or (dtype != "<f4" and (found != values).any()):
+        raise ValueError(dtype)
     return found

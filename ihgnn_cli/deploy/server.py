@@ -32,9 +32,7 @@ class _Protocol(H11Protocol):  # type: ignore[misc]
     _head_timer: asyncio.TimerHandle | None = None
 
     def connection_made(self, transport: Any) -> None:
-        # asyncio sets this only for sockets of a protocol that it recognises; without it, answers
-        # on a connection that is kept open wait for the client's delayed acknowledgement (40 ms).
-        transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        without_delay(transport)
         super().connection_made(transport)
         self._start_timer()
 
@@ -89,6 +87,15 @@ class _Server(uvicorn.Server):  # type: ignore[misc]
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         await asyncio.sleep(_DRAIN)  # connections that the system has accepted already
         await super().shutdown(sockets)
+
+
+def without_delay(transport: Any) -> None:
+    """Send answers at once, which asyncio sets only for sockets of a protocol that it recognises.
+
+    Otherwise an answer on a connection that is kept open waits for the client's delayed
+    acknowledgement of the one before (40 ms).
+    """
+    transport.get_extra_info("socket").setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
 def listen(host: str, port: int) -> socket.socket:

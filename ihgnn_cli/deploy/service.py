@@ -24,9 +24,10 @@ from starlette.requests import ClientDisconnect
 
 from ihgnn_cli import __version__
 from ihgnn_cli.deploy.metadata import for_callers
+from ihgnn_cli.deploy.onnx_model import OnnxClassifier
 from ihgnn_cli.deploy.page import example_lines, page_files
-from ihgnn_cli.deploy.protocol import HEADER_LENGTH, VERSION, InferRequest, Tensors
 from ihgnn_cli.deploy.predictor import Predictor
+from ihgnn_cli.deploy.protocol import HEADER_LENGTH, VERSION, InferRequest, Tensors
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.prediction import Answer, Failure, Origin
 
@@ -191,10 +192,14 @@ class Service:
         self.predictor, self.name, self.limits = predictor, name, limits
         self.allow_unknown = allow_unknown
         classifier = predictor.classifier
+        if not isinstance(classifier, OnnxClassifier):
+            raise InputError("Only exported models can be served. Export the checkpoint.")
+        self._metadata = for_callers(classifier.plain_metadata, left_out=("seen",))
         self.max_nodes = limits.max_nodes or max(
             _NODES[classifier.layout.value], predictor.card.max_nodes
         )
         self.tensors = Tensors(classifier, limits.max_graphs, self.max_nodes)
+        self._waiting = self._bytes = 0
         self.registry = CollectorRegistry()
         self._count_graphs = Counter(
             "ihgnn_graphs", "Graphs by result.", ["result"], registry=self.registry
@@ -211,7 +216,6 @@ class Service:
         Gauge(
             "ihgnn_waiting_requests", "Requests that are read or wait.", registry=self.registry
         ).set_function(lambda: self._waiting)
-        self._waiting = self._bytes = 0
         self._worker = ThreadPoolExecutor(1, "model")
 
         def observe(graphs: int, seconds: float) -> None:
@@ -242,8 +246,11 @@ class Service:
         ).expose(app, include_in_schema=False)
         app.post(
             "/predict",
-            responses={200: {"model": Predicted | list[Predicted]}},
-            openapi_extra=_body(Graph.model_json_schema(), listed=True),
+            responses={
+                200: {"model": Predicted | list[Predicted]},
+                422: {"model": Error | list[Predicted]},
+            },
+            openapi_extra=_body(Graph, listed=True),
         )(self.predict)
         for path in ("/v2/health/live", "/v2/health/ready"):
             app.get(path)(_health)
@@ -251,9 +258,7 @@ class Service:
         for path in ("/v2/models/{name}", "/v2/models/{name}/versions/{version}"):
             app.get(path)(self.model_metadata)
             app.get(f"{path}/ready")(self.model_ready)
-            app.post(f"{path}/infer", openapi_extra=_body(InferRequest.model_json_schema()))(
-                self.infer
-            )
+            app.post(f"{path}/infer", openapi_extra=_body(InferRequest))(self.infer)
         self._add_page(app)
         return app
 
@@ -320,7 +325,6 @@ class Service:
 
     def _add_page(self, app: FastAPI) -> None:
         """The page that draws graphs, and what it reads."""
-        metadata = for_callers(self.predictor.classifier.plain_metadata, left_out=("seen",))
         examples = example_lines(self.predictor.card)
 
         def add(path: str, content: bytes | str, kind: str) -> None:
@@ -331,7 +335,7 @@ class Service:
 
             app.get(path, include_in_schema=False)(send)
 
-        add("/model.json", json.dumps(metadata), JSON)
+        add("/model.json", json.dumps(self._metadata), JSON)
         add("/examples.jsonl", examples, "application/jsonl")
         for path, (content, kind) in page_files().items():
             add(path, content, kind)
@@ -464,7 +468,8 @@ async def _off_loop(size: int, read: Callable[..., Result], *arguments: Any) -> 
 
 
 def _media_type(request: Request) -> str:
-    return request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    given: str = request.headers.get("content-type", "")
+    return given.partition(";")[0].strip().lower()
 
 
 def _json(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
@@ -485,7 +490,20 @@ def _failed(request: Request, error: Exception) -> Response:
     return _error(500, "The model failed. The log of the service says why.")
 
 
-def _body(schema: dict[str, Any], *, listed: bool = False) -> dict[str, Any]:
+def _body(model: type[BaseModel], *, listed: bool = False) -> dict[str, Any]:
     """The request body in the OpenAPI description."""
+    schema = model.model_json_schema()
+    defined = schema.pop("$defs", {})
+
+    def inlined(part: Any) -> Any:
+        if isinstance(part, list):
+            return [inlined(each) for each in part]
+        if not isinstance(part, dict):
+            return part
+        if "$ref" in part:
+            return inlined(defined[part["$ref"].rpartition("/")[2]])
+        return {key: inlined(each) for key, each in part.items()}
+
+    schema = inlined(schema)
     either = {"anyOf": [schema, {"type": "array", "items": schema}]} if listed else schema
     return {"requestBody": {"required": True, "content": {JSON: {"schema": either}}}}
