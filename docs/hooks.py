@@ -17,7 +17,7 @@ OUTSIDE = (
     "examples/molecules.jsonl",
     "examples/*/README.md",
     "ihgnn_cli/data/bundled/IMDB-BINARY/README.md",
-    "ihgnn_cli/data/bundled/MUTAG/README.md",
+    "ihgnn_cli/data/bundled/*/README.md",
     "results/README.md",
     "results/reproduction/*.svg",
 )

@@ -1,16 +1,15 @@
 """Training in a run folder, from the configuration to the curves."""
 
 import math
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, access, configured, dataset_of
-from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy.predictor import Predictor, load
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError
@@ -27,6 +26,9 @@ from ihgnn_cli.training.final import asks_for_final, final_config
 
 if TYPE_CHECKING:
     from ihgnn_cli.deploy.export import Export
+
+Showing = Callable[[run.Prepared, Path], AbstractContextManager[run.Watch]]
+"""Opens the display of a training in its folder; yields what is called after each epoch."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -139,93 +141,73 @@ def train(
         file = Path(config) if isinstance(config, str | Path) else None
         chosen = final_config(chosen, epochs=settings.get("epochs") or given, file=file)
     display = Display(progress)
-    begun = begin(
-        chosen,
-        None if out is None else Path(out),
-        dataset=dataset_of(dataset, access(data_root, offline, display)),
-    )
-    return finished_run(begun, display)
+    graphs = dataset_of(dataset, access(data_root, offline, display))
+
+    @contextmanager
+    def showing(prepared: run.Prepared, _folder: Path) -> Iterator[run.Watch]:
+        training = prepared.config.training
+        with display.work("epochs") as update:
+            yield lambda epoch, best: update(
+                epoch.epoch, training.epochs, epoch_line(epoch, best, training.ensemble)
+            )
+
+    return carry_out(chosen, graphs, showing, out=None if out is None else Path(out))
 
 
-def finished_run(begun: "Begun", display: Display) -> Run:
-    """Train to the end and show progress.
-
-    Raises:
-        IhgnnError: the training failed.
-    """
-    epochs, models = begun.config.training.epochs, begun.config.training.ensemble
-    with display.work("epochs") as update:
-        outcome = complete(
-            begun, lambda now, best: update(now.epoch, epochs, epoch_line(now, best, models))
-        )
-    return Run(
-        begun.folder,
-        begun.config,
-        outcome.best,
-        outcome.test,
-        outcome.history,
-        outcome.result,
-        begun.prepared.dataset,
-    )
-
-
-@dataclass(frozen=True, eq=False)
-class Begun:
-    """A training whose folder exists."""
-
-    prepared: run.Prepared
-    folder: Path
-    config: RunConfig
-    """The configuration as requested: a split from a file is given by the file's name."""
-    new: bool = True
-    """Whether the folder is new."""
-
-
-def begin(
+def carry_out(
     config: RunConfig,
-    out: Path | None = None,
+    dataset: GraphDataset,
+    showing: Showing,
     *,
-    dataset: GraphDataset | None = None,
-    split: Split | None = None,
-    suffix: str = "",
-    where: Access = DEFAULT,
-) -> Begun:
-    """Prepare a training and make its folder: `out`, or by default `runs/NAME-1`, `-2`, ...
+    out: Path | None = None,
+    resume: Path | None = None,
+    command: str = "",
+) -> Run:
+    """Train to the end, test once and draw the curves.
 
-    `split` replaces the one that the configuration names, `suffix` is added to NAME.
+    A new folder is removed if the training fails before it begins.
+
+    Args:
+        config: the configuration, or that of the run to continue.
+        dataset: the graphs.
+        showing: shows the progress.
+        out: the folder of a new run; by default `runs/NAME-1`, `-2`, ...
+        resume: the folder of a run to continue.
+        command: the command line to record.
 
     Raises:
         InputError: the data or the folder is not valid.
+        IhgnnError: the training failed.
     """
     if out is not None:
         if out == Path():
             raise InputError("--out needs the name of a folder.")
         folders.refuse_used(out)
-    prepared = run.prepare(config, dataset=dataset, split=split, where=where)
-    asked = prepared.config
-    if out is not None:
-        return Begun(run.start(prepared, out), out, asked)
-    name = folders.run_name(prepared.dataset.name, asked) + suffix
-    prepared, folder = run.start_numbered(prepared, folders.RUNS, name)
-    return Begun(prepared, folder, asked)
-
-
-def complete(begun: Begun, watch: run.Watch, *, command: str = "") -> run.Outcome:
-    """Train to the end, test once and draw the curves.
-
-    A new folder is removed if the training fails before it begins.
-
-    Raises:
-        IhgnnError: the training failed.
-    """
+    prepared = run.prepare(config, folder=resume, dataset=dataset)
+    asked = prepared.config  # a split from a file is given by the file's name
+    folder = resume or out
+    if folder is None:
+        name = folders.run_name(prepared.dataset.name, asked)
+        prepared, folder = run.start_numbered(prepared, folders.RUNS, name)
+    elif resume is None:
+        prepared = run.start(prepared, folder)
     try:
-        outcome = run.fit(begun.prepared, begun.folder, watch, command=command)
+        with showing(prepared, folder) as watch:
+            outcome = run.fit(prepared, folder, watch, command=command)
     except IhgnnError:
-        if begun.new:
-            folders.discard_unbegun(begun.folder)
+        if resume is None:
+            folders.discard_unbegun(folder)
         raise
-    draw(begun.folder, outcome.result)
-    return outcome
+    draw(folder, outcome.result)
+    return Run(
+        folder,
+        asked,
+        outcome.best,
+        outcome.test,
+        outcome.history,
+        outcome.result,
+        prepared.dataset,
+    )
 
 
 def draw(folder: Path, result: Mapping[str, Any]) -> None:

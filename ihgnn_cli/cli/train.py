@@ -13,10 +13,10 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
-    from ihgnn_cli.api.train import Begun
+    from ihgnn_cli.api.train import Showing
     from ihgnn_cli.training.config import RunConfig
     from ihgnn_cli.training.epoch import Epoch
-    from ihgnn_cli.training.run import Watch
+    from ihgnn_cli.training.run import Prepared, Watch
 
 
 EXAMPLES = examples(
@@ -171,20 +171,21 @@ def train(
         load_split(chosen.data.split, graphs, chosen.training.seed)  # refused before torch starts
 
     from ihgnn_cli.api import train as trainings
-    from ihgnn_cli.training import run
 
     log = None
     if tensorboard:
         from ihgnn_cli.report.tensorboard import tensorboard_logger
 
         log = tensorboard_logger()
-    if resume is None:
-        begun = trainings.begin(chosen, out, dataset=graphs)
-    else:
-        prepared = run.prepare(chosen, folder=resume, dataset=graphs)
-        begun = trainings.Begun(prepared, resume, chosen, new=False)
-    done = complete_run(begun, log=log, quiet=quiet)
-    show_run(done, begun.folder, as_json)
+    trained = trainings.carry_out(
+        chosen,
+        graphs,
+        _showing(log, quiet=quiet),
+        out=out,
+        resume=resume,
+        command=shlex.join(["ihgnn", *sys.argv[1:]]),
+    )
+    show_run(trained.result, trained.folder, as_json)
 
 
 def _set(given: dict[str, object]) -> dict[str, object]:
@@ -199,67 +200,58 @@ def _refuse_with_resume(given: dict[str, object]) -> None:
         )
 
 
-def complete_run(
-    begun: "Begun", *, log: "Callable[[Path], Watch] | None", quiet: bool
-) -> dict[str, Any]:
-    """Train to the end with progress on standard error; returns the result."""
-    from ihgnn_cli.api.train import complete
+def _showing(log: "Callable[[Path], Watch] | None", *, quiet: bool) -> "Showing":
+    """Notes at the start, progress, and what is kept of an interrupted run, on standard error."""
+    from ihgnn_cli.api.train import epoch_line
     from ihgnn_cli.cli import console
-    from ihgnn_cli.training.run import last_epoch
     from ihgnn_cli.training.snapshots import fewer_snapshots
 
-    prepared, folder = begun.prepared, begun.folder
-    split = prepared.split
-    settings = prepared.config
-    if not quiet:
-        others = f"{len(split.validation):,} for validation, {len(split.test):,} for testing"
-        if settings.data.final:
-            epochs = counted(settings.training.epochs, "epoch")
-            others = f"none for validation or testing; {epochs}"
-        if settings.training.ensemble > 1:
-            others += f"; {settings.training.ensemble} models"
-        done = 0 if begun.new else last_epoch(folder)
-        continuing = f"\nContinuing after epoch {done:,}." if done else ""
-        console.note(
-            f"{_of_model(settings)}{prepared.dataset.name}: "
-            f"{counted(len(split.train), 'training graph')}, {others} "
-            f"({settings.data.split_from or settings.data.split}, seed {settings.training.seed}); "
-            f"on {prepared.device}; in {folder}{continuing}"
-        )
-        fewer = fewer_snapshots(settings.training)
-        if fewer is not None:
-            console.note(fewer)
-    kept = f"Continue with: ihgnn train --resume {console.quoted(folder)}"
-    with console.keeping(lambda: kept):
+    @contextmanager
+    def showing(prepared: "Prepared", folder: Path) -> "Iterator[Watch]":
+        training = prepared.config.training
+        if not quiet:
+            console.note(_started(prepared, folder))
+            fewer = fewer_snapshots(training)
+            if fewer is not None:
+                console.note(fewer)
         logged = None if log is None else log(folder)
-        with _display(settings.training.epochs, settings.training.ensemble, quiet) as show:
+        with (
+            console.keeping(
+                lambda: f"Continue with: ihgnn train --resume {console.quoted(folder)}"
+            ),
+            console.work("epochs", quiet=quiet) as update,
+        ):
 
             def watch(epoch: "Epoch", best: "Epoch | None") -> None:
-                show(epoch, best)
+                line = epoch_line(epoch, best, training.ensemble)
+                update(epoch.epoch, training.epochs, line)
                 if logged is not None:
                     logged(epoch, best)
 
-            command = shlex.join(["ihgnn", *sys.argv[1:]])
-            return complete(begun, watch, command=command).result
+            yield watch
+
+    return showing
 
 
-def _of_model(config: "RunConfig") -> str:
-    """What is trained, unless it is the default model."""
+def _started(prepared: "Prepared", folder: Path) -> str:
+    """What is trained on how many graphs, and after which epoch a run continues."""
     from ihgnn_cli.models.registry import DEFAULT_MODEL
+    from ihgnn_cli.training.run import last_epoch
 
-    return "" if config.model_name == DEFAULT_MODEL else f"{config.spec.title} on "
-
-
-@contextmanager
-def _display(
-    epochs: int, models: int, quiet: bool
-) -> "Iterator[Callable[[Epoch, Epoch | None], None]]":
-    """A live bar in a terminal, otherwise a line per tenth of the epochs, on standard error."""
-    from ihgnn_cli.api.train import epoch_line
-    from ihgnn_cli.cli import console
-
-    with console.work("epochs", quiet=quiet) as update:
-        yield lambda epoch, best: update(epoch.epoch, epochs, epoch_line(epoch, best, models))
+    config, split = prepared.config, prepared.split
+    model = "" if config.model_name == DEFAULT_MODEL else f"{config.spec.title} on "
+    others = f"{len(split.validation):,} for validation, {len(split.test):,} for testing"
+    if config.data.final:
+        epochs = counted(config.training.epochs, "epoch")
+        others = f"none for validation or testing; {epochs}"
+    if config.training.ensemble > 1:
+        others += f"; {config.training.ensemble} models"
+    done = last_epoch(folder)
+    return (
+        f"{model}{prepared.dataset.name}: {counted(len(split.train), 'training graph')}, {others} "
+        f"({config.data.split_from or config.data.split}, seed {config.training.seed}); "
+        f"on {prepared.device}; in {folder}"
+    ) + (f"\nContinuing after epoch {done:,}." if done else "")
 
 
 def show_run(result: dict[str, Any], folder: Path, as_json: bool) -> None:

@@ -187,7 +187,7 @@ def test_a_killed_run_goes_on_to_the_same_weights(ihgnn, tmp_path, whole, name) 
         assert_same_weights(whole / file, folder / file)
     for file in ("metrics.jsonl", "splits.json", "config.toml"):
         assert (whole / file).read_bytes() == (folder / file).read_bytes()
-    assert not [each.name for each in folder.iterdir() if each.name.startswith(".")]
+    assert not list(folder.glob(".*.part*"))
 
 
 def test_a_terminal_gets_a_live_bar(in_terminal) -> None:
