@@ -64,9 +64,9 @@ def stack(task: Task, members: int = 1) -> "Stack":
     """A stack of this many models, assigned to the folds in turn."""
     import torch
 
-    from ihgnn_cli.data.batching.store import GraphStore
+    from ihgnn_cli.data.batching.batches import GraphStore
     from ihgnn_cli.data.features import Features
-    from ihgnn_cli.models.stacked.model import StackedIHGNN
+    from ihgnn_cli.models.stacked import StackedIHGNN
     from ihgnn_cli.training.seeds import generator
     from ihgnn_cli.training.stack import Member, Stack
 
@@ -90,8 +90,10 @@ def late(trained: "Stack") -> "Stack":
     return trained
 
 
-def plain(task: Task, fold: int = 0) -> Callable[[], Any]:
-    """A function that runs one epoch of the plain loop on a fold."""
+def plain(
+    task: Task, fold: int = 0, *, lr: float = LR, batch_size: int = BATCH_SIZE
+) -> Callable[[], Any]:
+    """A function that runs an epoch of the plain loop on a fold and returns validation hits."""
     import torch
     from torch.nn.functional import cross_entropy
     from torch_geometric.loader import DataLoader
@@ -108,11 +110,12 @@ def plain(task: Task, fold: int = 0) -> Callable[[], Any]:
     torch.manual_seed(fold)
     inputs = task.inputs
     model = IHGNN(inputs.features, inputs.classes, inputs.max_nodes, **vars(task.settings))
-    optimizer = torch.optim.Adam(model.parameters(), lr=LR)
-    train = DataLoader([graphs[i] for i in split.train], batch_size=BATCH_SIZE, shuffle=True)
-    validation = DataLoader([graphs[i] for i in split.validation], batch_size=BATCH_SIZE)
+    optimizer = torch.optim.Adam(model.parameters(), lr=lr)
+    train = DataLoader([graphs[i] for i in split.train], batch_size=batch_size, shuffle=True)
+    validation = DataLoader([graphs[i] for i in split.validation], batch_size=batch_size)
 
-    def epoch() -> None:
+    def epoch() -> int:
+        hits = 0
         model.train()
         for batch in train:
             optimizer.zero_grad()
@@ -124,6 +127,7 @@ def plain(task: Task, fold: int = 0) -> Callable[[], Any]:
             for batch in validation:
                 logits = model(batch.x, batch.edge_index, batch.batch)
                 cross_entropy(logits, batch.y).item()
-                (logits.argmax(1) == batch.y).sum().item()
+                hits += int((logits.argmax(1) == batch.y).sum().item())
+        return hits
 
     return epoch

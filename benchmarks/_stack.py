@@ -126,13 +126,14 @@ def profile(name: str, epochs: int) -> tuple[dict[str, float], float]:
     clock = Clock()
     model = watched.model
     watched.store.batches = clock.timed_items(BATCHES, watched.store.batches)
+    watched.store.rows_of = clock.timed(BATCHES, watched.store.rows_of)
     for owner, method, phase in (
         (watched, "_draw", DRAWING),
         (watched, "evaluate", VALIDATION),
         (watched._optimizer, "step", ADAM),
         (model, "train_step", BACKWARD),
         (model, "embed", LAYERS),
-        (model.readout, "forward", READOUT),
+        (model, "_read", READOUT),
     ):
         setattr(owner, method, clock.timed(phase, getattr(owner, method)))
     for _ in range(epochs):

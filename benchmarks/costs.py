@@ -77,7 +77,7 @@ def random_graphs(nodes: int, edges: int) -> "GraphDataset":
     """Graphs with this many nodes and distinct edges, four labels and two classes, all random."""
     import numpy as np
 
-    from ihgnn_cli.data.readers.build import ListedGraphs, build
+    from ihgnn_cli.data.build import ListedGraphs, build
 
     drawn = np.random.default_rng(0)
     low, high = np.triu_indices(nodes, 1)

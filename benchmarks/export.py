@@ -104,7 +104,7 @@ def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[
     from ihgnn_cli.deploy.verification import reference_of
     from ihgnn_cli.models.card import describe
     from ihgnn_cli.models.spec import Layout
-    from ihgnn_cli.models.stacked.names import readable_weights
+    from ihgnn_cli.models.stacked import readable_weights
     from ihgnn_cli.training.checkpoint import Checkpoint, build
     from ihgnn_cli.training.config import RunConfig
 

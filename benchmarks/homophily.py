@@ -28,7 +28,7 @@ from numpy.typing import NDArray
 from torch_geometric.utils import homophily as pyg_homophily
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.sources.source import load_dataset
+from ihgnn_cli.data.sources import load_dataset
 from ihgnn_cli.homophily.measures import graph_homophily
 
 OURS, NETWORKX, PYG = "ihgnn", "networkx, a loop", "torch-geometric"

@@ -58,7 +58,7 @@ def prepare(ihgnn: str, folder: Path) -> tuple[Path, list[bytes]]:
     done([ihgnn, "export", folder / "run" / "ckpt.pt", folder / "model.onnx"])
     code = (
         "import sys; from pathlib import Path; from ihgnn_cli.data import load_dataset;"
-        "from ihgnn_cli.data.readers.jsonl import write_jsonl;"
+        "from ihgnn_cli.data.jsonl import write_jsonl;"
         "write_jsonl(load_dataset('MUTAG'), Path(sys.argv[1]))"
     )
     done([sys.executable, "-c", code, folder / "mutag.jsonl"])

@@ -93,7 +93,7 @@ def work(who: str, path: str, name: str) -> Part:
     """Read once, in this process; both sides load the same modules."""
     from torch_geometric.datasets import TUDataset
 
-    from ihgnn_cli.data.sources.source import load_dataset
+    from ihgnn_cli.data.sources import load_dataset
 
     before = peak_memory()
     start, cpu_start = time.perf_counter(), time.process_time()

@@ -1,24 +1,25 @@
-"""`ihgnn tune` against plain Optuna: as many processes that run `study.optimize` on one study.
+"""`ihgnn tune` against plain Optuna over a plain torch-geometric loop, and against other checkouts.
 
-The search runs with TPE and no pruner, one worker per core. Then the same trials are trained again
-by one process per core. Each runs Optuna's `optimize` on a study in one SQLite file and trains one
-model at a time with ihgnn's own training loop, as a short script would. Both sides include starting
-the processes and reading the data, and neither includes the final training of the best settings.
-Wall time depends on what else the machine does; processor time much less.
+    python benchmarks/tune.py [--against PYTHON ...]
+
+The command searches with TPE and no pruner, with two workers; `--against` names the Python of
+another checkout's environment, whose `ihgnn tune` does the same. The peer is two processes that
+call Optuna's `study.optimize` on one SQLite file and train the trials' settings with a DataLoader,
+`to_dense_batch` and `torch.optim.Adam`. All sides start their processes and read the data; the
+command also trains and tests the best settings once, and draws its figures. They take turns.
+Processor time counts: wall time depends on what else the machine does.
 """
 
 import argparse
-import json
+import csv
 import os
 import resource
 import subprocess
 import sys
 import tempfile
-import time
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from pathlib import Path
 from statistics import median
-from typing import Any
 
 from _measure import duration, parser, report, skip, table
 from _plain import at_hand
@@ -26,179 +27,120 @@ from _plain import at_hand
 # Epochs per trial: enough to make the start-up time small.
 EPOCHS = {"MUTAG": 60, "IMDB-BINARY": 12}
 TRIALS = 30
-
-
-@dataclass(frozen=True)
-class Cost:
-    """Seconds of the same trials."""
-
-    wall: float
-    processor: float
-
-
-@dataclass(frozen=True)
-class Costs:
-    """The same trials in `ihgnn tune` and in plain Optuna processes."""
-
-    ours: Cost
-    plain: Cost
-
-    @property
-    def wall(self) -> float:
-        """The command's speedup in wall time."""
-        return self.plain.wall / self.ours.wall
-
-    @property
-    def processor(self) -> float:
-        """The command's saving of processor time."""
-        return self.plain.processor / self.ours.processor
+WORKERS = 2
+OURS, PEER = "ihgnn tune", "plain loop"
 
 
 def main() -> None:
-    options = parser("Time ihgnn tune against plain Optuna processes.", runs=1)
+    options = parser("Processor time of ihgnn tune and of plain Optuna.", runs=1)
     options.add_argument("--trials", type=int, default=TRIALS, help="per search (%(default)s)")
-    options.add_argument("--search", nargs=3, help=argparse.SUPPRESS)  # in its own process
-    options.add_argument("--optimize", nargs=3, help=argparse.SUPPRESS)  # likewise
+    options.add_argument(
+        "--against", nargs="*", default=[], metavar="PYTHON", help="of other checkouts"
+    )
+    options.add_argument("--dataset", nargs="*", default=list(EPOCHS))
+    options.add_argument("--peer", nargs=3, help=argparse.SUPPRESS)  # in its own process
     given = options.parse_args()
-    if given.search:
-        print(json.dumps(search(*given.search)))
+    if given.peer:
+        optimize(*given.peer)
         return
-    if given.optimize:
-        optimize(*given.optimize)
-        return
-    found: dict[str, list[Costs]] = {}
-    for name in EPOCHS:
+    found: dict[str, dict[str, list[float]]] = {}
+    for name in given.dataset:
         if at_hand(name):
-            found[name] = [compare(name, given.trials) for _ in range(given.runs)]
+            found[name] = measure(name, given)
         else:
             skip(f"tune on {name}", f"there is no {name}.zip at hand.", as_json=given.json)
-    figures = {
-        "trials": given.trials,
-        "epochs": EPOCHS,
-        "load": os.getloadavg()[0],
-        "seconds": {name: [asdict(each) for each in costs] for name, costs in found.items()},
-    }
+    figures = {"trials": given.trials, "epochs": EPOCHS, "processor_seconds": found}
     report("tune", figures, as_text(found, given.trials), as_json=given.json)
 
 
-def compare(name: str, trials: int) -> Costs:
-    """Run the search, then train the same trials in plain Optuna processes."""
-    with tempfile.TemporaryDirectory() as folder:
-        script = [sys.executable, __file__]
-        done = subprocess.run(
-            [*script, "--search", name, str(trials), folder],
-            check=True,
-            capture_output=True,
-            text=True,
-        )
-        ours = json.loads(done.stdout)
-        trials_file = Path(folder) / "trials.json"
-        trials_file.write_text(json.dumps(ours["trials"]))
-        before, began = processor_seconds(), time.perf_counter()
-        one = [*script, "--optimize", name, str(trials_file), str(Path(folder) / "plain.db")]
-        peers = [subprocess.Popen(one) for _ in range(ours["workers"])]
-        codes = [peer.wait() for peer in peers]
-        if any(codes):
-            raise SystemExit("a plain process failed")
-        plain = Cost(time.perf_counter() - began, processor_seconds() - before)
-        return Costs(Cost(ours["wall"], ours["processor"]), plain)
+def measure(name: str, given: argparse.Namespace) -> dict[str, list[float]]:
+    """Processor seconds of each side, in turns."""
+    found: dict[str, list[float]] = {}
+    for _ in range(given.runs):
+        with tempfile.TemporaryDirectory() as folder:
+            search = Path(folder) / "search"
+            for python in (sys.executable, *given.against):
+                command = [python, "-m", "ihgnn_cli", "tune", name]
+                command += ["--trials", str(given.trials), "--epochs", str(EPOCHS[name])]
+                command += ["--pruner", "none", "--workers", str(WORKERS), "--device", "cpu"]
+                side = OURS if python == sys.executable else python
+                out = search if side == OURS else Path(folder) / "other"
+                found.setdefault(side, []).append(
+                    processor_seconds([[*command, "-q", "--json", "--out", str(out)]])
+                )
+            peer = [
+                sys.executable,
+                str(Path(__file__).absolute()),
+                "--peer",
+                name,
+                str(search / "trials.csv"),
+            ]
+            database = str(Path(folder) / "plain.db")
+            found.setdefault(PEER, []).append(processor_seconds([[*peer, database]] * WORKERS))
+    return found
 
 
-def processor_seconds() -> float:
-    """Processor time of this process and of its child processes that have ended."""
-    both = map(resource.getrusage, (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
-    return sum(used.ru_utime + used.ru_stime for used in both)
+def processor_seconds(commands: Sequence[Sequence[str]]) -> float:
+    """Processor time of commands that run at the same time, and of their child processes."""
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    with tempfile.TemporaryDirectory() as elsewhere:  # not in a checkout that Python would import
+        running = [
+            subprocess.Popen(each, stdout=subprocess.DEVNULL, cwd=elsewhere) for each in commands
+        ]
+        codes = [each.wait() for each in running]
+    if any(codes):
+        raise SystemExit(f"failed: {' '.join(commands[0])}")
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
 
 
-def search(name: str, trials: str, folder: str) -> dict[str, Any]:
-    """Run the trials of a search, as the command does."""
-    from ihgnn_cli.studies.tuning.kinds import PrunerName
-    from ihgnn_cli.studies.tuning.planning import plan_search
+def optimize(name: str, trials: str, database: str) -> None:
+    """The peer: train trials with Optuna's `optimize`, each with the settings of its number."""
+    from dataclasses import replace
 
-    from ihgnn_cli.data import load_dataset
-    from ihgnn_cli.training.config import configure
-
-    config = configure(
-        overrides={"dataset": name, "epochs": EPOCHS[name], "device": "cpu", "seed": 0}
-    )
-    job = plan_search(
-        config,
-        {},
-        load_dataset(name, offline=True),
-        trials=int(trials),
-        pruner=PrunerName.NONE,
-        out=Path(folder) / "search",
-    )
-    job.open()
-    done = job.run_trials(lambda _now: None)
-    return {
-        "wall": done.seconds,
-        "processor": processor_seconds(),
-        "workers": len(job.places.devices),
-        "trials": [each.params for each in done.trials],
-    }
-
-
-def optimize(name: str, trials_file: str, database: str) -> None:
-    """Train trials with Optuna's `optimize`, each with the settings of its number."""
     import optuna
+    import torch
+    from _plain import load_task, plain
+    from filelock import FileLock
 
-    from ihgnn_cli.data.batching.store import GraphStore
-    from ihgnn_cli.data.splits import load_split
-    from ihgnn_cli.models.card import inputs_of
-    from ihgnn_cli.studies.grid import PAPER_BATCH_SIZE, PAPER_LAYERS, PAPER_LR
-    from ihgnn_cli.training.cohort import new_cohort
-    from ihgnn_cli.training.config import configure
-    from ihgnn_cli.training.devices import computing, resolve_device
-    from ihgnn_cli.training.loading import load_data
-    from ihgnn_cli.training.stack import Member
-
+    torch.set_num_threads(1)
     optuna.logging.set_verbosity(optuna.logging.ERROR)
-    config, data = load_data(configure(overrides={"dataset": name, "epochs": EPOCHS[name]}))
-    split = load_split(config.data.split, data, config.training.seed)
-    settings = json.loads(Path(trials_file).read_text())
-    device = resolve_device("cpu")
-    inputs = inputs_of(data, config.data.features)
+    with Path(trials).open(encoding="utf-8", newline="") as stream:
+        settings = list(csv.DictReader(stream))
+    task = load_task(name)
 
     def objective(trial: optuna.Trial) -> float:
         if trial.number >= len(settings):
             study.stop()
             raise optuna.TrialPruned
         # Drawn and stored as in any search; the values of the other side are trained.
-        trial.suggest_float("lr", min(PAPER_LR), max(PAPER_LR), log=True)
-        trial.suggest_categorical("batch_size", PAPER_BATCH_SIZE)
-        trial.suggest_categorical("layers", PAPER_LAYERS)
-        own = config.with_values(settings[trial.number])
-        store = GraphStore(data, own.data.features, data.max_nodes, own.model.layers, device)
-        member = Member(own.training.seed, own.training.lr, split.train, split.validation)
-        cohort = new_cohort(own, inputs, store, [member], keep_weights=False)
-        while not cohort.finished:
-            cohort.advance()
-        (course,) = cohort.courses
-        return course.best.validation_accuracy if course.best else 0.0
+        trial.suggest_float("lr", 0.0001, 0.01, log=True)
+        trial.suggest_categorical("batch_size", (32, 64, 128))
+        trial.suggest_categorical("layers", (3, 4, 5))
+        own = settings[trial.number]
+        shaped = replace(task, settings=replace(task.settings, layers=int(own["layers"])))
+        epoch = plain(shaped, lr=float(own["lr"]), batch_size=int(own["batch_size"]))
+        return max(epoch() for _ in range(EPOCHS[name])) / len(task.splits[0].validation)
 
-    storage = optuna.storages.RDBStorage(
-        f"sqlite:///{database}", engine_kwargs={"connect_args": {"timeout": 60}}
-    )
-    study = optuna.create_study(
-        storage=storage, study_name="plain", direction="maximize", load_if_exists=True
-    )
-    with computing(0):  # one thread per process
-        study.optimize(objective)
+    with FileLock(f"{database}.lock"):  # two processes that create the tables disturb each other
+        study = optuna.create_study(
+            storage=f"sqlite:///{database}",
+            study_name="plain",
+            direction="maximize",
+            load_if_exists=True,
+        )
+    study.optimize(objective)
 
 
-def as_text(found: dict[str, list[Costs]], trials: int) -> str:
+def as_text(found: dict[str, dict[str, list[float]]], trials: int) -> str:
     rows = []
-    for name, costs in found.items():
-        for what in ("wall", "processor"):
-            ours, plain = (
-                median(getattr(getattr(each, side), what) for each in costs)
-                for side in ("ours", "plain")
-            )
-            ratio = f"{median(getattr(each, what) for each in costs):.2f}×"
-            label = f"{name}, {EPOCHS[name]} epochs, {what}"
-            rows.append((label, duration(ours), duration(plain), ratio))
-    head = (f"{trials} trials", "ihgnn tune", "plain Optuna", "ratio")
+    for name, sides in found.items():
+        ours = sides[OURS]
+        for side, seconds in sides.items():
+            ratio = median(own / other for own, other in zip(ours, seconds, strict=True))
+            label = f"{name}, {EPOCHS[name]} epochs"
+            rows.append((label, side, duration(median(seconds)), f"{ratio:.2f}×"))
+    head = (f"{trials} trials", "", "processor time", "ihgnn tune takes")
     return f"{table(head, rows)}\n\nload average at the end {os.getloadavg()[0]:.1f}"
 
 

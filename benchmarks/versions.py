@@ -69,7 +69,11 @@ def main() -> None:
             if not at_hand(name):
                 skip(f"versions on {name}", f"there is no {name}.zip at hand.", as_json=given.json)
                 continue
-            before, now = compare(name, models, (other, given.python), given.runs)
+            try:
+                before, now = compare(name, models, (other, given.python), given.runs)
+            except RuntimeError as error:  # the others are worth having
+                skip(f"versions on {name}", str(error), as_json=given.json)
+                continue
             figures.append({"dataset": name, "models": models, **as_json(before, now)})
             rows.append(row(name, models, before, now))
             claims += claims_of(name, models, before, now)
@@ -183,7 +187,7 @@ def read(process: Any) -> dict[str, Any]:
     """The next line of a child."""
     line = process.stdout.readline()
     if not line:
-        raise RuntimeError("A side of the comparison ended; its message is above.")
+        raise RuntimeError(f"a side ended with exit code {process.wait()}.")
     found: dict[str, Any] = json.loads(line)
     return found
 

@@ -4,15 +4,10 @@ Every message says what is wrong and what to do. The command line shows it in on
 exits with `exit_code`; the library only raises.
 """
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ihgnn_cli.words import counted
-
-MAX_LINES = 9
-"""How many further lines with the same mistake are listed."""
-_PARTICULARS = re.compile(r"""'[^']*'|"[^"]*"|\[.*\]|\{.*\}|-?\d[\d.e+-]*""")
 
 
 class IhgnnError(Exception):
@@ -69,47 +64,22 @@ class Problem:
     line: int | None
     message: str
     remedy: str
-    count: int = 1
-    """Number of mistakes that this entry represents."""
-    also: tuple[int, ...] = ()
-    """The next lines (or graphs) with the same mistake, at most `MAX_LINES` of them."""
 
     @property
     def where(self) -> str:
-        """`FILE`, `FILE, line N`, or `FILE, line N (likewise M and 7 more)`."""
-        first = self.file if self.line is None else f"{self.file}, line {self.line}"
-        if not self.also:
-            return first
-        rest = self.count - 1 - len(self.also)
-        others = ", ".join(map(str, self.also)) + (f" and {rest:,} more" if rest else "")
-        return f"{first} (likewise {others})"
-
-    @property
-    def kind(self) -> str:
-        """The mistake without its numbers and quoted values: equal for the same mistake."""
-        return _PARTICULARS.sub("", f"{self.message} {self.remedy}")
-
-    def followed_by(self, *numbers: int, count: int = 1) -> "Problem":
-        """This mistake, which another `count` lines have as well; only the first are named."""
-        also = (*self.also, *numbers)[:MAX_LINES]
-        return replace(self, count=self.count + count, also=also)
+        """`FILE`, or `FILE, line N`."""
+        return self.file if self.line is None else f"{self.file}, line {self.line}"
 
     def __str__(self) -> str:
         return f"{self.where}: {self.message} {self.remedy}".rstrip()
 
 
 class DataError(InputError):
-    """The files of a data set are wrong; `problems` holds every mistake found (at least one)."""
+    """The files of a data set are wrong; `problems` holds the first mistakes (at least one)."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        first = str(self.problems[0])
-        more = self.count - self.problems[0].count
+        first, more = str(self.problems[0]), len(self.problems) - 1
         if more:
             first += f" ({counted(more, 'more problem')}: 'ihgnn datasets check' shows them.)"
         super().__init__(first)
-
-    @property
-    def count(self) -> int:
-        """Number of mistakes, including those that are not listed individually."""
-        return sum(problem.count for problem in self.problems)

@@ -219,25 +219,6 @@ def _file_lock(path: Path, *, wait: bool) -> Iterator[bool]:
         lock.release()
 
 
-def clock_of(folder: Path) -> float:
-    """The current time of a folder's file system, to compare with the times of its files.
-
-    The clocks of machines that share the folder may differ.
-
-    Raises:
-        IhgnnError: the folder cannot be written.
-    """
-    probe = folder / f".clock-{os.getpid()}-{secrets.token_hex(4)}.part"
-    try:
-        probe.touch()
-        return probe.stat().st_mtime
-    except OSError as error:
-        raise cannot_write(probe, error) from error
-    finally:
-        with suppress(OSError):
-            probe.unlink(missing_ok=True)
-
-
 @contextmanager
 def reading(path: object) -> Iterator[None]:
     """Raise errors of the system in the block as an `InputError`: the path cannot be read."""

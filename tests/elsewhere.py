@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.readers.json_graph import check_graph
+from ihgnn_cli.data.json_graph import check_graph
 from ihgnn_cli.deploy.onnx_model import load_onnx
 from ihgnn_cli.inference.vocabulary import encode_graphs
 

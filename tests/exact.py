@@ -1,7 +1,7 @@
 """Batches in double precision, for comparisons that need not allow for rounding."""
 
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields, is_dataclass, replace
+from collections.abc import Iterator, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
@@ -10,7 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ihgnn_cli.data.batching.store import Batch, GraphStore
+from ihgnn_cli.data.batching.batches import Batch, GraphStore, StackRows
 
 Step = Sequence[NDArray[np.int64]]
 """The graphs of each member."""
@@ -22,21 +22,22 @@ class ExactStore(GraphStore):
     asked: list[Step]
     """Of which graphs, so far."""
 
-    def batches(self, steps: Iterable[Step]) -> Iterator[Batch]:
-        listed = list(steps)
-        self.asked = [*getattr(self, "asked", []), *listed]
-        return map(in_double, super().batches(listed))
+    def batch(self, graphs: Step) -> Batch:
+        self.asked = [*getattr(self, "asked", []), graphs]
+        return in_double(super().batch(graphs))
+
+    def rows_of(self, batch: Batch) -> StackRows:
+        return in_double(super().rows_of(batch))
 
 
 def in_double(part: Any) -> Any:
-    changes: dict[str, Any] = {}
-    for each in fields(part):
-        value = getattr(part, each.name)
-        if isinstance(value, Tensor) and value.is_floating_point():
-            changes[each.name] = value.double()
-        elif is_dataclass(value):
-            changes[each.name] = in_double(value)
-    return replace(part, **changes)
+    values = ((each.name, getattr(part, each.name)) for each in fields(part))
+    floats = {
+        name: value.double()
+        for name, value in values
+        if isinstance(value, Tensor) and value.is_floating_point()
+    }
+    return replace(part, **floats)
 
 
 @pytest.fixture(scope="module", autouse=True)

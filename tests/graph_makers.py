@@ -7,10 +7,10 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching.store import Batch, GraphStore
+from ihgnn_cli.data.batching.batches import Batch, GraphStore
+from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.readers.build import ListedGraphs, build
 from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.models.graphs import Graphs, member_graphs
@@ -128,7 +128,7 @@ def accuracy_after_training(
     batch = batch_of(dataset)
     stack.train()
     for step in range(steps):
-        stack.train_step(batch, torch.empty(0), [step], CrossEntropy().gradient(batch))
+        stack.train_step(batch, torch.empty(0), [step], CrossEntropy())
         optimizer.step()
     stack.eval()
     right = stack(batch)[0].argmax(-1) == batch.truth[0]

@@ -192,7 +192,7 @@ def test_the_padded_plain_model_is_the_model_that_is_exported(export: ModuleType
     from ihgnn_cli.deploy.modules import MODULES
     from ihgnn_cli.deploy.verification import reference_of
     from ihgnn_cli.models.spec import Layout
-    from ihgnn_cli.models.stacked.names import readable_weights
+    from ihgnn_cli.models.stacked import readable_weights
 
     data = dataset(PATH, STAR, TRIANGLE)
     checkpoint = untrained(data)
@@ -208,14 +208,6 @@ def test_the_padded_plain_model_is_the_model_that_is_exported(export: ModuleType
         found, expected = plain.eval()(**given), exported(**given)
     for mine, name in zip(found, ("logits", "probabilities", "graph_embedding"), strict=True):
         torch.testing.assert_close(mine, expected[name])
-
-
-def test_all_sides_of_the_gradients_benchmark_compute_the_same_gradients(
-    crossval: ModuleType,
-) -> None:
-    gradients = import_module("gradients")  # compares them itself
-    found = gradients.measured(members=2, rounds=1)
-    assert set(found) == {gradients.WRITTEN, gradients.RECORDED, gradients.READABLE}
 
 
 def test_a_process_that_fails_ends_the_measurement(

@@ -16,7 +16,6 @@ from started import PATIENCE
 from ihgnn_cli.errors import IhgnnError, InputError, NoLocksError
 from ihgnn_cli.files import (
     check_place,
-    clock_of,
     exclusive,
     locked,
     read_text,
@@ -274,14 +273,3 @@ def test_a_lock_that_cannot_be_made_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(IhgnnError, match="Cannot write"), try_lock(tmp_path / "file" / "lock"):
         pytest.fail("the block must not run")
-
-
-def test_the_clock_of_a_folder_is_that_of_its_files_and_leaves_nothing(tmp_path: Path) -> None:
-    before, after = tmp_path / "before", tmp_path / "after"
-    before.touch()
-    now = clock_of(tmp_path)
-    after.touch()
-    assert before.stat().st_mtime <= now <= after.stat().st_mtime
-    assert names(tmp_path) == ["after", "before"]
-    with pytest.raises(IhgnnError, match="Cannot write"):
-        clock_of(tmp_path / "none")

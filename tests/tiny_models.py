@@ -8,10 +8,10 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
+from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.readers.build import ListedGraphs, build
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
 from ihgnn_cli.deploy.modules import MODULES
@@ -106,7 +106,7 @@ def untrained(
     drawn = torch.Generator().manual_seed(0)
     weights = {
         name: value
-        if name.endswith(("weight", "bias"))
+        if name.endswith(("weight", "bias")) and ".norm." not in name
         else value + 0.5 * torch.rand(value.shape, generator=drawn)
         for name, value in model.state_dict().items()
     }

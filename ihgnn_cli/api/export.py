@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, access, dataset_of
 from ihgnn_cli.data.access import Access
-from ihgnn_cli.data.sources.source import locate, read, refuse_overwriting
+from ihgnn_cli.data.sources import locate, read, refuse_overwriting
 from ihgnn_cli.deploy.onnx_model import SUFFIX, check_target
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError, SettingError, retold

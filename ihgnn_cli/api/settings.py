@@ -10,7 +10,7 @@ from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.objects import from_graphs
-from ihgnn_cli.data.sources.source import locate, read
+from ihgnn_cli.data.sources import locate, read
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import find_model

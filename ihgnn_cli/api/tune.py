@@ -15,7 +15,7 @@ from ihgnn_cli.report.tuning import write_report, write_trials
 from ihgnn_cli.report.tuning_figures import draw_study
 from ihgnn_cli.settings import checked
 from ihgnn_cli.studies.tuning import job as jobs
-from ihgnn_cli.studies.tuning.job import TrialsRun, TuneCallback, TuneJob, TuneProgress, plan_search
+from ihgnn_cli.studies.tuning.job import TrialsRun, TuneCallback, TuneJob, plan_search
 from ihgnn_cli.studies.tuning.rows import TrialRow, trial_rows
 from ihgnn_cli.studies.tuning.space import PrunerName, SamplerName
 from ihgnn_cli.studies.tuning.trials import best_trials, progress_line
@@ -114,7 +114,7 @@ def tune(
     epochs = job.search.config.training.epochs
     with display.work("trial-epochs") as update:
 
-        def show(now: TuneProgress) -> None:
+        def show(now: TrialsRun) -> None:
             update(now.epochs_done(epochs), now.total * epochs, progress_line(now.trials))
 
         done = run_trials(job, show, timeout)

@@ -66,7 +66,7 @@ def compare(
 def _table(found: "Sequence[Compared]") -> "Table":
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.layout import auc_text, p_value, percent, spread
-    from ihgnn_cli.studies.grid import shown
+    from ihgnn_cli.studies.crossval.protocol import shown
 
     heads = ("Folder", "Model", "Accuracy", "Balanced", "ROC-AUC", "Difference", "p", "Settings")
     table = console.table(None, *heads)

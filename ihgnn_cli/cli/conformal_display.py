@@ -1,7 +1,6 @@
 """What commands show about conformal prediction sets."""
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ihgnn_cli.cli import console
 from ihgnn_cli.inference.conformal import too_few
@@ -60,40 +59,6 @@ def warn_of_few(found: "Conformal") -> None:
     few = too_few(found.graphs, found.alpha)
     if few:
         console.warn(few)
-
-
-def show_study(found: Mapping[str, Any]) -> None:
-    """The coverage over the folds of a cross-validation, from its `result.json`."""
-    shown = console.table(
-        f"\nCoverage of prediction sets at {found['alpha']:g} by graph homophily β",
-        *("", "Graphs", "Coverage", "Classes", "By bin", "Bin has threshold"),
-    )
-    for each in found["bins"]:
-        shown.add_row(
-            f"{each['low']:.1f} to {each['high']:.1f}",
-            f"{each['graphs']:,}",
-            f"{each['coverage']:.1%}",
-            f"{each['mean_size']:.2f}",
-            f"{each['coverage_by_bin']:.1%}",
-            f"{each['own']:.0%} of runs",
-        )
-    console.show(shown)
-    fewest, most = found["calibrated_on"]
-    graphs = counted(most, "validation graph")
-    graphs = graphs if fewest == most else f"{fewest} to {graphs}"
-    console.show(
-        f"Coverage {100 * found['coverage']:.1f} ± {100 * found['coverage_std']:.1f} %, "
-        f"{found['mean_size']:.2f} classes per set",
-        style="bold",
-    )
-    same = " held out of training"
-    if found["chosen_on_same"]:
-        same = " that also chose the configuration and the epoch"
-    console.show(
-        f"mean ± standard deviation over folds; asked for at least {1 - found['alpha']:.1%}. Each "
-        f"run was calibrated on {graphs}{same}. With thresholds by homophily bin: "
-        f"{100 * found['coverage_by_bin']:.1f} %, {found['mean_size_by_bin']:.2f} classes."
-    )
 
 
 def _few_bins(found: "Coverage") -> str:

@@ -2,7 +2,6 @@
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, TypeVar
 
@@ -12,9 +11,7 @@ from ihgnn_cli.errors import InputError
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
-    from ihgnn_cli.api.crossval import Begun
-    from ihgnn_cli.jobs.queue import Step
-    from ihgnn_cli.studies.crossval import Finished, Progress
+    from ihgnn_cli.studies.crossval.study import Study
     from ihgnn_cli.studies.signal.references import Reference
 
 _MOST_WORKERS = 1024  # on one machine; a larger number is a typing error
@@ -147,15 +144,6 @@ def crossval(
             "--rules",
         ),
     ] = False,
-    conformal: Annotated[
-        float | None,
-        option(
-            "Protocol",
-            "Also measure prediction sets that miss this share of true classes; with "
-            "snapshots, validation graphs do not train.",
-            metavar="ALPHA",
-        ),
-    ] = None,
     group_twins: options.GroupTwins = False,
     no_references: Annotated[
         bool,
@@ -198,11 +186,10 @@ def crossval(
     An interrupted command continues where it stopped when it is run again.
     """
     dataset = options.one_dataset(data, dataset)
-    options.check_conformal(conformal)
     options.refuse_missing(dataset)
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.figures import check_figure_path
-    from ihgnn_cli.studies.grid import check_choices, listed_settings, own_grid
+    from ihgnn_cli.studies.crossval.protocol import check_choices, listed_settings, own_grid
     from ihgnn_cli.training.config import configure, recipe_grid
 
     if plot is not None:
@@ -240,7 +227,7 @@ def crossval(
     from ihgnn_cli.api.crossval import begin
     from ihgnn_cli.cli import crossval_display
 
-    begun = begin(
+    study = begin(
         chosen,
         given_lists,
         graphs,
@@ -251,7 +238,6 @@ def crossval(
         split_file=split_file,
         race=race,
         rules=rules,
-        conformal=conformal,
         group_twins=group_twins,
         out=out,
         workers=processes,
@@ -259,31 +245,33 @@ def crossval(
         cluster=cluster,
         command=shlex.join(["ihgnn", *sys.argv[1:]]),
     )
-    folder = begun.folder
-    if begun.job.repeats > repeats:
+    folder, kept = study.path, len(study.folders)
+    if kept > repeats:
         console.note(
-            f"{folder} has {begun.job.repeats} finished partitions and keeps them. To compute "
+            f"{folder} has {kept} finished partitions and keeps them. To compute "
             f"{counted(repeats, 'repeat')}, choose another --out."
         )
-    if stacked not in (None, begun.stack):
-        console.note(f"{folder} was started with stacks of {begun.stack} and keeps them.")
-    if begun.changed is not None:
+    most = study.folders[0].sizes.most
+    if stacked not in (None, most):
+        console.note(f"{folder} was started with stacks of up to {most} and keeps them.")
+    if study.changed is not None:
         console.warn(
-            f"{folder} was started with {begun.changed}: the remaining results may differ slightly."
+            f"{folder} was started with {study.changed}: the remaining results may differ slightly."
         )
-    few = begun.job.too_few
-    if few:
-        console.warn(few)
-    references = () if no_references else _references(begun, quiet=quiet)
-    done = _finish(begun, references, quiet=quiet)
+    references = () if no_references else _references(study, quiet=quiet)
+    if not quiet:
+        crossval_display.announce(study)
+    with crossval_display.progress(quiet=quiet) as watch:
+        done = study.run(watch, references, console.warn)
+    result = done.result
     if as_json:
-        console.show_json({**done.result, "folder": folder})
+        console.show_json({**result.as_plain(), "folder": folder})
     else:
-        crossval_display.show(done.result, folder, rules=rules, trained=done.trained)
+        crossval_display.show(result, folder, rules=rules, trained=done.trained)
     if plot is not None:
         from ihgnn_cli.report.crossval import draw_folds
 
-        draw_folds(done.result, plot)
+        draw_folds(result, plot)
         if not as_json:
             console.show(f"Figure      {plot}")
 
@@ -314,62 +302,16 @@ def _listed(
         ) from error
 
 
-def _references(begun: "Begun", *, quiet: bool) -> "tuple[Reference, ...]":
+def _references(study: "Study", *, quiet: bool) -> "tuple[Reference, ...]":
     """Test the references, and show the best one before the long work starts."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.studies.signal.references import best_reference
 
     with console.work("fits of references", quiet=quiet) as update:
-        found = begun.references(update)
+        found = study.references(update)
     if not quiet:
-        best = best_reference(found, begun.job.dataset)
+        best = best_reference(found, study.job.dataset)
         console.note(
             f"Best reference on these folds: {best.title}, {100 * best.scores.accuracy:.1f} %"
         )
     return found
-
-
-def _finish(begun: "Begun", references: "Sequence[Reference]", *, quiet: bool) -> "Finished":
-    from ihgnn_cli.cli import console, crossval_display
-    from ihgnn_cli.training.snapshots import fewer_snapshots
-
-    job, executor = begun.job, begun.executor
-    protocol, folds = job.protocol, job.folds
-    title = "" if protocol.config.spec.stacked else f"{protocol.config.spec.title} on "
-    if not quiet:
-        inner = len(folds[0].splits)
-        inner_text = "" if inner == 1 else f" × {inner} inner folds"
-        what = (
-            f"{counted(len(protocol.grid), 'configuration')} × {len(folds)} folds{inner_text}, "
-            f"then {counted(protocol.runs, 'run')} per fold"
-        )
-        if not protocol.selects:
-            what = f"{len(folds)} folds × {counted(protocol.runs, 'seed')}, without a selection"
-        if job.repeats > 1:
-            what = f"{job.repeats} partitions of {job.folds_each} folds: {what}"
-        console.note(
-            f"{title}{job.dataset.name}: {what}, "
-            f"{counted(protocol.config.training.epochs, 'epoch')} "
-            f"{'at most' if protocol.race else 'each'}; "
-            f"{counted(executor.workers, 'worker')} on {executor.device.type}, stacks of up to "
-            f"{begun.stack}; in {begun.folder}"
-        )
-        fewer = fewer_snapshots(protocol.config.training)
-        for text in (protocol.race_in_words, job.partial, fewer):
-            if text is not None:
-                console.note(text)
-    seen: list[Progress] = []
-
-    def kept() -> str:
-        if not seen:
-            return "Finished trainings are kept: the same command continues with the rest."
-        counts = f"{seen[-1].models:,} of {counted(seen[-1].of_models, 'training')}"
-        return f"{counts} finished and kept: the same command continues with the rest."
-
-    with console.keeping(kept), crossval_display.progress(quiet) as show:
-
-        def watch(progress: "Progress", step: "Step") -> None:
-            seen[:] = [progress]
-            show(progress, step)
-
-        return begun.finish(watch, references)

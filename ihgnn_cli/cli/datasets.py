@@ -1,7 +1,6 @@
 """`ihgnn datasets`: list, check and download data sets."""
 
 from dataclasses import asdict
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -12,42 +11,11 @@ from ihgnn_cli.errors import DataError, IhgnnError, InputError
 from ihgnn_cli.words import counted, file_size
 
 if TYPE_CHECKING:
-    # Typer brings its own copy of click, which has no public name.
-    from typer._click.core import Command as ClickCommand
-    from typer._click.core import Context
-
-    from ihgnn_cli.data.sources.listing import Listed
-
-
-class _Datasets(Group):
-    """The group, with a suggestion for those who name a data set in place of a command."""
-
-    def resolve_command(
-        self, ctx: "Context", args: list[str]
-    ) -> "tuple[str | None, ClickCommand | None, list[str]]":
-        """Find the command."""
-        if args and self.get_command(ctx, args[0]) is None:
-            _refuse_data(args[0])
-        return super().resolve_command(ctx, args)
-
-
-def _refuse_data(given: str) -> None:
-    from ihgnn_cli.cli.console import quoted
-    from ihgnn_cli.data.sources.catalogue import catalogue
-    from ihgnn_cli.data.sources.source import is_own_name
-
-    meant = None
-    if is_own_name(given) or Path(given[:255]).exists():
-        meant = f"check {quoted(Path(given))}"
-    for name in catalogue():
-        if meant is None and name.lower() == given.lower():
-            meant = f"fetch {name}"
-    if meant is not None:
-        raise InputError(f"'{given}' is not a command. Use: ihgnn datasets {meant}")
+    from ihgnn_cli.data.listing import Listed
 
 
 app = typer.Typer(
-    cls=_Datasets,
+    cls=Group,
     invoke_without_command=True,
     epilog=examples(
         ("ihgnn datasets --all", "All data sets, including those to download"),
@@ -73,8 +41,8 @@ def list_datasets(
             raise InputError(f"Put the options after the command: ihgnn datasets {name} ...")
         return
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources.listing import list_downloadable, list_local
-    from ihgnn_cli.data.sources.synthetic_spec import EXAMPLE
+    from ihgnn_cli.data.listing import list_downloadable, list_local
+    from ihgnn_cli.data.synthetic_spec import EXAMPLE
     from ihgnn_cli.paths import data_root as resolved
 
     root = resolved(data_root)
@@ -139,8 +107,8 @@ def check(
     """Read a data set and report all its problems."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.data import features
-    from ihgnn_cli.data.readers.json_graph import meant_by
-    from ihgnn_cli.data.sources.source import Origin, locate_file, read
+    from ihgnn_cli.data.json_graph import meant_by
+    from ihgnn_cli.data.sources import Origin, locate_file, read
     from ihgnn_cli.report.homophily import reading_remarks
 
     source = locate_file(path, data_root=data_root)
@@ -151,12 +119,12 @@ def check(
         if as_json:
             problems = [asdict(problem) for problem in error.problems]
             console.show_json(
-                {"path": place, "ok": False, "count": error.count, "problems": problems}
+                {"path": place, "ok": False, "count": len(problems), "problems": problems}
             )
         else:
             for problem in error.problems:
                 console.show(f"{problem.where}: {problem.message}\n    {problem.remedy}")
-            console.error(f"{counted(error.count, 'problem')} in {path}")
+            console.error(f"{counted(len(error.problems), 'problem')} in {path}")
         raise typer.Exit(DataError.exit_code) from None
     if as_json:
         console.show_json(
@@ -210,8 +178,8 @@ def fetch(
 ) -> None:
     """Download data sets for later use offline."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.sources.download import check_whole
-    from ihgnn_cli.data.sources.source import Origin, locate_by_name
+    from ihgnn_cli.data.download import check_whole
+    from ihgnn_cli.data.sources import Origin, locate_by_name
 
     fetched: list[dict[str, object]] = []
     failed: list[dict[str, str]] = []

@@ -104,7 +104,7 @@ def evaluate(
     from ihgnn_cli.api.evaluate import also_chosen, calibrate_model, data_for
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
-    from ihgnn_cli.data.sources.source import locate
+    from ihgnn_cli.data.sources import locate
     from ihgnn_cli.deploy.onnx_model import SUFFIX
     from ihgnn_cli.deploy.predictor import load
     from ihgnn_cli.inference import evaluation

@@ -85,7 +85,7 @@ def export(
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.conformal_display import warn_of_few
     from ihgnn_cli.cli.starting import say_loading
-    from ihgnn_cli.data.sources.source import locate
+    from ihgnn_cli.data.sources import locate
     from ihgnn_cli.training.folder import best_of
 
     if dataset is not None and verify:

@@ -10,7 +10,7 @@ from ihgnn_cli.homophily.kinds import Measure
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.dataset import GraphDataset
-    from ihgnn_cli.data.sources.source import Source
+    from ihgnn_cli.data.sources import Source
     from ihgnn_cli.homophily.summary import Distribution, HomophilySummary, MeasureSummary
 
 _BAR_WIDTH = 48
@@ -68,7 +68,7 @@ def homophily(
     """
     from ihgnn_cli.cli import console
     from ihgnn_cli.data.edge_labels import with_edge_labels
-    from ihgnn_cli.data.sources.source import locate, read, refuse_overwriting
+    from ihgnn_cli.data.sources import locate, read, refuse_overwriting
     from ihgnn_cli.homophily.summary import summarize
     from ihgnn_cli.report.figures import check_figure_path
     from ihgnn_cli.report.homophily import as_entry, draw_histograms, write_csv

@@ -92,7 +92,7 @@ def _entry(spec: "ModelSpec") -> dict[str, Any]:
 
 def _describe(spec: "ModelSpec") -> None:
     from ihgnn_cli.cli import console
-    from ihgnn_cli.studies.grid import shown as value_shown
+    from ihgnn_cli.studies.crossval.protocol import shown as value_shown
 
     console.show(spec.title, style="bold")
     console.show(

@@ -16,8 +16,8 @@ _DATA_SUFFIXES = (".csv", ".jsonl", ".zip")
 
 def complete_dataset(incomplete: str) -> list[str]:
     """Data set names for shell completion."""
-    from ihgnn_cli.data.sources.catalogue import catalogue
-    from ihgnn_cli.data.sources.synthetic_spec import PREFIX
+    from ihgnn_cli.data.catalogue import catalogue
+    from ihgnn_cli.data.synthetic_spec import PREFIX
     from ihgnn_cli.paths import data_root
 
     root = data_root()
@@ -62,7 +62,7 @@ def _is_data(name: str) -> bool:
     """Whether this is the name of a data set."""
     if not name.replace("-", "_").isidentifier():
         return False
-    from ihgnn_cli.data.sources.catalogue import catalogue
+    from ihgnn_cli.data.catalogue import catalogue
 
     return name in catalogue()
 

@@ -14,9 +14,8 @@ from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.data.access import Access
-    from ihgnn_cli.data.sources.source import Source
+    from ihgnn_cli.data.sources import Source
     from ihgnn_cli.deploy.predictor import Predictor
-    from ihgnn_cli.errors import Problem
     from ihgnn_cli.inference.prediction import Answer, Errors, GraphBatch
     from ihgnn_cli.inference.vocabulary import UnknownLabels
     from ihgnn_cli.models.card import ModelCard
@@ -25,7 +24,7 @@ if TYPE_CHECKING:
 
 STANDARD = "-"
 _STANDARD_INPUT = "standard input"
-_MOST_KINDS = 100  # kinds of mistakes that are reported
+_MOST_SHOWN = 20
 
 
 EXAMPLES = examples(
@@ -82,7 +81,7 @@ def predict(
     options.refuse_missing(graphs, model)
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
-    from ihgnn_cli.data.sources.source import locate, refuse_overwriting
+    from ihgnn_cli.data.sources import locate, refuse_overwriting
     from ihgnn_cli.deploy.predictor import load
     from ihgnn_cli.inference.prediction import Prediction, predictions
     from ihgnn_cli.inference.vocabulary import UnknownLabels
@@ -157,9 +156,9 @@ def _batches(
 ) -> "Iterator[Iterator[GraphBatch]]":
     """The graphs in batches: from a stream of lines, or a data set read as a whole."""
     from ihgnn_cli.cli import console
-    from ihgnn_cli.data.readers import jsonl, smiles
-    from ihgnn_cli.data.readers.lines import lines_as_they_come
-    from ihgnn_cli.data.sources.source import Origin, read
+    from ihgnn_cli.data import jsonl, smiles
+    from ihgnn_cli.data.lines import lines_as_they_come
+    from ihgnn_cli.data.sources import Origin, read
     from ihgnn_cli.inference.prediction import (
         BATCH_SIZE,
         batches_of,
@@ -243,10 +242,9 @@ class _Tally:
     def __init__(self, labels: "UnknownLabels") -> None:
         self.labels = labels
         self.answered = self.bad = self.larger = 0
-        self.kinds: dict[str, Problem] = {}
 
     def add(self, answers: "Sequence[Answer]") -> None:
-        """Count answers, and report the first graph with each kind of mistake."""
+        """Count answers, and report the first failures."""
         from ihgnn_cli.cli import console
         from ihgnn_cli.inference.prediction import Failure
 
@@ -256,16 +254,11 @@ class _Tally:
                 self.larger += each.larger_than_m
                 continue
             self.bad += 1
-            problem = each.problem
-            if known := self.kinds.get(problem.kind):
-                number = each.graph if problem.line is None else problem.line
-                self.kinds[problem.kind] = known.followed_by(number)
-            elif len(self.kinds) < _MOST_KINDS:
-                self.kinds[problem.kind] = problem
+            if self.bad <= _MOST_SHOWN:
                 console.error(console.plain(str(each)))
 
     def finish(self) -> None:
-        """Print the counts, and the other graphs with each kind of mistake, on standard error.
+        """Print the counts on standard error.
 
         Raises:
             IhgnnError: some graphs were invalid.
@@ -281,14 +274,10 @@ class _Tally:
             )
         if not total:
             console.note("No graphs in the input.")
-        for each in self.kinds.values():
-            if each.also:
-                console.error(console.plain(f"{each.where}: {each.message}"))
         if self.bad:
-            listed = sum(each.count for each in self.kinds.values())
             reasons = "the reasons are above"
-            if listed < self.bad:
-                reasons = f"the first {_MOST_KINDS} kinds of reasons are above"
+            if self.bad > _MOST_SHOWN:
+                reasons = f"the first {_MOST_SHOWN} reasons are above"
             raise IhgnnError(
                 f"{counted(self.bad, 'graph')} of {total:,} not classified; {reasons}."
             )

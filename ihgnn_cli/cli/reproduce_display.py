@@ -1,69 +1,79 @@
-"""What `ihgnn reproduce` shows: progress, and at the end the tables."""
+"""What `ihgnn reproduce` shows: progress, and at the end the table."""
 
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from typing import TYPE_CHECKING
 
 from rich.text import Text
 
 from ihgnn_cli.cli import console
 from ihgnn_cli.report.layout import Box, Mark, Table, spread
+from ihgnn_cli.words import counted, duration
 
 if TYPE_CHECKING:
-    from ihgnn_cli.studies.crossval import Progress
-    from ihgnn_cli.studies.reproduction import CellPlan, Done
+    from ihgnn_cli.studies.crossval.run import Progress
+    from ihgnn_cli.studies.reproduction import Estimate, Outcome, Watcher
 
-_LINE_SECONDS = 60.0  # between two lines about a cell that takes long
+_LINE_SECONDS = 60.0  # between two lines where there is no bar
 _STYLES = {Mark.BEST: "bold", Mark.TIED: "underline", Mark.PLAIN: ""}
-
-Watch = Callable[[int, "CellPlan", "Progress", object], None]
-"""Called with the number of a cell, its plan, and its progress."""
-Tell = Callable[[int, "Done", float], None]
-"""Called with the number of a cell, its outcome, and the seconds it took."""
 
 
 @contextmanager
-def progress(total: int, *, quiet: bool) -> Iterator[tuple[Watch, Tell]]:
-    """A bar of cells in a terminal, otherwise a line per finished cell."""
-
-    def say(number: int, done: "Done", seconds: float) -> None:
-        if not quiet:
-            console.note(f"{number + 1} of {total}: {_outcome(done)} ({seconds:.0f} s)")
-
-    def line(plan: "CellPlan", progress: "Progress") -> str:
-        return f"{plan}: {progress.epochs:,} of {progress.of_epochs:,} model-epochs"
+def watching(cells: int, *, quiet: bool) -> "Iterator[Watcher]":
+    """Show the progress of all cells: a bar in a terminal, otherwise a line a minute."""
+    from ihgnn_cli.studies.reproduction import Watcher
 
     if quiet:
-        yield (lambda *_: None), say
-    elif not console.err.is_terminal or console.err.is_dumb_terminal:
-        reported = time.monotonic()
+        yield Watcher(warn=console.warn)
+        return
+    live = console.err.is_terminal and not console.err.is_dumb_terminal
+    done, reported = 0, time.monotonic()
 
-        def tell(_number: int, plan: "CellPlan", progress: "Progress", _step: object) -> None:
-            nonlocal reported
-            over = progress.epochs >= progress.of_epochs
-            if not over and time.monotonic() - reported >= _LINE_SECONDS:
-                reported = time.monotonic()
-                console.note(line(plan, progress))
+    def finished(outcome: "Outcome") -> None:
+        nonlocal done
+        done += 1
+        console.note(f"{done} of {cells}: {_outcome(outcome)}")
 
-        yield tell, say
-    else:
-        with console.work_bar("cells") as update:
+    def progress(now: "Progress") -> None:
+        nonlocal reported
+        if now.killed:
+            console.warn("A worker was killed from outside. Its work is done again.")
+        text = f"{done} of {counted(cells, 'cell')} finished"
+        if now.seconds_left is not None:
+            text += f", about {duration(now.seconds_left)} left"
+        if live:
+            update(now.epochs, now.of_epochs, text)
+        elif time.monotonic() - reported >= _LINE_SECONDS:
+            reported = time.monotonic()
+            console.note(f"{now.epochs:,} of {now.of_epochs:,} model-epochs; {text}")
 
-            def watch(number: int, plan: "CellPlan", progress: "Progress", _step: object) -> None:
-                update(number, total, line(plan, progress))
-
-            def finished(number: int, done: "Done", seconds: float) -> None:
-                say(number, done, seconds)
-                update(number + 1, total, "")
-
-            yield watch, finished
+    with ExitStack() as stack:
+        update = stack.enter_context(console.work_bar("model-epochs")) if live else _nothing
+        yield Watcher(_preparing, _estimated, progress, finished, console.warn)
 
 
-def _outcome(done: "Done") -> str:
-    if done.result is None:
-        return f"{done.plan} {done.refused}"
-    return f"{done.plan} {spread(done.result['test_mean'], done.result['test_std'])} %"
+def _nothing(_done: int, _total: int, _below: str) -> None:
+    pass
+
+
+def _preparing(done: int, cells: int, _cell: str) -> None:
+    if not done:
+        console.note(f"Preparing {counted(cells, 'cell')} (a method on a data set) ...")
+
+
+def _estimated(estimate: "Estimate") -> None:
+    console.note(
+        f"To train: {counted(estimate.model_epochs, 'model-epoch')}, about "
+        f"{duration(estimate.seconds)} here."
+    )
+
+
+def _outcome(outcome: "Outcome") -> str:
+    result = outcome.result
+    if result is None:
+        return f"{outcome.cell} {outcome.refused}"
+    return f"{outcome.cell} {spread(result.test_mean, result.test_std)} %"
 
 
 def show_table(table: Table) -> None:

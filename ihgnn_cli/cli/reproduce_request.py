@@ -70,8 +70,8 @@ def chosen_datasets(
     Raises:
         InputError: a data set is not available, or two have the same name.
     """
-    from ihgnn_cli.data.sources.listing import list_local
-    from ihgnn_cli.data.sources.source import locate
+    from ihgnn_cli.data.listing import list_local
+    from ihgnn_cli.data.sources import locate
 
     if subject == Subject.SWEEP:
         if given is not None:

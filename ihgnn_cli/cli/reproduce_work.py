@@ -1,10 +1,7 @@
 """The steps of `ihgnn reproduce`: run the cells with a display, then write the files."""
 
-import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 from ihgnn_cli.cli import console, reproduce_display
@@ -19,9 +16,10 @@ from ihgnn_cli.report.reproduction import (
 from ihgnn_cli.report.reproduction_charts import sensitivity_chart, sweep_chart
 from ihgnn_cli.studies import reproduction
 from ihgnn_cli.studies.comparison import cell_of, compare, refused_cell
-from ihgnn_cli.studies.places import local_executor
-from ihgnn_cli.studies.reproduction import CellPlan, Done, Means
+from ihgnn_cli.studies.crossval.result import CrossvalResult
+from ihgnn_cli.studies.reproduction import Cell, Outcome, Setup, run_cells
 from ihgnn_cli.studies.subjects import Subject
+from ihgnn_cli.studies.workers import local_workers
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.loading import load_data
 from ihgnn_cli.words import counted
@@ -38,11 +36,11 @@ class Made:
 
     request: Request
     written: Written
-    done: tuple[Done, ...]
+    done: tuple[Outcome, ...]
     statement: str
 
     @property
-    def failures(self) -> tuple[Done, ...]:
+    def failures(self) -> tuple[Outcome, ...]:
         """Cells that failed for another reason than memory."""
         return tuple(each for each in self.done if each.failed)
 
@@ -58,10 +56,10 @@ class Made:
             "cells": [
                 {
                     "dataset": each.dataset,
-                    "model": each.plan.model,
-                    "layers": each.plan.layers,
+                    "model": each.cell.model,
+                    "layers": each.cell.layers,
                     "refused": each.refused,
-                    "result": each.result,
+                    "result": None if each.result is None else each.result.as_plain(),
                 }
                 for each in self.done
             ],
@@ -94,7 +92,7 @@ def show(made: Made) -> None:
     for path in made.written.files:
         console.show(f"  {path}")
     for each in made.failures:
-        console.warn(f"{each.plan} {each.refused}")
+        console.warn(f"{each.cell} {each.refused}")
     if made.done:
         console.next_steps(("runs", made.request.folder))
     console.show("")
@@ -102,19 +100,19 @@ def show(made: Made) -> None:
 
 
 def _comparison(request: Request, quiet: bool) -> Made:
-    models, means = request.models, replace(_means(request), references=True)
-    done = _run(reproduction.cells(request.datasets, models), means, quiet)
+    models, setup = request.models, replace(_setup(request), references=True)
+    done = _run(reproduction.cells(request.datasets, models), setup, quiet)
     cells = [
-        refused_cell(each.dataset, each.plan.model, each.refused or "")
+        refused_cell(each.dataset, each.cell.model, each.refused or "")
         if each.result is None
-        else cell_of(each.result, each.plan.model)
+        else cell_of(each.result, each.cell.model)
         for each in done
     ]
     names = tuple(dict.fromkeys(each.dataset for each in done))
     statement = request.budget.statement(folds=_folds(done), repeats=request.repeats)
     written = write_comparison(
         compare(cells, datasets=names, models=models),
-        list(reproduction.results(done)),
+        _results(done),
         request.folder,
         name=request.subject,
         title=_TITLES[request.subject],
@@ -126,54 +124,56 @@ def _comparison(request: Request, quiet: bool) -> Made:
 
 def _sensitivity(request: Request, quiet: bool) -> Made:
     models, budget = request.models, request.budget
-    means = replace(_means(request), runs=budget.seeds)
+    setup = replace(_setup(request), runs=budget.seeds)
     layers = reproduction.SENSITIVITY_LAYERS
-    done = _run(reproduction.cells(request.datasets, models, layers), means, quiet)
+    done = _run(reproduction.cells(request.datasets, models, layers), setup, quiet)
     statement = budget.statement(folds=_folds(done), runs=budget.seeds, repeats=request.repeats)
     chart = sensitivity_chart(done, models, budget, statement)
-    written = write_chart(chart, list(reproduction.results(done)), request.folder)
+    written = write_chart(chart, _results(done), request.folder)
     return Made(request, written, tuple(done), statement)
 
 
 def _sweep(request: Request, quiet: bool) -> Made:
     models, budget = request.models, request.budget
-    means = replace(_means(request), folds=budget.sweep_folds, runs=1)
+    setup = replace(_setup(request), folds=budget.sweep_folds, runs=1)
     betas = {
         f"synthetic:homophily={beta:g},graphs={budget.sweep_graphs},seed={request.seed}": beta
         for beta in budget.sweep_betas
     }
-    done = _run(reproduction.cells(betas, models), means, quiet)
+    done = _run(reproduction.cells(betas, models), setup, quiet)
     statement = budget.statement(folds=budget.sweep_folds, runs=1, repeats=request.repeats)
     caption = (
         f"{statement} {counted(budget.sweep_graphs, 'synthetic graph')} at each homophily "
         f"(docs/synthetic.md), seed {request.seed}."
     )
     chart = sweep_chart(done, models, betas, budget, caption)
-    written = write_chart(chart, list(reproduction.results(done)), request.folder)
+    written = write_chart(chart, _results(done), request.folder)
     return Made(request, written, tuple(done), statement)
 
 
 def _figure1(request: Request) -> Made:
     statement = "nothing is trained, so the budget does not matter."
-    load = _loader(request)
-    datasets = [load(RunConfig().with_values({"dataset": each}))[1] for each in request.datasets]
+    datasets = [
+        load_data(RunConfig().with_values({"dataset": each}), request.where)[1]
+        for each in request.datasets
+    ]
     written = write_homophily(
         datasets, request.folder, budget=request.budget.name, statement=statement
     )
     return Made(request, written, (), statement)
 
 
-def _means(request: Request) -> Means:
+def _setup(request: Request) -> Setup:
     device = request.device or "auto"
     # Report an unavailable device or an invalid seed at once.
-    local_executor(device, request.workers)
+    local_workers(device, request.workers)
     RunConfig().with_values({"seed": request.seed})
-    return Means(
+    return Setup(
         budget=request.budget,
         root=request.folder / "cells",
-        load=_loader(request),
-        executor=lambda most: local_executor(device, most or request.workers),
-        device=request.device,
+        where=request.where,
+        device=device,
+        workers=request.workers,
         seed=request.seed,
         repeats=request.repeats,
         splits=request.splits,
@@ -181,36 +181,24 @@ def _means(request: Request) -> Means:
     )
 
 
-def _loader(request: Request) -> Callable[[RunConfig], Any]:
-    return partial(load_data, where=request.where)
-
-
-def _run(plans: Sequence[CellPlan], means: Means, quiet: bool) -> list[Done]:
-    """Run all cells in order."""
-    found: list[Done] = []
-    _refuse_unwritable(means.root)
-    reproduction.refuse_fewer_repeats(plans, means)
+def _run(cells: Sequence[Cell], setup: Setup, quiet: bool) -> list[Outcome]:
+    """Run all cells with a display."""
+    with writing(setup.root):  # before the first training
+        setup.root.mkdir(parents=True, exist_ok=True)
     if not quiet:
         console.note(
-            f"{counted(len(plans), 'cell')} (a method on a data set) with the budget "
-            f"{means.budget.name}; in {means.root}"
+            f"{counted(len(cells), 'cell')} with the budget {setup.budget.name}; in {setup.root}"
         )
-    with reproduce_display.progress(len(plans), quiet=quiet) as (watch, tell):
-        for number, plan in enumerate(plans):
-            began = time.monotonic()
-            done = reproduction.run_cell(plan, means, partial(watch, number, plan))
-            found.append(done)
-            tell(number, done, time.monotonic() - began)
-    return found
+    with reproduce_display.watching(len(cells), quiet=quiet) as watcher:
+        return run_cells(cells, setup, watcher)
 
 
-def _refuse_unwritable(folder: Path) -> None:
-    """Make sure before the first training that its results can be written."""
-    with writing(folder):
-        folder.mkdir(parents=True, exist_ok=True)
+def _results(done: Sequence[Outcome]) -> list[CrossvalResult]:
+    """The results that exist."""
+    return [each.result for each in done if each.result is not None]
 
 
-def _folds(done: Sequence[Done]) -> int | str | None:
+def _folds(done: Sequence[Outcome]) -> int | str | None:
     """The number of outer folds of a partition: `--splits` may have more or fewer."""
-    found = sorted({each["job"]["folds"] for each in reproduction.results(done)})
+    found = sorted({len(each.folds) // len(each.repeats) for each in _results(done)})
     return f"{found[0]} to {found[-1]}" if len(found) > 1 else next(iter(found), None)

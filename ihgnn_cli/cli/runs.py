@@ -102,7 +102,7 @@ def _date(each: "RunFolder") -> str:
 
 
 def _settings(each: "RunFolder") -> str:
-    from ihgnn_cli.studies.grid import shown
+    from ihgnn_cli.studies.crossval.protocol import shown
 
     settings = {**each.differing, **each.found}
     return ", ".join(f"{key} {shown(value)}" for key, value in settings.items())

@@ -252,7 +252,7 @@ def _run_trials(job: "TuneJob", timeout: float | None, *, quiet: bool, silent: b
     epochs = job.search.config.training.epochs
     with console.keeping(kept), tune_display.progress(epochs, quiet=quiet) as show:
         done = run_trials(job, show, timeout)
-    if not done.finished:
+    if done.finished < done.total:
         console.note("The time is up. The next command runs the remaining trials.")
     return done
 

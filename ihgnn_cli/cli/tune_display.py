@@ -22,7 +22,7 @@ from ihgnn_cli.words import counted, duration
 if TYPE_CHECKING:
     from optuna.trial import FrozenTrial
 
-    from ihgnn_cli.studies.tuning.job import TuneJob, TuneProgress
+    from ihgnn_cli.studies.tuning.job import TrialsRun, TuneJob
 
 _SHOWN = 5
 """Trials in a table: the best ones, and the running ones that are furthest."""
@@ -59,14 +59,14 @@ def show_start(job: "TuneJob") -> None:
 
 
 @contextmanager
-def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[TuneProgress], None]]":
+def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[TrialsRun], None]]":
     """A live table in a terminal, otherwise a line per change, on standard error."""
     if quiet:
         yield _warn
     elif console.err.is_terminal and not console.err.is_dumb_terminal:
         with console.work_bar("trial-epochs") as update:
 
-            def show_now(now: "TuneProgress") -> None:
+            def show_now(now: "TrialsRun") -> None:
                 _warn(now)
                 update(now.epochs_done(epochs), now.total * epochs, _live_table(now, epochs))
 
@@ -74,7 +74,7 @@ def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[TuneProgress], 
     else:
         shown = -1
 
-        def show_line(now: "TuneProgress") -> None:
+        def show_line(now: "TrialsRun") -> None:
             nonlocal shown
             _warn(now)
             finished = now.finished
@@ -86,12 +86,12 @@ def progress(epochs: int, *, quiet: bool) -> "Iterator[Callable[[TuneProgress], 
         yield show_line
 
 
-def _warn(now: "TuneProgress") -> None:
+def _warn(now: "TrialsRun") -> None:
     if now.killed:
         console.warn("A worker was killed from outside. Its trial is trained again.")
 
 
-def _live_table(now: "TuneProgress", epochs: int) -> Table:
+def _live_table(now: "TrialsRun", epochs: int) -> Table:
     """The best trials, and the running ones."""
     running = [each for each in now.trials if each.state.name == "RUNNING"]
     running.sort(key=lambda each: (-(each.last_step or 0), each.number))

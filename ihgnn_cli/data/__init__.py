@@ -9,14 +9,14 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ihgnn_cli.data.dataset import GraphDataset
     from ihgnn_cli.data.features import Features, node_features
-    from ihgnn_cli.data.sources.source import load_dataset
+    from ihgnn_cli.data.sources import load_dataset
 
 __all__ = ["Features", "GraphDataset", "load_dataset", "node_features"]
 
 _MODULES = {
     "Features": "features",
     "GraphDataset": "dataset",
-    "load_dataset": "sources.source",
+    "load_dataset": "sources",
     "node_features": "features",
 }
 

@@ -6,8 +6,8 @@ from itertools import chain
 from typing import Any
 
 from ihgnn_cli.data.dataset import GraphDataset, Value
-from ihgnn_cli.data.readers.json_graph import GraphError, check_graph, ignored_keys
-from ihgnn_cli.data.readers.jsonl import Collected
+from ihgnn_cli.data.json_graph import GraphError, check_graph, ignored_keys
+from ihgnn_cli.data.jsonl import Collected
 from ihgnn_cli.errors import DataError, InputError, Problem
 
 _log = logging.getLogger(__name__)

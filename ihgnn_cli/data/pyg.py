@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
-from enum import StrEnum
 
 import numpy as np
 import torch
@@ -10,21 +9,11 @@ from numpy.typing import NDArray
 from torch import Tensor
 from torch_geometric.data import Data
 
+from ihgnn_cli.data.build import Coded, ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, vocabulary
 from ihgnn_cli.data.features import Features, node_features, one_hot
-from ihgnn_cli.data.readers.build import Coded, ListedGraphs, build
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.settings import checked
-
-
-class FeatureColumns(StrEnum):
-    """How to interpret a matrix of node or edge features."""
-
-    AUTO = "auto"
-    """Labels if every row is one-hot or a single integer, otherwise attributes."""
-    LABELS = "labels"
-    """One-hot rows or a single integer column; anything else is an error."""
-    ATTRIBUTES = "attributes"
 
 
 class PygGraphs(list[Data]):
@@ -47,17 +36,15 @@ def from_pyg(
     graphs: Iterable[Data],
     *,
     name: str | None = None,
-    node_columns: FeatureColumns = FeatureColumns.AUTO,
-    edge_columns: FeatureColumns = FeatureColumns.AUTO,
     classes: Sequence[Value] | None = None,
 ) -> GraphDataset:
     """Make a `GraphDataset` from a torch-geometric data set or list of `Data`.
 
-    Each graph needs `edge_index` and `y` (one class). `x` becomes node labels or attributes, and
-    `edge_attr` becomes edge labels or attributes, according to `FeatureColumns`. If the data set
-    says how many leading columns are attributes (`num_node_attributes`, as `TUDataset` does), the
-    rest are labels. Without labels, degrees are used. (A single column of ones is one label.)
-    `classes`, one per graph, replace `y`.
+    Each graph needs `edge_index` and `y` (one class). `x` becomes node labels if every row is
+    one-hot or a single integer, otherwise attributes, and `edge_attr` likewise of edges. If the
+    data set says how many leading columns are attributes (`num_node_attributes`, as `TUDataset`
+    does), the rest are labels. Without labels, degrees are used. (A single column of ones is one
+    label.) `classes`, one per graph, replace `y`.
 
     Raises:
         InputError: there are no graphs, or a graph is incomplete; says which.
@@ -77,14 +64,12 @@ def from_pyg(
     node_attributes, node_labels = _interpreted(
         _stacked(name, items, "x", sizes),
         _attribute_columns(graphs, "node", items[0].get("x")),
-        node_columns,
         getattr(graphs, "label_values", None),
         joint=_are_labels(graphs, "node"),
     )
     edge_attributes, edge_labels = _interpreted(
         _stacked(name, items, "edge_attr", [each.shape[1] for each in edges]),
         _attribute_columns(graphs, "edge", items[0].get("edge_attr")),
-        edge_columns,
         getattr(graphs, "edge_label_values", None),
         joint=_are_labels(graphs, "edge"),
     )
@@ -245,16 +230,14 @@ def _are_labels(graphs: object, of: str) -> bool:
 def _interpreted(
     table: NDArray[np.generic] | None,
     attribute_columns: int,
-    columns: FeatureColumns,
     values: Sequence[Value] | None,
     *,
     joint: bool,
 ) -> tuple[NDArray[np.float32] | None, Coded | None]:
     """Attributes and labels in a feature matrix; `joint` combines several labels per row."""
-    columns = checked("columns", columns, FeatureColumns)
     if table is None or not table.shape[1]:
         return None, None
-    if columns == FeatureColumns.ATTRIBUTES or attribute_columns >= table.shape[1]:
+    if attribute_columns >= table.shape[1]:
         return _finite(table), None
     attributes, rest = None, table
     if attribute_columns:
@@ -264,11 +247,6 @@ def _interpreted(
         coded = _joint_labels(rest)
     if coded is not None:
         return attributes, coded
-    if columns == FeatureColumns.LABELS:
-        raise InputError(
-            "The features are neither one-hot nor a single integer column. "
-            "Read them as attributes: FeatureColumns.ATTRIBUTES."
-        )
     return _finite(table), None
 
 

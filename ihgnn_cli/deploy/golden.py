@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value
-from ihgnn_cli.data.readers.jsonl import entries
+from ihgnn_cli.data.jsonl import entries
 from ihgnn_cli.deploy.inputs import Arrays
 from ihgnn_cli.deploy.onnx_model import PREDICTION_SET, OnnxClassifier, golden_path, load_onnx
 from ihgnn_cli.deploy.providers import loadable_providers

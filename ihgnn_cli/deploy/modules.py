@@ -101,8 +101,7 @@ class PaddedModel(ExportedModel):
                 ignored.
         """
         mask = node_labels != PADDING
-        label = adjacency.long() if self.edge_types else adjacency.bool().long()
-        graphs = PaddedGraphs(mask, label, self.edge_types)
+        graphs = PaddedGraphs(mask, adjacency, self.edge_types)
         if attributes is not None:
             # Not a product with 0: padding may hold NaN.
             attributes = torch.where(mask.unsqueeze(2), attributes, 0).flatten(0, 1)

@@ -3,8 +3,8 @@
 from importlib.resources import files
 from pathlib import Path
 
-from ihgnn_cli.data.readers.jsonl import lines
-from ihgnn_cli.data.sources.source import BUNDLED, load_dataset
+from ihgnn_cli.data.jsonl import lines
+from ihgnn_cli.data.sources import BUNDLED, load_dataset
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.vocabulary import with_model_edges
 from ihgnn_cli.models.card import ModelCard

@@ -9,9 +9,9 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args, overload
 
-from ihgnn_cli.data.readers import jsonl, smiles
-from ihgnn_cli.data.sources.catalogue import catalogue
-from ihgnn_cli.data.sources.source import is_own_name
+from ihgnn_cli.data import jsonl, smiles
+from ihgnn_cli.data.catalogue import catalogue
+from ihgnn_cli.data.sources import is_own_name
 from ihgnn_cli.deploy.onnx_model import SUFFIX, Answers, OnnxClassifier, load_onnx
 from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.inference.prediction import (

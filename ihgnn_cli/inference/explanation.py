@@ -113,7 +113,7 @@ def _without_each_node(
     classifier: "TorchClassifier", encoded: GraphDataset, graph: int
 ) -> tuple[list[int | None], NDArray[np.float64]]:
     """Each node's sorted position, and [1 + n, C] probabilities with all nodes and without each."""
-    from ihgnn_cli.data.batching.store import GraphStore
+    from ihgnn_cli.data.batching.batches import GraphStore
 
     card, checkpoint = classifier.card, classifier.checkpoint
     leave_out = checkpoint.config.spec.without_each_node

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, Value
-from ihgnn_cli.data.readers.json_graph import (
+from ihgnn_cli.data.json_graph import (
     GraphError,
     JsonGraph,
     check_graph,
@@ -18,10 +18,9 @@ from ihgnn_cli.data.readers.json_graph import (
     ignored_keys,
     parse_graph,
 )
-from ihgnn_cli.data.readers.lines import MAX_LINE
-from ihgnn_cli.data.readers.smiles import MoleculeRow, molecules
-from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
+from ihgnn_cli.data.problems import MAX_LINE, NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.data.recode import Recoded
+from ihgnn_cli.data.smiles import MoleculeRow, molecules
 from ihgnn_cli.errors import DataError, InputError, Problem
 from ihgnn_cli.files import reading
 from ihgnn_cli.inference.vocabulary import (
@@ -196,7 +195,7 @@ Arrival = tuple[Origin, Any]
 
 
 def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | None]:
-    """The graphs in lines of JSON (see `data.readers.lines`); blank lines are skipped."""
+    """The graphs in lines of JSON (see `data.lines`); blank lines are skipped."""
     number = line = 0
     for content in lines:
         if content is None:
@@ -210,7 +209,7 @@ def of_lines(lines: Iterable[bytes | None], file: str) -> Iterator[Arrival | Non
 
 
 def of_molecules(path: Path, advance: Advance = silent) -> Iterator[Arrival]:
-    """The molecules in a CSV file (see `data.readers.smiles`).
+    """The molecules in a CSV file (see `data.smiles`).
 
     Raises:
         InputError: the file cannot be read, or RDKit is not installed.

@@ -12,11 +12,11 @@ from itertools import chain
 import numpy as np
 from numpy.typing import NDArray
 
+from ihgnn_cli.data.build import simplify, symmetric
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, Value, offsets, vocabulary
 from ihgnn_cli.data.edge_labels import refuse_directed, with_edge_bins, without_edges
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.readers.edges import simplify, symmetric
-from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph
+from ihgnn_cli.data.json_graph import GraphError, JsonGraph
 from ihgnn_cli.data.recode import (
     UNKNOWN,
     Recoded,

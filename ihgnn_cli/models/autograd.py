@@ -8,28 +8,22 @@ the module's own parameters while that member runs.
 import copy
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
 from torch.func import functional_call
 
-from ihgnn_cli.data.batching.batch import Batch
+from ihgnn_cli.data.batching.batches import Batch
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.graphs import Graphs, member_graphs
 from ihgnn_cli.models.members import stack_members
-from ihgnn_cli.models.stacked.mlp import Generators
 
+if TYPE_CHECKING:
+    from ihgnn_cli.models.factory import Loss
 
-class LossGradient(Protocol):
-    """The function that gives a model the gradient of the loss with respect to the logits."""
-
-    def __call__(self, logits: Tensor, at: tuple[int, slice] = ..., /) -> Tensor:
-        """The gradient, in the shape of the logits.
-
-        Logits are [S, B, classes] for the whole batch, or [n, classes] for `at`: a member and a
-        part of its graphs.
-        """
+Generators = Sequence[torch.Generator]
+"""One per member."""
 
 
 # Pairs of nodes, with padding, that a padding method holds at a time. A step of MUTAG (32 graphs of
@@ -77,8 +71,35 @@ class AutogradStack(nn.Module):
     graph_embedding = None
     """Modules give logits only."""
 
+    @torch.no_grad()
     def recompute_statistics(self, batches: Iterable[Batch]) -> None:
-        """Modules keep their running statistics."""
+        """Replace the running statistics of batch normalization by their means over these batches.
+
+        Nothing is dropped meanwhile, as in predictions.
+        """
+        norms = [each for each in self.inner.modules() if isinstance(each, nn.BatchNorm1d)]
+        if not norms:
+            return
+        momenta = [norm.momentum for norm in norms]
+        steps = {
+            name: each.clone()
+            for name, each in self.inner.named_buffers()
+            if name.endswith("num_batches_tracked")
+        }
+        self.eval()
+        for module in (*norms, self):  # of this module the flag alone: a step is not split
+            module.training = True
+        for number, batch in enumerate(batches, 1):
+            for norm in norms:
+                norm.momentum = 1 / number
+            for member in range(batch.members):
+                for _ in self._turn(batch, member, self._own(member)):
+                    pass
+        for norm, momentum in zip(norms, momenta, strict=True):
+            norm.momentum = momentum
+        for name, each in steps.items():
+            self.inner.get_buffer(name).copy_(each)
+        self.eval()
 
     @torch.no_grad()
     def forward(self, batch: Batch) -> Tensor:
@@ -93,30 +114,28 @@ class AutogradStack(nn.Module):
         return _together(found, batch)
 
     def train_step(
-        self, batch: Batch, factor: Tensor, seeds: Sequence[int], gradient: LossGradient
+        self, batch: Batch, factor: Tensor, seeds: Sequence[int], loss: "Loss"
     ) -> Tensor:
         """[S, B, classes] the logits of a batch in training; sets the gradients.
 
-        Each member's gradients are those of the loss behind `gradient` and of its penalties.
-        `factor` is not used: a module draws its own dropout, from its member's seed of the step.
+        Each member's gradients are those of the loss and of its penalties. `factor` is not used: a
+        module draws its own dropout, from its member's seed of the step.
         """
         del factor
         for parameter in self.parameters():
             if parameter.grad is None:
                 parameter.grad = torch.zeros_like(parameter)
             parameter.grad.zero_()
-        found = []
+        shares, found = loss.shares(batch), []
         for member, seed in enumerate(seeds):
             of_member = []
-            own = self._own(member)
-            with seeded(seed, batch.size.device), torch.enable_grad():
+            own, of_loss = self._own(member), loss.keep(slice(member, member + 1))
+            with seeded(seed, batch.truth.device), torch.enable_grad():
                 for part, share, output in self._turn(batch, member, own):
                     logits, penalty = _logits(output)
-                    to_logits = gradient(logits.detach(), (member, part))
-                    sources = {logits: to_logits}
-                    if isinstance(penalty, Tensor) and penalty.requires_grad:
-                        sources[penalty] = penalty.new_tensor(share)
-                    self._add_gradients(sources, member, own)
+                    losses = of_loss.losses(logits.unsqueeze(0), batch.truth[member, None, part])
+                    total = (losses * shares[member, part]).sum() + penalty * share
+                    self._add_gradients(total, member, own)
                     of_member.append((part, logits.detach()))
             found.append(of_member)
         return _together(found, batch)
@@ -158,20 +177,13 @@ class AutogradStack(nn.Module):
         }
         return own | {name: each[member] for name, each in self.inner.named_buffers()}
 
-    def _add_gradients(
-        self, sources: dict[Tensor, Tensor], member: int, own: dict[str, Tensor]
-    ) -> None:
-        """Backpropagate from `sources` and add the result to the member's slice of the gradients.
+    def _add_gradients(self, loss: Tensor, member: int, own: dict[str, Tensor]) -> None:
+        """Backpropagate, and add the result to the member's slice of the gradients.
 
         Differentiating the stack's parameters would give each member a gradient of full size.
         """
         wanted = {name: each for name, each in self.inner.named_parameters() if each.requires_grad}
-        gradients = torch.autograd.grad(
-            list(sources),
-            [own[name] for name in wanted],
-            list(sources.values()),
-            allow_unused=True,
-        )
+        gradients = torch.autograd.grad(loss, [own[name] for name in wanted], allow_unused=True)
         for parameter, gradient in zip(wanted.values(), gradients, strict=True):
             if gradient is not None and parameter.grad is not None:
                 parameter.grad[member] += gradient

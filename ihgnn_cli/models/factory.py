@@ -6,10 +6,23 @@ from typing import Protocol, cast
 import torch
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching.batch import Batch
-from ihgnn_cli.models.autograd import AutogradStack, LossGradient
+from ihgnn_cli.data.batching.batches import Batch
+from ihgnn_cli.models.autograd import AutogradStack
 from ihgnn_cli.models.settings import Inputs, ModelSettings
 from ihgnn_cli.models.spec import ModelSpec
+
+
+class Loss(Protocol):
+    """The training loss of a stack, in the form that models need."""
+
+    def losses(self, logits: Tensor, truth: Tensor, /) -> Tensor:
+        """[S, B] the loss of each graph, for logits [S, B, classes]."""
+
+    def shares(self, batch: Batch, /) -> Tensor:
+        """[S, B] the factor of each graph's loss in the loss of its member."""
+
+    def keep(self, members: slice, /) -> "Loss":
+        """The loss of these members only."""
 
 
 class StackedModel(Protocol):
@@ -44,14 +57,12 @@ class StackedModel(Protocol):
         """[S, B, hidden] what the last linear map reads; `None` if the model does not tell."""
 
     def train_step(
-        self, batch: Batch, factor: Tensor, seeds: Sequence[int], gradient: LossGradient, /
+        self, batch: Batch, factor: Tensor, seeds: Sequence[int], loss: Loss, /
     ) -> Tensor:
-        """The logits in training; sets the gradients of the parameters.
+        """The logits in training; sets the gradients of the parameters to those of the loss.
 
         Dropout multiplies by `factor` [S, B, dropped units]. All other randomness comes from the
-        members' `seeds` for this step. `gradient` maps logits to the gradient of the loss with
-        respect to them, so the model does not know the loss. A model that processes its graphs in
-        parts calls it once per part.
+        members' `seeds` for this step.
         """
 
     def recompute_statistics(self, batches: Iterable[Batch], /) -> None:

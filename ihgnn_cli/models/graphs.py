@@ -6,11 +6,13 @@ from functools import cached_property
 from itertools import accumulate
 from typing import Any
 
+import numpy as np
 import torch
-import torch.nn.functional as F  # noqa: N812
+from numpy.typing import NDArray
 from torch import Tensor
 
-from ihgnn_cli.data.batching.batch import Batch
+from ihgnn_cli.data.batching.batches import Batch
+from ihgnn_cli.data.dataset import ranges
 
 Derived = tuple[Tensor, ...]
 """What a model computes once from a graph and keeps."""
@@ -168,35 +170,29 @@ class Graphs:
 
 
 def member_graphs(batch: Batch, member: int) -> Graphs:
-    """One member's graphs in a batch with one row per node, without padding."""
-    real = batch.graph[member] >= 0
-    sizes, pairs = batch.nodes[member][real], batch.pairs[member][real]
-    nodes, edges = int(sizes.sum()), int(pairs.sum())
-    first_row = member * batch.size.shape[1]
-    first_edge = int(batch.pairs[:member].sum())
-    labels = batch.label_share.shape[-1] - 1
-    rows = slice(first_row, first_row + nodes)
-    # The last label value means "unknown" and has no column.
-    x = F.one_hot(batch.label[rows] - member * (labels + 1), labels + 1)[:, :labels].float()
-    if batch.attributes is not None:
-        x = torch.cat([batch.attributes[member, :nodes], x], dim=1)
-    device = x.device
-    degree = batch.neighbor_ptr[first_row : first_row + nodes + 1].diff()
-    receiver = torch.repeat_interleave(
-        torch.arange(nodes, device=device), degree, output_size=edges
-    )
-    sender = batch.neighbors[first_edge : first_edge + edges] - first_row
-    graph = torch.repeat_interleave(
-        torch.arange(len(sizes), device=device),
-        torch.from_numpy(sizes).to(device),
-        output_size=nodes,
-    )
+    """One member's graphs in a batch of a store with one row per node."""
+    store = batch.store
+    rows, chosen = store.rows, batch.graph[member][batch.graph[member] >= 0]
+    row, row_ptr = ranges(rows.row_ptr, chosen)
+    pair, pair_ptr = ranges(rows.edge_ptr, chosen)
+    sizes, counts = np.diff(row_ptr), np.diff(pair_ptr)
+    sender = rows.neighbors[pair] + np.repeat(row_ptr[:-1] - rows.row_ptr[chosen], counts)
+    receiver = np.repeat(np.arange(len(row)), np.diff(rows.neighbor_ptr)[row])
+
+    def moved(array: NDArray[Any]) -> Tensor:
+        return torch.from_numpy(array).to(store.device)
+
+    label = moved(store.row_label[row]).unsqueeze(1)
+    x = torch.zeros(len(row), store.labels + 1, device=store.device).scatter_(1, label, 1)
+    x = x[:, : store.labels]  # the last label value means "unknown" and has no column
+    if store.attributes is not None:
+        x = torch.cat([moved(store.attributes[row]), x], dim=1)
     return Graphs(
         x=x,
-        edge_index=torch.stack([sender, receiver]),
-        graph=graph,
+        edge_index=moved(np.stack([sender, receiver])),
+        graph=moved(np.repeat(np.arange(len(chosen)), sizes)),
         sizes=tuple(sizes.tolist()),
-        edge_counts=tuple(pairs.tolist()),
-        keys=tuple(batch.graph[member][real].tolist()),
-        memo=batch.memo,
+        edge_counts=tuple(counts.tolist()),
+        keys=tuple(chosen.tolist()),
+        memo=store.cache,
     )

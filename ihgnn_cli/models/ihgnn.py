@@ -42,7 +42,7 @@ from ihgnn_cli.models.settings import (
     Variant,
     WeightInit,
 )
-from ihgnn_cli.models.stacked.names import readable_weights
+from ihgnn_cli.models.stacked import readable_weights
 
 
 def mlp(in_channels: int, out_channels: int) -> nn.Sequential:

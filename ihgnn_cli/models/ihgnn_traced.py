@@ -59,12 +59,12 @@ class TracedIHGNN(nn.Module):
         self.attributes = _Linear(of_attributes) if attributes else None
         # By label; the last row is for unknown ones.
         self.table = nn.Buffer((nn.functional.pad(of_label, (0, 0, 0, 1)) + shift).float())
-        self.layers = nn.ModuleList()
+        self.own, self.messages = nn.ModuleList(), nn.ModuleList()
         for number in range(self.settings.layers):
             matrix, shift = normalized(f"convs.{number}.mlp")
-            blocks = _blocks(matrix, self.settings.variant)
-            shift = nn.functional.pad(shift, (0, sum(each.shape[-1] for each in blocks[1:])))
-            self.layers.append(_Linear(torch.cat(blocks, -1), shift))
+            own, *messages = _blocks(matrix, self.settings.variant)
+            self.own.append(_Linear(own, shift))
+            self.messages.append(_Linear(torch.cat(messages, -1)))
         names = ["input", *(f"convs.{number}.mlp" for number in range(self.settings.layers))]
         self.tails = nn.ModuleList(linear(f"{name}.second") for name in names)
         if "theta" in weights:
@@ -87,11 +87,11 @@ class TracedIHGNN(nn.Module):
         if self.attributes is not None and attributes is not None:
             y = y + self.attributes(attributes)
         found = [self.tails[0](y.relu())]
-        for layer, tail in zip(self.layers, self.tails[1:], strict=True):
-            both = layer(found[-1])
-            messages = both[..., width:].reshape(*both.shape[:-2], -1, width)
-            received = graphs.sum_neighbours(messages)
-            found.append(tail((both[..., :width] + received).relu()))
+        for own, message, tail in zip(self.own, self.messages, self.tails[1:], strict=True):
+            sent = message(found[-1])
+            if sent.shape[-1] > width:  # a message for each edge label
+                sent = sent.view(*sent.shape[:-2], -1, width)
+            found.append(tail((own(found[-1]) + graphs.sum_neighbours(sent)).relu()))
         if settings.variant == Variant.NO_ADAPTIVE:
             h = torch.cat(found, -1)
         else:

@@ -8,8 +8,8 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import LabelSource, Value
 from ihgnn_cli.data.features import Features
+from ihgnn_cli.data.json_graph import GraphError
 from ihgnn_cli.data.objects import is_pyg, plain_entry
-from ihgnn_cli.data.readers.json_graph import GraphError
 from ihgnn_cli.models.card import ModelCard
 
 

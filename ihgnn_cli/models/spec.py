@@ -15,8 +15,8 @@ from ihgnn_cli.models.settings import Inputs, ModelSettings
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from ihgnn_cli.data.batching.batch import Batch
-    from ihgnn_cli.models.stacked.mlp import Generators
+    from ihgnn_cli.data.batching.batches import Batch
+    from ihgnn_cli.models.stacked import Generators
 
 Grid = Mapping[str, tuple[Any, ...]]
 """Candidate values by setting: the model's own settings, `lr`, `batch_size` and `weight_decay`."""

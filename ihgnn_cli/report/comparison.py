@@ -191,7 +191,7 @@ def rank_table(ranks: Ranks, name: str) -> Table:
         rows=tuple(rows),
         legend=(
             "1 is the highest mean accuracy on a data set; equal means share the average of their "
-            "ranks. In the critical-difference diagram a bar joins methods that do not differ."
+            "ranks."
         ),
         notes=(ranks.sentence,),
     )

@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource
-from ihgnn_cli.data.sources.source import Source
+from ihgnn_cli.data.sources import Source
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import isolated_nodes
 from ihgnn_cli.homophily.paper import differences, paper_row

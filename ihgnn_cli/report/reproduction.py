@@ -1,9 +1,8 @@
 """A reproduced table or figure as files: Markdown, LaTeX, CSV, figures and one HTML page."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.homophily.kinds import Measure
@@ -18,17 +17,17 @@ from ihgnn_cli.report.comparison import (
     write_cells,
 )
 from ihgnn_cli.report.comparison_figure import draw_comparison
-from ihgnn_cli.report.critical_difference import draw_ranks
 from ihgnn_cli.report.curves import Chart, curve_table, draw_chart, write_points
 from ihgnn_cli.report.homophily_table import homophily_table
 from ihgnn_cli.report.layout import Table
 from ihgnn_cli.report.layout_files import write_latex, write_markdown
 from ihgnn_cli.report.reproduction_page import write_page
 from ihgnn_cli.studies.comparison import Comparison
+from ihgnn_cli.studies.crossval.result import CrossvalResult
 from ihgnn_cli.studies.ranks import Ranks, rank_methods
 
-Results = Sequence[Mapping[str, Any]]
-"""The contents of the `result.json` files that the numbers come from."""
+Results = Sequence[CrossvalResult]
+"""Where the numbers come from."""
 
 
 @dataclass(frozen=True)
@@ -67,9 +66,6 @@ def write_comparison(
     else:
         tables[0] = replace(tables[0], summary=(*tables[0].summary, ranks.sentence))
         tables.append(rank_table(ranks, name))
-        path = folder / f"{name}-ranks.svg"
-        draw_ranks(ranks, path)
-        figures["Critical-difference diagram: a bar joins methods that do not differ"] = path
     for dataset in comparison.datasets:
         if any(entry.cell.mean is not None for entry in comparison.on(dataset)):
             path = folder / f"{name}-{file_name(dataset)}.svg"

@@ -9,11 +9,11 @@ from ihgnn_cli.studies.budgets import Budget
 from ihgnn_cli.studies.paper import model_title
 
 if TYPE_CHECKING:  # it imports torch
-    from ihgnn_cli.studies.reproduction import Done
+    from ihgnn_cli.studies.reproduction import Outcome
 
 
 def sensitivity_chart(
-    done: "Sequence[Done]", models: Sequence[str], budget: Budget, statement: str
+    done: "Sequence[Outcome]", models: Sequence[str], budget: Budget, statement: str
 ) -> Chart:
     """One line per data set (and per model, if there are several): mean over folds and seeds.
 
@@ -24,9 +24,9 @@ def sensitivity_chart(
     for dataset in dict.fromkeys(each.dataset for each in done):
         for model in models:
             points = [
-                (float(each.plan.layers or 0), each.result["runs"])
+                (float(each.cell.layers or 0), each.result.runs)
                 for each in done
-                if (each.dataset, each.plan.model) == (dataset, model) and each.result is not None
+                if (each.dataset, each.cell.model) == (dataset, model) and each.result is not None
             ]
             named = dataset if len(models) == 1 else f"{dataset}, {model_title(model)}"
             if points:
@@ -46,7 +46,7 @@ def sensitivity_chart(
 
 
 def sweep_chart(
-    done: "Sequence[Done]",
+    done: "Sequence[Outcome]",
     models: Sequence[str],
     betas: Mapping[str, float],
     budget: Budget,
@@ -60,9 +60,9 @@ def sweep_chart(
     curves = []
     for model in models:
         points = [
-            (betas[each.plan.dataset], [fold["test_mean"] for fold in each.result["folds"]])
+            (betas[each.cell.dataset], [fold.test_mean for fold in each.result.folds])
             for each in done
-            if each.plan.model == model and each.result is not None
+            if each.cell.model == model and each.result is not None
         ]
         if points:
             curves.append(make_curve(model_title(model), points, Spread.STD))
@@ -86,5 +86,5 @@ def _some(curves: Sequence[Curve]) -> tuple[Curve, ...]:
     return tuple(curves)
 
 
-def _not_run(done: "Sequence[Done]") -> tuple[str, ...]:
-    return tuple(f"{each.plan} {each.refused}." for each in done if each.result is None)
+def _not_run(done: "Sequence[Outcome]") -> tuple[str, ...]:
+    return tuple(f"{each.cell} {each.refused}." for each in done if each.result is None)

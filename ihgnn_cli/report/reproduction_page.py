@@ -3,7 +3,6 @@
 from collections.abc import Iterator, Mapping, Sequence
 from html import escape
 from pathlib import Path
-from typing import Any
 
 from ihgnn_cli.report.comparison_notes import TEST_EXPLAINED
 from ihgnn_cli.report.layout import Table, auc_text, p_value, percent, signed, spread
@@ -19,6 +18,7 @@ from ihgnn_cli.report.page import (
     write_document,
 )
 from ihgnn_cli.studies.comparison import Comparison, Entry, Place
+from ihgnn_cli.studies.crossval.result import CrossvalResult
 from ihgnn_cli.words import counted
 
 _TEXTS = ("data set", "method")
@@ -35,7 +35,7 @@ def write_page(
     figures: Mapping[str, Path],
     *,
     comparison: Comparison | None = None,
-    results: Sequence[Mapping[str, Any]] = (),
+    results: Sequence[CrossvalResult] = (),
 ) -> None:
     """Write tables and figures as one HTML file.
 
@@ -46,7 +46,7 @@ def write_page(
         figures: SVG or PNG files by caption.
         comparison: if given, the page has a sortable table of all its numbers and explains the
             test.
-        results: the contents of the `result.json` files, for versions and commands.
+        results: the results, for versions and commands.
 
     Raises:
         InputError: the path is a folder.
@@ -59,7 +59,7 @@ def _body(
     tables: Sequence[Table],
     figures: Mapping[str, Path],
     comparison: Comparison | None,
-    results: Sequence[Mapping[str, Any]],
+    results: Sequence[CrossvalResult],
 ) -> Iterator[str]:
     facts = [("Budget", tables[0].budget), ("Description", tables[0].statement)]
     if comparison is not None:

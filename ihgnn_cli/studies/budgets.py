@@ -4,7 +4,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from ihgnn_cli.studies.grid import PAPERS_SELECTION, Configuration, Setting, grid, own_grid, shown
+from ihgnn_cli.studies.crossval.protocol import (
+    PAPERS_SELECTION,
+    Configuration,
+    Setting,
+    grid,
+    own_grid,
+    shown,
+)
 from ihgnn_cli.studies.paper import paper_datasets
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.words import counted
@@ -46,8 +53,7 @@ class Budget:
         """The candidate configurations of a model."""
         if self.lists is None:
             return own_grid(config)
-        layers = (config.model.layers,)
-        return grid(config, **{"layers": layers, **self.lists})  # type: ignore[arg-type]
+        return grid(config, self.lists)
 
     def statement(
         self, *, folds: int | str | None = None, runs: int | None = None, repeats: int = 1

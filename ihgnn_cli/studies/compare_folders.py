@@ -7,14 +7,14 @@ from typing import Any
 
 from ihgnn_cli.data.splits import Fold, read_fold_file
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.models.registry import DEFAULT_MODEL
 from ihgnn_cli.paths import expanded
-from ihgnn_cli.studies import folder as folders
-from ihgnn_cli.studies.beside import tested_share
 from ihgnn_cli.studies.comparison import Cell, cell_of
-from ihgnn_cli.studies.folds import of_repeat
+from ihgnn_cli.studies.crossval.result import RESULT, CrossvalResult
+from ihgnn_cli.studies.crossval.summary import tested_share
+from ihgnn_cli.studies.job_folder import CROSSVAL_JOB
 from ihgnn_cli.studies.runs import RunFolder, crossval_folder
 from ihgnn_cli.studies.statistics import Paired, family, paired
+from ihgnn_cli.training.folder import SPLITS
 from ihgnn_cli.training.unfinished import continued
 from ihgnn_cli.words import counted
 
@@ -97,40 +97,27 @@ def compare_folders(given: Sequence[Path]) -> tuple[Compared, ...]:
 
 
 def _finished(path: Path) -> _Finished:
-    if not (path / folders.JOB).is_file():
+    if not (path / CROSSVAL_JOB.file).is_file():
         raise InputError(
             f"{path} is not the folder of a cross-validation ('ihgnn runs' lists them)."
         )
-    if not (path / folders.RESULT).is_file():
+    if not (path / RESULT).is_file():
         raise InputError(f"{path} is not finished. {continued(path)}")
-    result = folders.read_result(path) or {}
-    try:
-        cell = cell_of(result, result.get("model", DEFAULT_MODEL))
-    except InputError as error:
-        raise InputError(
-            f"{path / folders.RESULT} is damaged or of an older version. {continued(path)}"
-        ) from error
+    result = CrossvalResult.read(path)
+    cell = cell_of(result, result.model)
     run = crossval_folder(path)
     if run.problem:
         raise InputError(f"{path} is damaged: {run.problem}. {continued(path)}")
-    partial = result.get("partial") or ""  # missing in older results
-    files = [path / of_repeat(folders.SPLITS, repeat) for repeat in range(cell.repeats)]
-    parts = [read_fold_file(file, cell.graphs, whole=not partial) for file in files]
-    folds = tuple(fold for part in parts for fold in part)
+    partial = result.partial or ""
+    parts = [path, *(path / f"seed-{each.seed}" for each in result.repeats[1:])]
+    read = [read_fold_file(part / SPLITS, cell.graphs, whole=not partial) for part in parts]
+    folds = tuple(fold for each in read for fold in each)
     if len(folds) != len(cell.accuracies):
         raise InputError(
-            f"{path / folders.RESULT} has {counted(len(cell.accuracies), 'fold')}, and its split "
-            f"file has {len(folds)}. {continued(path)}"
+            f"{path / RESULT} has {counted(len(cell.accuracies), 'fold')}, and its split files "
+            f"have {len(folds)}. {continued(path)}"
         )
-    return _Finished(
-        path,
-        cell,
-        float(result["test_mean"]),
-        float(result["test_std"]),
-        run,
-        folds,
-        partial,
-    )
+    return _Finished(path, cell, result.test_mean, result.test_std, run, folds, partial)
 
 
 def _require_the_same_folds(other: _Finished, first: _Finished) -> None:

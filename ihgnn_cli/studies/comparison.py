@@ -6,12 +6,13 @@ family, which decides what is highlighted. There is no correction across data se
 separate question.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from typing import Any
 
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.studies.crossval.result import CrossvalResult
 from ihgnn_cli.studies.paper import (
     REFERENCE,
     PaperCell,
@@ -167,74 +168,54 @@ class Comparison:
         return tuple(entry for entry in self.entries if entry.cell.dataset == dataset)
 
 
-def cell_of(result: Mapping[str, Any], model: str) -> Cell:
+def cell_of(result: CrossvalResult, model: str) -> Cell:
     """The cell of a finished cross-validation.
 
     Args:
-        result: the content of `result.json`.
+        result: the result.
         model: the method's key, such as `gin` or `ihgnn:no-concat`.
-
-    Raises:
-        InputError: the result is incomplete or damaged.
     """
-    try:
-        folds, job = result["folds"], result["job"]
-        return Cell(
-            dataset=result["dataset"],
-            model=model,
-            title=model_title(model),
-            paper=printed(result["dataset"], model),
-            mean=float(result["test_mean"]),
-            std=float(result["test_std"]),
-            balanced_accuracy=result.get("balanced_accuracy"),
-            roc_auc=result.get("roc_auc"),
-            accuracies=tuple(float(fold["test_mean"]) for fold in folds),
-            folds=tuple(int(fold["fold"]) for fold in folds),
-            test_graphs=tuple(int(fold["test_graphs"]) for fold in folds),
-            graphs=int(result["graphs"]),
-            runs=len(result["runs"]),
-            repeats=len(result.get("repeats", (0,))),
-            epochs=int(job["protocol"]["training"]["epochs"]),
-            majority_share=float(result["majority_share"]),
-            chosen_by=result.get("chosen_by"),
-            data_sha256=job["data_sha256"],
-            splits_sha256=job["splits_sha256"],
-            graph_accuracies=_graph_accuracies(result),
-            **_references(result.get("references")),
-        )
-    except (KeyError, TypeError, ValueError) as error:
-        raise InputError(
-            f"This is not a valid crossval result for {model}: {error!r}. Remove it, and the same "
-            "command creates it again."
-        ) from error
-
-
-def _graph_accuracies(result: Mapping[str, Any]) -> tuple[float | None, ...]:
-    found = tuple(result.get("graph_accuracies", ()))
-    if len(found) not in (0, result["graphs"]):
-        raise ValueError(f"{len(found)} accuracies of graphs")
-    return found
-
-
-def _references(found: Mapping[str, Any] | None) -> dict[str, Any]:
-    if found is None:
-        return {}
-    listed = (
-        ReferenceCell(
-            each["title"],
-            float(each["accuracy"]),
-            float(each["accuracy_std"]),
-            each.get("balanced_accuracy"),
-            each.get("roc_auc"),
-        )
-        for each in found["methods"]
+    references = result.references
+    found: dict[str, Any] = {}
+    if references is not None:
+        best = references.best_method
+        found = {
+            "references": tuple(
+                ReferenceCell(
+                    each.title,
+                    each.accuracy,
+                    each.accuracy_std,
+                    each.balanced_accuracy,
+                    each.roc_auc,
+                )
+                for each in references.methods
+            ),
+            "best_reference": best.title,
+            "gap": Paired(best.difference, best.error, best.p, best.p_holm, references.comparisons),
+        }
+    return Cell(
+        dataset=result.dataset,
+        model=model,
+        title=model_title(model),
+        paper=printed(result.dataset, model),
+        mean=result.test_mean,
+        std=result.test_std,
+        balanced_accuracy=result.balanced_accuracy,
+        roc_auc=result.roc_auc,
+        accuracies=tuple(fold.test_mean for fold in result.folds),
+        folds=tuple(fold.fold for fold in result.folds),
+        test_graphs=tuple(fold.test_graphs for fold in result.folds),
+        graphs=result.graphs,
+        runs=len(result.runs),
+        repeats=len(result.repeats),
+        epochs=int(result.job["protocol"]["training"]["epochs"]),
+        majority_share=result.majority_share,
+        chosen_by=result.chosen_by,
+        data_sha256=result.job["data_sha256"],
+        splits_sha256=result.job["splits_sha256"],
+        graph_accuracies=result.graph_accuracies,
+        **found,
     )
-    gap = None
-    if "comparisons" in found:  # older results have no test
-        names = ("difference", "error", "p", "p_holm")
-        gap = Paired(**{name: found[name] for name in names}, comparisons=found["comparisons"])
-    best = {each["key"]: each["title"] for each in found["methods"]}[found["best"]]
-    return {"references": tuple(listed), "best_reference": best, "gap": gap}
 
 
 def refused_cell(dataset: str, model: str, why: str) -> Cell:

@@ -6,7 +6,7 @@ Needs no torch, so that a wrong folder is refused before torch is imported.
 import errno
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,11 +15,35 @@ from typing import Any
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import cannot_write, exclusive, write_json, writing
 from ihgnn_cli.jsonable import jsonable
-from ihgnn_cli.studies.differences import difference
-from ihgnn_cli.training.folder import SPLITS
 from ihgnn_cli.training.unfinished import CROSSVAL, TUNE
 
 LOCK = ".lock"
+
+_MOST = 3
+_LONGEST = 60  # longer values are not shown
+_ABSENT = object()
+_OPTIONS = (
+    "dataset",
+    "features",
+    "variant",
+    "lr",
+    "batch_size",
+    "layers",
+    "epochs",
+    "patience",
+    "seed",
+    "runs",
+    "folds",
+    "inner_folds",
+    "sampler",
+    "pruner",
+)
+"""Settings with an option of the same name."""
+_HASHED = {
+    "data_sha256": ("the content of the data set differs", {"dataset"}),
+    "splits_sha256": ("the splits differ", {"dataset", "seed", "folds", "inner_folds"}),
+}
+"""Hashes: the text to show instead, and the settings that explain a different hash."""
 
 
 @dataclass(frozen=True)
@@ -27,15 +51,11 @@ class JobKind:
     """What marks the folder of a job."""
 
     file: str
-    """The file that describes the job, the last one written when it begins."""
+    """The file that describes the job."""
     title: str
-    empty: tuple[str, ...] = ()
-    """Folders that are made before that file, and are empty until it is there."""
-    locks: tuple[str, ...] = ()
-    """Folders that are made before that file, and may hold a lock."""
 
 
-CROSSVAL_JOB = JobKind(CROSSVAL, "crossval job", ("units", "partial"), ("claims",))
+CROSSVAL_JOB = JobKind(CROSSVAL, "crossval job")
 SEARCH = JobKind(TUNE, "search")
 
 
@@ -57,7 +77,7 @@ def open_job(folder: Path, kind: JobKind, job: Mapping[str, Any]) -> tuple[dict[
     content: dict[str, Any] = jsonable(job)  # type: ignore[assignment]
     path, new = folder / kind.file, False
     if not path.is_file():
-        refuse_other_content(folder, kind)
+        _refuse_other_content(folder, kind)
         missing = not folder.exists()
         try:
             with writing(folder):
@@ -111,7 +131,7 @@ def refuse_unusable(folder: Path, kind: JobKind) -> None:
     with writing(folder):
         if (folder / kind.file).is_file():
             return
-        refuse_other_content(folder, kind)
+        _refuse_other_content(folder, kind)
         place = folder.absolute()
         there = next(each for each in (place, *place.parents) if each.exists())
     for wrong, number in (
@@ -122,15 +142,8 @@ def refuse_unusable(folder: Path, kind: JobKind) -> None:
             raise cannot_write(folder, OSError(number, os.strerror(number)))
 
 
-def refuse_other_content(
-    folder: Path, kind: JobKind, has_our_folds: Callable[[Path], bool] = lambda _: True
-) -> None:
-    """Allow a new job only in an empty folder, or in one where the same job was being created.
-
-    Args:
-        folder: where the job is to begin.
-        kind: of the job.
-        has_our_folds: whether a fold file in the folder has the folds of the job.
+def _refuse_other_content(folder: Path, kind: JobKind) -> None:
+    """Allow a new job only in an empty folder, or where a command was killed as it began.
 
     Raises:
         InputError: the folder holds something else, or is a file.
@@ -138,23 +151,70 @@ def refuse_other_content(
     """
     what = None
     with writing(folder):
-        # In this order: another process may be creating the folder.
         if folder.exists() and not folder.is_dir():
             what = "is not a folder"
-        elif folder.is_dir() and not _is_beginning(folder, kind, has_our_folds):
+        elif folder.is_dir() and any(not _is_leftover(each.name) for each in folder.iterdir()):
             what = f"is not empty and holds no {kind.title}"
     # Another process may have created the job in the meantime.
     if what is not None and not (folder / kind.file).is_file():
         raise InputError(f"{folder} {what}. Choose another --out.")
 
 
-def _is_beginning(folder: Path, kind: JobKind, has_our_folds: Callable[[Path], bool]) -> bool:
-    """Whether a folder is empty, or holds only what is written before the job's file."""
-    # Being written, or left by a process that was killed.
-    parts = tuple(f".{Path(name).stem}-" for name in (SPLITS, kind.file))
-    content = {each.name for each in folder.iterdir() if not each.name.startswith(parts)}
-    if not content <= {LOCK, SPLITS, *kind.empty, *kind.locks}:
-        return False
-    if any(any((folder / name).iterdir()) for name in content & set(kind.empty)):
-        return False
-    return SPLITS not in content or has_our_folds(folder / SPLITS)
+def _is_leftover(name: str) -> bool:
+    """Whether a file may be there before the job's own: the lock, or one that is being written."""
+    return name == LOCK or (name.startswith(".") and ".part" in name)
+
+
+def difference(before: Any, now: Any) -> str | None:
+    """Describe how two settings documents differ; `None` if they are equal.
+
+    Sections are ignored, because setting names are unique. Shows up to three differences with their
+    values.
+    """
+    if before == now:
+        return None
+    was, has = (dict(_settings(each)) for each in (before, now))
+    names = [
+        name
+        for name in {**was, **has}
+        if was.get(name, _ABSENT) != has.get(name, _ABSENT)
+        and not (name in _HASHED and _explained(name, was, has))
+    ]
+    texts = [_described(name, was.get(name, _ABSENT), has.get(name, _ABSENT)) for name in names]
+    if len(texts) > _MOST:
+        texts[_MOST:] = [f"{len(texts) - _MOST} more"]
+    return "; ".join(texts) or "its settings differ"
+
+
+def _settings(document: Any, name: str = "") -> Iterator[tuple[str, Any]]:
+    """The settings of a document by name, including the lists of a grid or a search space."""
+    match name, document:
+        case "grid", [{}, *_] if all(isinstance(each, dict) for each in document):
+            for key in document[0]:
+                values = dict.fromkeys(str(each.get(key)) for each in document)
+                yield key, ",".join(values)
+        case _, {"values": [*values], **rest} if not rest:
+            yield name, ",".join(map(str, values))
+        case _, {"low": low, "high": high, "log": log, **rest} if not rest:
+            yield name, f"{low} to {high}{', log scale' if log else ''}"
+        case _, {}:
+            for key, value in document.items():
+                yield from _settings(value, str(key))
+        case _ if name:
+            yield name, document
+
+
+def _explained(hashed: str, was: dict[str, Any], has: dict[str, Any]) -> bool:
+    """Whether a changed setting, which is shown anyway, explains a changed hash."""
+    causes = _HASHED[hashed][1]
+    return any(was.get(cause, _ABSENT) != has.get(cause, _ABSENT) for cause in causes)
+
+
+def _described(name: str, before: Any, now: Any) -> str:
+    if name in _HASHED:
+        return _HASHED[name][0]
+    shown = f"--{name.replace('_', '-')}" if name in _OPTIONS else name
+    was, has = ("not set" if each is _ABSENT else str(each) for each in (before, now))
+    if max(len(was), len(has)) > _LONGEST:
+        return f"{shown} differs"
+    return f"{shown} was {was}, is {has}"

@@ -8,7 +8,6 @@ the quantile of the studentized range over sqrt(2), which accounts for all k (k 
 """
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -40,9 +39,6 @@ class Ranks:
     critical_difference: float
     pairs: int
     """Pairs of methods that Nemenyi's test covers."""
-    groups: tuple[tuple[str, ...], ...]
-    """The largest sets of neighbouring methods that do not differ; one of all methods if Friedman's
-    test rejects nothing. Methods that differ from all others are in none."""
 
     @property
     def sentence(self) -> str:
@@ -76,7 +72,7 @@ def rank_methods(comparison: Comparison) -> Ranks | str:
     }
     run = list(titles)
     if len(run) < LEAST:
-        return f"No critical-difference diagram: it needs results of at least {LEAST} methods."
+        return f"No ranks: they need results of at least {LEAST} methods."
     rows: dict[str, list[float]] = {}
     for dataset in comparison.datasets:
         entries = [comparison.of(dataset, model) for model in run]
@@ -86,11 +82,25 @@ def rank_methods(comparison: Comparison) -> Ranks | str:
             rows[dataset] = known
     if len(rows) < LEAST:
         return (
-            f"No critical-difference diagram: it needs at least {LEAST} data sets on which all "
-            f"{len(run)} methods have a result, and there are {len(rows)}."
+            f"No ranks: they need at least {LEAST} data sets on which all {len(run)} methods "
+            f"have a result, and there are {len(rows)}."
         )
-    left_out = tuple(each for each in comparison.datasets if each not in rows)
-    return _ranked(run, list(titles.values()), rows, left_out)
+    # Rounded, because equal accuracies may differ in their last bit.
+    ranks = np.array([rankdata(-np.round(row, 12)) for row in rows.values()])
+    average = ranks.mean(axis=0)
+    chi_square, p = _friedman(ranks)
+    order = np.argsort(average, kind="stable")
+    return Ranks(
+        datasets=tuple(rows),
+        left_out=tuple(each for each in comparison.datasets if each not in rows),
+        models=tuple(run[place] for place in order),
+        titles=tuple(titles[run[place]] for place in order),
+        average=tuple(average[order].tolist()),
+        chi_square=chi_square,
+        p=p,
+        critical_difference=critical_difference(len(run), len(rows)),
+        pairs=len(run) * (len(run) - 1) // 2,
+    )
 
 
 def critical_difference(methods: int, datasets: int) -> float:
@@ -99,52 +109,9 @@ def critical_difference(methods: int, datasets: int) -> float:
     return q * math.sqrt(methods * (methods + 1) / (6 * datasets))
 
 
-def _ranked(
-    models: Sequence[str],
-    titles: Sequence[str],
-    rows: dict[str, list[float]],
-    left_out: tuple[str, ...],
-) -> Ranks:
-    # Rounded, because equal accuracies may differ in their last bit.
-    ranks = np.array([rankdata(-np.round(row, 12)) for row in rows.values()])
-    average = ranks.mean(axis=0)
-    chi_square, p = _friedman(ranks)
-    distance = critical_difference(len(models), len(rows))
-    order = np.argsort(average, kind="stable")
-    sorted_models = tuple(models[place] for place in order)
-    sorted_ranks = tuple(average[order].tolist())
-    groups = (sorted_models,) if p >= LEVEL else _groups(sorted_models, sorted_ranks, distance)
-    return Ranks(
-        datasets=tuple(rows),
-        left_out=left_out,
-        models=sorted_models,
-        titles=tuple(titles[place] for place in order),
-        average=sorted_ranks,
-        chi_square=chi_square,
-        p=p,
-        critical_difference=distance,
-        pairs=len(models) * (len(models) - 1) // 2,
-        groups=groups,
-    )
-
-
 def _friedman(ranks: NDArray[np.float64]) -> tuple[float, float]:
     """Friedman's chi-square, corrected for ties, and its p-value."""
     if not np.ptp(ranks):
         return 0.0, 1.0  # all methods are equal everywhere, which scipy cannot divide by
     found = friedmanchisquare(*ranks.T)
     return float(found.statistic), float(found.pvalue)
-
-
-def _groups(
-    models: Sequence[str], ranks: Sequence[float], distance: float
-) -> tuple[tuple[str, ...], ...]:
-    """The largest runs of neighbours whose average ranks differ by less than the distance."""
-    found: list[tuple[str, ...]] = []
-    reached = 0
-    for first, rank in enumerate(ranks):
-        end = max(at for at in range(first, len(ranks)) if ranks[at] - rank < distance) + 1
-        if end > max(reached, first + 1):
-            found.append(tuple(models[first:end]))
-            reached = end
-    return tuple(found)

@@ -17,7 +17,8 @@ from typing import Any
 from ihgnn_cli.data.splits import PROTOCOL_FOLDS
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.registry import DEFAULT_MODEL
-from ihgnn_cli.studies.grid import PAPER_RUNS, own_grid
+from ihgnn_cli.studies.crossval.protocol import PAPER_RUNS, own_grid
+from ihgnn_cli.studies.crossval.result import CrossvalResult
 from ihgnn_cli.training.config import RunConfig
 from ihgnn_cli.training.folder import BEST, CONFIG, METRICS, RESULT, SPLITS
 from ihgnn_cli.training.unfinished import CROSSVAL, TUNE
@@ -134,7 +135,7 @@ def _read(
         known = read(folder, result)
         if result is not None:
             date = datetime.fromisoformat(result["finished"])
-    except _DamageError as error:
+    except (_DamageError, InputError) as error:
         return RunFolder(folder, kind, State.DAMAGED, date, problem=str(error))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         problem = f"{type(error).__name__}: {error}"
@@ -197,10 +198,6 @@ def _crossval(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
         "inner_folds": identity["inner_folds"],
         "runs": protocol["runs"],
     }
-    if result is not None and len(result.get("repeats") or ()) > 1:
-        more["repeats"] = len(result["repeats"])
-    if "calibration" in protocol:
-        more["validation"] = "held out"
     known = {
         "dataset": protocol["data"]["dataset"],
         "model": protocol["model"].get("name", DEFAULT_MODEL),
@@ -209,10 +206,15 @@ def _crossval(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
     }
     if result is None:
         return known
+    found = CrossvalResult.parsed(result, folder / RESULT)
+    if len(found.repeats) > 1:
+        known["settings"]["repeats"] = len(found.repeats)
     return {
         **known,
-        **_scores(result, "test_mean"),
-        "accuracy_std": float(result["test_std"]),
+        "accuracy": found.test_mean,
+        "accuracy_std": found.test_std,
+        "balanced_accuracy": found.balanced_accuracy,
+        "roc_auc": found.roc_auc,
     }
 
 
@@ -243,7 +245,7 @@ def _tune(folder: Path, result: dict[str, Any] | None) -> dict[str, Any]:
 
 
 def _scores(result: Mapping[str, Any], accuracy: str) -> dict[str, Any]:
-    """Accuracy, balanced accuracy and ROC-AUC; results of older versions lack the latter."""
+    """Accuracy, balanced accuracy and ROC-AUC of test graphs."""
     more = {name: result.get(name) for name in ("balanced_accuracy", "roc_auc")}
     return {"accuracy": float(result[accuracy]), **more}
 
@@ -282,6 +284,8 @@ def _differing(model: str, settings: Mapping[str, Any]) -> dict[str, Any]:
     grid = [each.as_plain() for each in own_grid(config)]
     single = _settings(config.as_plain()) | _CROSSVAL_DEFAULTS
     competing = _values(grid) | {"configurations": len(grid)}
+    if settings.get("features") == "labels":  # what `auto` finds in most data
+        single["features"] = "labels"
     nothing = object()
     return {
         key: value

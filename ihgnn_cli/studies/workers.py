@@ -29,6 +29,11 @@ class Workers:
     note: str = ""
     """What `auto` decided, for the user; empty if it is the usual: one worker per core."""
 
+    @property
+    def count(self) -> int:
+        """The number of workers."""
+        return len(self.places)
+
 
 def local_workers(device: str, count: int | None = None, *, needed: int = 0) -> Workers:
     """The workers of a command: `count` of them, or as many as this machine keeps busy.

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.inference.metrics import (
     member_probabilities,

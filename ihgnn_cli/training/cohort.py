@@ -6,7 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from ihgnn_cli.data.batching.store import GraphStore, Positions
+from ihgnn_cli.data.batching.batches import GraphStore, Positions
 from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.models.settings import Inputs
 from ihgnn_cli.training.checkpoint import build
@@ -22,8 +22,12 @@ def new_cohort(
     members: Sequence[Member],
     *,
     keep_weights: bool = True,
+    places_seed: int = 0,
 ) -> "Cohort":
-    """Untrained members of one configuration; each has its own seed and learning rate."""
+    """Untrained members of one configuration; each has its own seed and learning rate.
+
+    `places_seed` is that of the job, as in `Stack`.
+    """
     model = build(config, inputs, [member.seed for member in members])
     stack = Stack(
         model.to(store.device),
@@ -35,6 +39,7 @@ def new_cohort(
         label_smoothing=config.training.label_smoothing,
         class_weights=config.training.class_weights,
         equal_batches=config.training.equal_batches,
+        places_seed=places_seed,
     )
     epochs, patience = config.training.epochs, config.training.patience
     return Cohort(stack, epochs=epochs, patience=patience, keep_weights=keep_weights)
@@ -58,10 +63,10 @@ class Cohort:
     ) -> None:
         self.stack = stack
         self.courses = tuple(Course(validated=len(each.validation) > 0) for each in stack.members)
-        self._validated = any(len(each.validation) > 0 for each in stack.members)
         """One course per member, in the original order."""
         self.present: tuple[int, ...] = tuple(range(len(stack.members)))
         """The members still in training: the index in `courses` for each stack position."""
+        self._validated = any(len(each.validation) > 0 for each in stack.members)
         self._epochs = epochs
         self._patience = patience
         self._keep_weights = keep_weights

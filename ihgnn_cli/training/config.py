@@ -419,7 +419,7 @@ def _of_named_model(sections: Mapping[str, object], origin: str) -> RunConfig | 
 
 def _found_beside(values: dict[str, object], folder: Path) -> dict[str, object]:
     """Resolve file names relative to the configuration file, not to the working directory."""
-    from ihgnn_cli.data.sources.source import is_own_name
+    from ihgnn_cli.data.sources import is_own_name
 
     for key, is_name in (("dataset", is_own_name), ("split", is_drawn)):
         value = values.get(key)

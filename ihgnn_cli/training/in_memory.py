@@ -64,7 +64,14 @@ def fit_in_memory(
     training = config.training
     members = [Member(each, training.lr, train, validation) for each in training.seeds]
     kept_epochs = snapshot_epochs(training.epochs, training.snapshots)
-    cohort = new_cohort(config, card.inputs, store, members, keep_weights=not kept_epochs)
+    cohort = new_cohort(
+        config,
+        card.inputs,
+        store,
+        members,
+        keep_weights=not kept_epochs,
+        places_seed=training.seed,
+    )
     snapshots: list[Weights] = []
     with computing(step_elements(config, store, train)):
         while not cohort.finished:

@@ -9,7 +9,7 @@ from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import note_unread, resolved_features, unread
-from ihgnn_cli.data.sources.source import locate, read
+from ihgnn_cli.data.sources import locate, read
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.node_inputs import fit_columns, model_features, with_columns
 from ihgnn_cli.training.config import RunConfig
@@ -17,7 +17,7 @@ from ihgnn_cli.training.config import RunConfig
 if TYPE_CHECKING:  # data is read, and may be refused, before torch is imported
     import torch
 
-    from ihgnn_cli.data.batching.store import GraphStore
+    from ihgnn_cli.data.batching.batches import GraphStore
 
 
 def load_data(
@@ -74,7 +74,7 @@ def store_for(
     config: RunConfig, dataset: GraphDataset, max_nodes: int, device: "torch.device"
 ) -> "GraphStore":
     """The graphs in the form that the configured model takes."""
-    from ihgnn_cli.data.batching.store import GraphStore
+    from ihgnn_cli.data.batching.batches import GraphStore
 
     rounds = config.spec.rounds(config.model)
     features = resolved_features(dataset, config.data.features)

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 import torch
 
-from ihgnn_cli.data.batching.store import GraphStore, Positions
+from ihgnn_cli.data.batching.batches import GraphStore, Positions
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import IhgnnError
 from ihgnn_cli.models.autograd import PAIRS_AT_ONCE

@@ -41,7 +41,7 @@ _PLAIN_STEPS = 300
 # 1 - (1 - beta1'), so a small beta1' loses digits. After the first steps the momentum that is left
 # is so small that this no longer matters, and each call may combine twice as many.
 _FIRST_COMBINED, _MOST_COMBINED = 32, 256
-# Ranks of the first group; each further group ends at twice the rank.
+# Ranks of the first group; each further group ends at 1.5 times the rank.
 _FIRST_RANKS = 64
 
 
@@ -78,8 +78,10 @@ class StackedAdam:
         values, gradients = _flattened(ordered)
         self._moments = torch.zeros_like(values), torch.zeros_like(values)
         cuts.append(values.shape[1])
-        count = torch.zeros(len(lrs), len(starts), device=values.device)
+        # The fused form wants its counts on the device, and refuses the meta device.
         self._fused = not values.is_meta
+        device = values.device if self._fused else "cpu"
+        count = torch.zeros(len(lrs), len(starts), device=device)
         columns = values, gradients, *self._moments
         self._members = [_Member(lr, []) for lr in lrs]
         for number, member in enumerate(self._members):
@@ -225,9 +227,9 @@ def _group_starts(ranks: int) -> list[int]:
     """The first rank of each group."""
     starts = [0]
     end = _FIRST_RANKS
-    while end + end // 2 < ranks:
+    while end + end // 4 < ranks:
         starts.append(end)
-        end *= 2
+        end += max(_FIRST_RANKS, end // 2)
     return starts
 
 

@@ -16,7 +16,7 @@ import numpy as np
 import torch
 
 from ihgnn_cli.data.access import DEFAULT, Access
-from ihgnn_cli.data.batching.batch import Positions
+from ihgnn_cli.data.batching.batches import Positions
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.kinds import is_drawn
 from ihgnn_cli.data.splits import Split, load_split
@@ -206,6 +206,7 @@ class _Session:
             self.store,
             members,
             keep_weights=not self.snapshots,
+            places_seed=training.seed,
         )
         self.stack = self.cohort.stack
         self.courses = self.cohort.courses

@@ -16,7 +16,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from ihgnn_cli.data.batching.store import Batch, GraphStore, Positions
+from ihgnn_cli.data.batching.batches import Batch, GraphStore, Positions
 from ihgnn_cli.data.dataset import offsets
 from ihgnn_cli.models.factory import StackedModel
 from ihgnn_cli.training.epoch import Epoch
@@ -58,6 +58,8 @@ class Stack:
         class_weights: class weights of the training loss, from each member's training graphs.
         equal_batches: whether the batches of an epoch differ by at most one graph; otherwise the
             last one has what is left.
+        places_seed: seed of the order of places in batches that are aligned by size. It is the same
+            for all stacks of a job, so that a member trains as it would alone.
     """
 
     def __init__(
@@ -72,6 +74,7 @@ class Stack:
         label_smoothing: float = 0.0,
         class_weights: ClassWeights = ClassWeights.NONE,
         equal_batches: bool = False,
+        places_seed: int = 0,
     ) -> None:
         self.model = model
         self.store = store
@@ -79,6 +82,7 @@ class Stack:
         self.batch_size = batch_size
         self.epoch = 0
         self._equal_batches = equal_batches
+        self._places_seed = places_seed
         self._dropout = dropout
         self._weight_decay = weight_decay
         self._loss = CrossEntropy(label_smoothing)
@@ -182,20 +186,19 @@ class Stack:
     def _train(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """[S] mean loss and accuracy over the batches of the epoch."""
         self.model.train()
-        orders, dropout = zip(*(self._draw(member) for member in self.members), strict=True)
-        factors = torch.cat(dropout).to(self.store.device)
+        orders, drawn = zip(*(self._draw(member) for member in self.members), strict=True)
+        factors = self._dropout_factors(drawn)
         first = offsets(np.array([len(order) for order in orders]))[:-1]
         starts, ends = self._bounds(orders)
         batches = self.store.batches(_parts(orders, starts, ends))
         tally = _Tally(self._loss)
         for step, (at, batch) in enumerate(zip(starts, batches, strict=True)):
-            drawn = np.where(batch.origin < 0, 0, (first + at)[:, None] + batch.origin)
-            rows = torch.from_numpy(drawn.ravel()).to(self.store.device)
-            factor = factors.index_select(0, rows).view(*drawn.shape, -1)
+            rows = np.where(batch.origin < 0, 0, (first + at)[:, None] + batch.origin)
+            own = torch.from_numpy(rows.ravel()).to(self.store.device)
+            factor = factors.index_select(0, own).view(*rows.shape, -1)
             seeds = [self._seed(member, step) for member in self.members]
-            gradient = self._loss.gradient(batch)
-            self._optimizer.before(batch.nodes.max(axis=1).tolist())
-            tally.add(batch, self.model.train_step(batch, factor, seeds, gradient))
+            self._optimizer.before(batch.reach)
+            tally.add(batch, self.model.train_step(batch, factor, seeds, self._loss))
             self._optimizer.step()
         self._optimizer.end_epoch()
         return tally.means()
@@ -218,23 +221,31 @@ class Stack:
             if self._aligned and count:
                 rows = np.add.reduceat(self.store.row_count(order), starts[:count, member])
                 by_size = np.argsort(-rows, kind="stable")
-                drawn = generator(0, f"places of {count} batches in epoch", self.epoch)
+                drawn = generator(
+                    self._places_seed, f"places of {count} batches in epoch", self.epoch
+                )
                 places = torch.randperm(count, generator=drawn).numpy()
                 for each in (starts, ends):
                     each[places, member] = each[by_size, member]
         return starts, ends
 
     def _draw(self, member: Member) -> tuple[Positions, Tensor]:
-        """The order of a member's graphs in this epoch, and the dropout factors of their units.
+        """The order of a member's graphs in this epoch, and a number per graph and hidden unit.
 
-        Factors [len(train), hidden] are 0 for a dropped unit, else 1 / (1 - dropout).
+        The numbers [len(train), hidden] are uniform between 0 and 1; dropout depends on them.
         """
         drawn = generator(member.seed, "epoch", self.epoch)
-        dropout = self._dropout if member.dropout is None else member.dropout
         order = torch.randperm(len(member.train), generator=drawn).numpy()
         units = self.model.dropped_units
-        kept = torch.rand(len(member.train), units, generator=drawn) >= dropout
-        return member.train[order], kept / (1 - dropout)
+        return member.train[order], torch.rand(len(member.train), units, generator=drawn)
+
+    def _dropout_factors(self, drawn: Sequence[Tensor]) -> Tensor:
+        """[graphs of all members, hidden] 0 for a dropped unit, else 1 / (1 - dropout)."""
+        rates = [self._dropout if each.dropout is None else each.dropout for each in self.members]
+        rows = np.repeat(rates, [len(each) for each in drawn])[:, None]
+        both = torch.from_numpy(np.stack([rows, 1 - rows]).astype(np.float32))
+        rate, kept = both.to(self.store.device).unbind()
+        return (torch.cat(list(drawn)).to(self.store.device) >= rate) / kept
 
     def _seed(self, member: Member, step: int) -> int:
         """Seed for a model's own random draws; 0 if all draws are made here."""
@@ -260,13 +271,14 @@ class _Tally:
 
     def add(self, batch: Batch, logits: Tensor) -> None:
         """Add a batch with logits [S, B, classes]."""
-        self._batches.append((logits, batch.truth, batch.graph_weight))
+        self._batches.append((logits, batch.truth, batch.graph_share))
 
     def means(self) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """[S] loss and accuracy of each member over its graphs."""
-        logits, truth, weight = (
+        logits, truth, share = (
             torch.cat(column, dim=1) for column in zip(*self._batches, strict=True)
         )
+        weight = (share > 0).to(logits.dtype)  # 0 for padding
         loss = self._loss.losses(logits, truth)
         right = (logits.argmax(-1) == truth).to(loss.dtype)
         sums = (torch.stack([loss, right, torch.ones_like(loss)]) * weight).sum(-1)

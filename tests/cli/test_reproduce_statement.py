@@ -3,19 +3,22 @@
 from pathlib import Path
 
 import pytest
+from finished_crossvals import fold_result, result
 
 from ihgnn_cli.cli import reproduce_work
 from ihgnn_cli.cli.reproduce_request import Request
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.budgets import BUDGETS, BudgetName
-from ihgnn_cli.studies.reproduction import CellPlan, Done
+from ihgnn_cli.studies.reproduction import Cell, Outcome
 from ihgnn_cli.studies.subjects import Subject
 
 
-def done(folds: int | None) -> Done:
-    result = None if folds is None else {"job": {"folds": folds}}
-    return Done(CellPlan("MUTAG", "gin"), "MUTAG", result)
+def done(folds: int | None) -> Outcome:
+    made = None
+    if folds is not None:
+        made = result(folds=tuple(fold_result(number, 0.5) for number in range(folds)))
+    return Outcome(Cell("MUTAG", "gin"), "MUTAG", made)
 
 
 def test_the_statement_has_the_folds_that_were_run() -> None:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from ihgnn_cli.cli.app import app
-from ihgnn_cli.data.sources import source as sources
+from ihgnn_cli.data import sources
 from ihgnn_cli.errors import IhgnnError
 
 

@@ -402,6 +402,58 @@ def tensors(run: Any, layout: str, path: Path) -> dict[str, dict[str, list[Any]]
     }
 
 
+def raw(path: Path, graphs: Sequence[Mapping[str, Any]]) -> np.ndarray:
+    """[B, classes] probabilities of the exported `ihgnn`, from onnxruntime alone.
+
+    What the layouts allow is used: in the padded one an edge has one direction, nodes are joined
+    with themselves, and padding holds anything; in the sparse one nodes are joined with themselves.
+    """
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    padded = any(each.name == "adjacency" for each in session.get_inputs())
+    found = _padded(graphs) if padded else _sparse(graphs)
+    answer: np.ndarray = session.run(["probabilities"], found)[0]
+    return answer
+
+
+_LABELS, _EDGE_LABELS = ("C", "N", "O"), ("none", "one", "two")
+
+
+def _padded(graphs: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+    count, size = len(graphs), 2 + max(len(each["node_labels"]) for each in graphs)
+    labels = np.full((count, size), -1)
+    attributes = np.full((count, size, 3), np.nan, dtype=np.float32)
+    adjacency = np.zeros((count, size, size), dtype=np.uint8)
+    for at, graph in enumerate(graphs):
+        nodes = len(graph["node_labels"])
+        labels[at, :nodes] = [_LABELS.index(each) for each in graph["node_labels"]]
+        attributes[at, :nodes] = graph["node_attributes"]
+        adjacency[at, nodes:] = adjacency[at, :, nodes:] = 1
+        adjacency[at, range(nodes), range(nodes)] = 2
+        for (a, b), label in zip(graph["edges"], graph["edge_labels"], strict=True):
+            adjacency[at, a, b] = 1 + _EDGE_LABELS.index(label)
+    return {"node_labels": labels, "adjacency": adjacency, "attributes": attributes}
+
+
+def _sparse(graphs: Sequence[Mapping[str, Any]]) -> dict[str, np.ndarray]:
+    ptr = np.cumsum([0, *(len(each["node_labels"]) for each in graphs)])
+    edges = [
+        (a + start, b + start, _EDGE_LABELS.index(label))
+        for start, graph in zip(ptr, graphs, strict=False)
+        for (a, b), label in zip(graph["edges"], graph["edge_labels"], strict=True)
+    ]
+    edges += [(b, a, label) for a, b, label in edges] + [(0, 0, 1), (3, 3, 0)]
+    *ends, labels = np.array(edges).T
+    return {
+        "node_labels": np.array([_LABELS.index(v) for g in graphs for v in g["node_labels"]]),
+        "attributes": np.array([v for g in graphs for v in g["node_attributes"]], dtype=np.float32),
+        "edge_index": np.stack(ends),
+        "edge_labels": labels,
+        "ptr": ptr,
+    }
+
+
 def _fixed(size: object) -> object:
     return size if type(size) is int else None
 

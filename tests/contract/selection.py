@@ -47,26 +47,26 @@ def read(path: Path) -> list[Finished]:
 
 def select(trainings: Sequence[Finished], folds: int) -> dict[str, Any]:
     """ADAPTER. The package's choice for each fold, and its rules; values as in the golden file."""
-    from ihgnn_cli.studies.choice import choose
-    from ihgnn_cli.studies.grid import configuration
-    from ihgnn_cli.studies.rules import rules
-    from ihgnn_cli.studies.units import Record, Stage, Tested, Unit, Validated
+    from ihgnn_cli.studies.crossval.protocol import Stage, Training, configuration
+    from ihgnn_cli.studies.crossval.records import Record, Tested, Validated
+    from ihgnn_cli.studies.crossval.rules import rules
+    from ihgnn_cli.studies.crossval.selection import choose
     from ihgnn_cli.training.epoch import Epoch
 
     names = ("lr", "batch_size", "layers")
     records = []
     for each in trainings:
         made = configuration(dict(zip(names, each.configuration, strict=True)))
-        unit = Unit(Stage.SELECT, each.fold, 0, made, each.run)
+        training = Training(Stage.SELECT, each.fold, 0, made, each.run)
         epoch = Epoch(int(each.best[0]), *each.best[1:])
         done = (len(each.losses), False, epoch, each.validation_graphs, each.hits, each.losses)
-        validated = Validated(unit, 0, "", *done, 1.0, 1, "cpu")
+        validated = Validated(training, 0, "", *done, 1.0, 1, "cpu")
         records.append(Record(validated, Tested(each.test_graphs, hits=each.test_hits)))
     grid = [configuration(dict(zip(names, each, strict=True))) for each in GRID]
     chosen = choose([each.validated for each in records], grid, folds)
 
     def plain(made: Any) -> list[float] | None:
-        return None if made is None else [made.lr, made.batch_size, made.layers]
+        return None if made is None else [made[name] for name in names]
 
     return {
         "chosen": [plain(chosen[fold]) for fold in range(folds)],

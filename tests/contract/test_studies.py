@@ -1,29 +1,41 @@
 """Studies, exported models and commands, against the golden files."""
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 from contract import observed
 from contract.observed import differences, stored
 from contract.selection import GRID, Finished, read, select
 
-from ihgnn_cli import IHGNN, IhgnnError, load, train
+from ihgnn_cli import IHGNN, IhgnnError, load, load_dataset, train
 
+Graph = dict[str, Any]
 REMAKE = "python tests/contract/make_golden.py commands"
 
 
-def with_other_classes(of: list[int], folder: Path) -> Path:
-    """`GRAPHS` with the other class at these positions."""
+def rewritten(graphs: Sequence[int], folder: Path, change: Callable[[Graph], Graph]) -> Path:
+    """`GRAPHS` with other graphs at these positions."""
     lines = observed.GRAPHS.read_text(encoding="utf-8").splitlines()
-    graphs = [json.loads(line) for line in lines]
-    for position in of:
-        graphs[position]["class"] = "odd" if graphs[position]["class"] == "even" else "even"
+    found = [json.loads(line) for line in lines]
+    for position in graphs:
+        found[position] = change(found[position])
     path = folder / observed.GRAPHS.name
-    path.write_text("".join(json.dumps(each) + "\n" for each in graphs), encoding="utf-8")
+    path.write_text("".join(json.dumps(each) + "\n" for each in found), encoding="utf-8")
     return path
+
+
+def of_the_other_class(graph: Graph) -> Graph:
+    return {**graph, "class": "odd" if graph["class"] == "even" else "even"}
+
+
+def with_large_attributes(graph: Graph) -> Graph:
+    return {**graph, "node_attributes": [[100.0, -100.0, 7.0]] * len(graph["node_labels"])}
 
 
 def test_signal_is_the_same() -> None:
@@ -37,7 +49,7 @@ def test_a_small_cross_validation_is_the_same() -> None:
 
 def test_test_graphs_choose_nothing(tmp_path: Path) -> None:
     tested = json.loads(observed.GRAPHS_FOLDS.read_text(encoding="utf-8"))[0]["test"]
-    poisoned = with_other_classes(tested, tmp_path)
+    poisoned = rewritten(tested, tmp_path, of_the_other_class)
     options = ("--stack", 1, "-k", "1", "--runs", 1, "--no-references")
     before, after = (
         observed.crossval(data, *options)["folds"][0] for data in (observed.GRAPHS, poisoned)
@@ -49,19 +61,26 @@ def test_test_graphs_choose_nothing(tmp_path: Path) -> None:
         assert one["test_accuracy"] == pytest.approx(1 - other["test_accuracy"])
 
 
-def test_test_graphs_change_no_epoch_of_a_training(tmp_path: Path) -> None:
+@pytest.mark.parametrize("snapshots", [0, 2])
+def test_test_graphs_change_no_training(tmp_path: Path, snapshots: int) -> None:
+    lines = observed.GRAPHS.read_text(encoding="utf-8").splitlines()
     tested = json.loads(observed.GRAPHS_SPLIT.read_text(encoding="utf-8"))[0]["test"]
+    graphs = [json.loads(line) for at, line in enumerate(lines) if at not in tested]
     small = {"width": 4, "epochs": 4, "device": "cpu", "progress": False}
-    runs = [
-        train(data, split=f"{observed.GRAPHS_SPLIT}:0", out=tmp_path / name, **small)
-        for name, data in (
-            ("one", observed.GRAPHS),
-            ("other", with_other_classes(tested, tmp_path)),
-        )
-    ]
-    one, other = ((each.folder / "metrics.jsonl").read_bytes() for each in runs)
-    assert one == other
-    assert runs[0].best == runs[1].best
+    small |= {"features": "attributes", "split": f"{observed.GRAPHS_SPLIT}:0"}
+    runs = []
+    for change in (dict, of_the_other_class, with_large_attributes):
+        data = rewritten(tested, tmp_path, change)
+        out = tmp_path / change.__name__
+        runs.append(train(data, out=out, snapshots=snapshots, **small))
+    first, *others = runs
+    for other in others:
+        one, two = ((each.folder / "metrics.jsonl").read_bytes() for each in (first, other))
+        assert one == two
+        assert first.best == other.best
+        answers = zip(*(each.predict(graphs) for each in (first, other)), strict=True)
+        for ours, theirs in answers:
+            assert ours.probabilities == pytest.approx(theirs.probabilities, abs=1e-6)
 
 
 @cache
@@ -136,6 +155,19 @@ def test_exported_models_have_the_same_tensors_and_answers(name: str, tmp_path: 
             assert not differences(found, stored("exports.json")[f"{name}, {layout}"], 0)
             for one, other in zip(expected, load(path).predict(graphs), strict=True):
                 assert other.probabilities == pytest.approx(one, abs=1e-5)
+            if name == "ihgnn":
+                shares = [list(each.values()) for each in expected]
+                assert observed.raw(path, graphs) == pytest.approx(np.array(shares), abs=1e-5)
+
+
+def test_numbers_that_are_not_finite_are_refused_from_python() -> None:
+    lines = observed.GRAPHS.read_text(encoding="utf-8").splitlines()
+    graphs = [json.loads(line) for line in lines]
+    assert len(load_dataset(graphs)) == 40
+    for value in (float("nan"), float("inf"), 1e300):
+        graphs[3]["node_attributes"][0][0] = value
+        with pytest.raises(IhgnnError):
+            load_dataset(graphs)
 
 
 def test_the_readable_model_of_a_run_gives_the_answers_of_the_run(tmp_path: Path) -> None:

@@ -10,9 +10,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from ihgnn_cli.data.cache import load, load_or_read, save
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, ReadingNotes
 from ihgnn_cli.data.sources import cache
-from ihgnn_cli.data.sources.cache import load, load_or_read, save
 
 EVERYTHING = GraphDataset(  # a triangle and a single node, with every column that there is
     name="TRIANGLE",

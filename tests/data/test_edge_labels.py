@@ -14,8 +14,8 @@ from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
+from ihgnn_cli.data.json_graph import GraphError
 from ihgnn_cli.data.objects import from_graphs
-from ihgnn_cli.data.readers.json_graph import GraphError
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.data.twins import colorings
 from ihgnn_cli.errors import InputError

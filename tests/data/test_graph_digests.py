@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ihgnn_cli.data import load_dataset
+from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset, Value, graph_digests
-from ihgnn_cli.data.readers.build import ListedGraphs, build
 
 
 def graph(

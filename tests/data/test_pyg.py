@@ -8,14 +8,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from torch import Tensor
 from torch_geometric.data import Data
 from torch_geometric.datasets import FakeDataset, TUDataset
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, ReadingNotes
 from ihgnn_cli.data.features import Features, node_features
-from ihgnn_cli.data.pyg import FeatureColumns, from_pyg, to_pyg
+from ihgnn_cli.data.pyg import from_pyg, to_pyg
 from ihgnn_cli.errors import InputError
 
 BOTH_WAYS = [[0, 1, 1, 2], [1, 0, 2, 1]]
@@ -119,267 +118,100 @@ def test_there_and_back_is_the_same_data_set(
     assert after.fingerprint == before.fingerprint
 
 
-def test_there_and_back_with_degrees_is_the_same_data_set(full: GraphDataset) -> None:
+def test_there_and_back_keeps_degrees_and_the_vocabularies_of_a_selection(full) -> None:
     degrees = full.with_degree_labels()
-    assert from_pyg(to_pyg(degrees)).fingerprint == degrees.fingerprint
-    plain = replace(degrees, node_attributes=None)
-    assert from_pyg(to_pyg(plain)).fingerprint == plain.fingerprint
-
-
-def test_there_and_back_keeps_a_selection_s_vocabularies(full: GraphDataset) -> None:
-    chosen = full.select([0])
-    assert from_pyg(to_pyg(chosen)).fingerprint == chosen.fingerprint
-
-
-def test_there_and_back_keeps_a_selection_s_degrees(full: GraphDataset) -> None:
-    chosen = full.with_degree_labels().select([0])
+    chosen = degrees.select([0])
     assert chosen.label_values == (0, 1, 2)  # no node of degree 0 is left
-    assert from_pyg(to_pyg(chosen)).fingerprint == chosen.fingerprint
+    plain = replace(degrees, node_attributes=None)
+    for dataset in (degrees, plain, chosen, full.select([0]), load_dataset("MUTAG")):
+        assert from_pyg(to_pyg(dataset)).fingerprint == dataset.fingerprint
 
 
-def test_bundled_mutag_survives_there_and_back() -> None:
-    mutag = load_dataset("MUTAG")
-    assert from_pyg(to_pyg(mutag)).fingerprint == mutag.fingerprint
-
-
-# Node features of plain lists
-
-
-def test_one_hot_rows_are_labels() -> None:
-    dataset = from_pyg([path_of_three(x=torch.tensor([[0.0, 1, 0], [0, 0, 1], [0, 1, 0]]))])
-    assert dataset.label_source is LabelSource.LABELS
-    assert dataset.label_values == (1, 2)
-    assert dataset.node_label.tolist() == [0, 1, 0]
-    assert dataset.node_attributes is None
-
-
-@pytest.mark.parametrize("x", [torch.tensor([[7], [-2], [7]]), torch.tensor([7, -2, 7])])
-def test_a_column_of_integers_is_labels(x: Tensor) -> None:
-    dataset = from_pyg([path_of_three(x=x)])
-    assert dataset.label_values == (-2, 7)
-    assert dataset.node_label.tolist() == [1, 0, 1]
+# Features of plain lists
 
 
 @pytest.mark.parametrize(
-    "x",
+    ("x", "labels", "attributes"),
     [
-        pytest.param(torch.tensor([[0.5], [1], [2]]), id="one column"),
-        pytest.param(torch.tensor([[1.0], [0], [2]]), id="whole numbers as floats"),
-        pytest.param(torch.tensor([[0.5, 1], [1, 0], [0, 1]]), id="several columns"),
-        pytest.param(torch.tensor([[1, 1], [1, 0], [0, 1]]), id="two ones in a row"),
-        pytest.param(torch.tensor([[0, 0], [1, 0], [0, 1]]), id="no one in a row"),
-        pytest.param(torch.tensor([[2, 0], [1, 0], [0, 1]]), id="several integers"),
-        pytest.param(torch.tensor([[0.5], [1], [2]], dtype=torch.float64), id="64 bits"),
-        pytest.param(torch.tensor([[0.5], [1], [2]], dtype=torch.bfloat16), id="bfloat16"),
+        ([[0.0, 1, 0], [0, 0, 1], [0, 1, 0]], [1, 2, 1], None),
+        ([[4], [-2], [4]], [4, -2, 4], None),
+        ([4, -2, 4], [4, -2, 4], None),
+        ([[True, False], [False, True], [True, False]], [0, 1, 0], None),
+        ([[4.0], [-2], [4]], None, [[4], [-2], [4]]),
+        ([[0.5, 0], [0, 1], [1, 0]], None, [[0.5, 0], [0, 1], [1, 0]]),
+        ([[1, 1], [0, 1], [1, 0]], None, [[1, 1], [0, 1], [1, 0]]),
+        (None, None, None),
     ],
 )
-def test_other_features_are_attributes_and_degrees_the_labels(x: Tensor) -> None:
-    dataset = from_pyg([path_of_three(x=x)])
-    assert dataset.label_source is LabelSource.DEGREE
-    assert dataset.label_values == (1, 2)
-    assert dataset.node_attributes is not None
-    assert dataset.node_attributes.dtype == np.float32
-    assert dataset.node_attributes.tolist() == x.tolist()
+def test_one_hot_rows_and_integers_are_labels_and_all_else_attributes(
+    x, labels, attributes
+) -> None:
+    dataset = from_pyg([path_of_three(x=None if x is None else torch.tensor(x))])
+    if labels is None:
+        assert dataset.label_source is LabelSource.DEGREE
+    else:
+        assert [dataset.label_values[each] for each in dataset.node_label] == labels
+    found = dataset.node_attributes
+    assert (None if found is None else found.tolist()) == attributes
 
 
-@pytest.mark.parametrize("x", [None, torch.empty(3, 0)])
-def test_without_features_degrees_are_the_labels(x: Tensor | None) -> None:
-    dataset = from_pyg([path_of_three(x=x)])
-    assert dataset.label_source is LabelSource.DEGREE
-    assert dataset.node_label.tolist() == [0, 1, 0]
-    assert dataset.node_attributes is None
+def test_features_of_edges_follow_their_edges_into_order() -> None:
+    order = [2, 0, 3, 1]
+    edge_index = torch.tensor(BOTH_WAYS)[:, order]
+    for edge_attr, expected in (([3, 1, 4, 1], [1, 1, 3, 4]), ([7, 5, 8, 6], [5, 6, 7, 8])):
+        one = path_of_three(edge_index=edge_index, edge_attr=torch.tensor(edge_attr))
+        dataset = from_pyg([one])
+        assert dataset.edge_label is not None
+        assert [dataset.edge_label_values[each] for each in dataset.edge_label] == expected
+        floats = path_of_three(edge_index=edge_index, edge_attr=torch.tensor(edge_attr) / 2)
+        attributes = from_pyg([floats]).edge_attributes
+        assert attributes is not None
+        assert attributes[:, 0].tolist() == [each / 2 for each in expected]
 
 
-def test_labels_are_numbered_over_all_graphs() -> None:
-    graphs = [path_of_three(x=torch.tensor([5, 6, 5])), path_of_three(x=torch.tensor([4, 6, 4]))]
-    dataset = from_pyg(graphs)
-    assert dataset.label_values == (4, 5, 6)
-    assert dataset.node_label.tolist() == [1, 2, 1, 0, 2, 0]
-
-
-def test_integers_can_be_read_as_attributes() -> None:
-    graph = path_of_three(x=torch.tensor([7, -2, 7]))
-    dataset = from_pyg([graph], node_columns=FeatureColumns.ATTRIBUTES)
-    assert dataset.label_source is LabelSource.DEGREE
-    assert dataset.node_attributes is not None
-    assert dataset.node_attributes.tolist() == [[7], [-2], [7]]
-
-
-def test_what_must_be_labels_and_is_not_is_refused() -> None:
-    graph = path_of_three(x=torch.tensor([[0.5], [1], [2]]))
-    with pytest.raises(InputError, match="neither one-hot nor a single integer column"):
-        from_pyg([graph], node_columns=FeatureColumns.LABELS)
-    one_hot = path_of_three(x=torch.eye(3))
-    assert from_pyg([one_hot], node_columns=FeatureColumns.LABELS).label_values == (0, 1, 2)
-
-
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 1e300])
-def test_features_that_are_not_finite_are_refused(value: float) -> None:
-    x = torch.tensor([[value], [1], [2]], dtype=torch.float64)
-    with pytest.raises(InputError, match="The features hold NaN or infinity"):
-        from_pyg([path_of_three(x=x)])
-
-
-@pytest.mark.parametrize("key", ["x", "edge_attr"])
-def test_features_of_some_graphs_only_are_refused(key: str) -> None:
-    rows = {"x": 3, "edge_attr": 4}[key]
-    graphs = [path_of_three(**{key: torch.rand(rows, 2)}), path_of_three()]
-    with pytest.raises(InputError, match=f"^list: {key} of graph 1 does not have \\d+ rows"):
-        from_pyg(graphs)
-
-
-def test_features_of_different_width_are_refused() -> None:
-    graphs = [path_of_three(x=torch.rand(3, width)) for width in (2, 4)]
-    with pytest.raises(InputError, match=r"^list: x differs in width between graphs"):
-        from_pyg(graphs)
-
-
-# Edge features
-
-
-def test_one_hot_edge_features_are_edge_labels() -> None:
-    edge_attr = torch.tensor([[0.0, 1], [0, 1], [1, 0], [1, 0]])
-    dataset = from_pyg([path_of_three(edge_attr=edge_attr)])
-    assert dataset.edge_label is not None
-    assert dataset.edge_label.tolist() == [1, 1, 0, 0]
-    assert dataset.edge_label_values == (0, 1)
-    assert dataset.edge_attributes is None
-
-
-def test_integers_on_edges_are_edge_labels_unless_read_as_attributes() -> None:
-    graph = path_of_three(edge_attr=torch.tensor([5, 5, 3, 3]))
-    dataset = from_pyg([graph])
-    assert dataset.edge_label is not None
-    assert dataset.edge_label.tolist() == [1, 1, 0, 0]
-    assert dataset.edge_label_values == (3, 5)
-    dataset = from_pyg([graph], edge_columns=FeatureColumns.ATTRIBUTES)
-    assert dataset.edge_label is None
-    assert dataset.edge_attributes is not None
-    assert dataset.edge_attributes.tolist() == [[5], [5], [3], [3]]
-
-
-def test_other_edge_features_are_edge_attributes() -> None:
-    dataset = from_pyg([path_of_three(edge_attr=torch.tensor([[0.5], [0.5], [2], [2]]))])
-    assert dataset.edge_label is None
-    assert dataset.edge_attributes is not None
-    assert dataset.edge_attributes.tolist() == [[0.5], [0.5], [2], [2]]
-
-
-def test_edge_features_follow_their_edges_into_order() -> None:
-    graph = path_of_three(
-        edge_index=torch.tensor([[2, 1, 1, 0], [1, 2, 0, 1]]),
-        edge_attr=torch.tensor([[2.1], [1.2], [1.0], [0.1]]),
-    )
-    dataset = from_pyg([graph])
-    assert dataset.edge_index().tolist() == BOTH_WAYS
-    assert dataset.edge_attributes is not None
-    np.testing.assert_allclose(dataset.edge_attributes[:, 0], [0.1, 1.0, 1.2, 2.1], rtol=1e-6)
-
-
-# Edges
-
-
-def test_self_loops_are_left_out() -> None:
-    graph = path_of_three(edge_index=torch.tensor([[0, 0, 1, 1, 2], [0, 1, 0, 2, 1]]))
-    dataset = from_pyg([graph])
-    assert dataset.edge_index().tolist() == BOTH_WAYS
-    assert dataset.notes == ReadingNotes(self_loops=1)
-
-
-def test_duplicates_are_merged_and_the_first_counts() -> None:
-    graph = path_of_three(
-        edge_index=torch.tensor([[0, 1, 1, 2, 0], [1, 0, 2, 1, 1]]),
-        edge_attr=torch.tensor([3, 3, 3, 3, 8]),
-    )
-    dataset = from_pyg([graph])
+def test_edges_are_made_simple_and_undirected() -> None:
+    edge_index = torch.tensor([[0, 0, 0, 2], [0, 1, 1, 1]])
+    dataset = from_pyg([path_of_three(edge_index=edge_index, edge_attr=torch.tensor([1, 2, 3, 4]))])
     assert dataset.edge_index().tolist() == BOTH_WAYS
     assert dataset.edge_label is not None
-    assert [dataset.edge_label_values[each] for each in dataset.edge_label] == [3, 3, 3, 3]
-    assert dataset.notes == ReadingNotes(duplicate_edges=1, conflicting_duplicates=1)
-
-
-def test_one_directional_edges_are_made_undirected() -> None:
-    graph = path_of_three(
-        edge_index=torch.tensor([[0, 1], [1, 2]]), edge_attr=torch.tensor([[0.5], [2.5]])
+    assert [dataset.edge_label_values[each] for each in dataset.edge_label] == [2, 2, 4, 4]
+    assert dataset.notes == ReadingNotes(
+        self_loops=1, duplicate_edges=1, conflicting_duplicates=1, one_directional=2
     )
-    dataset = from_pyg([graph])
-    assert dataset.edge_index().tolist() == BOTH_WAYS
-    assert dataset.edge_attributes is not None
-    assert dataset.edge_attributes.tolist() == [[0.5], [0.5], [2.5], [2.5]]
-    assert dataset.notes == ReadingNotes(one_directional=2)
-
-
-def test_graphs_without_edges_have_none() -> None:
-    dataset = from_pyg([path_of_three(edge_index=torch.empty(2, 0, dtype=torch.long))] * 2)
-    assert dataset.num_edges == 0
-    assert dataset.node_ptr.tolist() == [0, 3, 6]
-    assert dataset.label_values == (0,)
-
-
-@pytest.mark.parametrize("wrong", [[[0, 1], [1, 3]], [[0, 1], [1, -1]]])
-def test_an_edge_to_a_node_that_is_not_there_is_refused(wrong: list[list[int]]) -> None:
-    graphs = [path_of_three(), path_of_three(edge_index=torch.tensor(wrong))]
-    with pytest.raises(InputError) as caught:
-        from_pyg(graphs)
-    assert str(caught.value) == (
-        "list: edge_index of graph 1 names a node that does not exist (3 nodes). "
-        "Set num_nodes, or correct the edges."
-    )
-
-
-def test_a_transposed_edge_index_is_refused() -> None:
-    with pytest.raises(InputError, match=r"edge_index of graph 0 is not \[2, E\]. Transpose it"):
-        from_pyg([path_of_three(edge_index=torch.tensor(BOTH_WAYS).t())])
-
-
-def test_no_edge_index_is_refused() -> None:
-    with pytest.raises(InputError, match="graph 0 has no edge_index"):
-        from_pyg([path_of_three(edge_index=None)])
-
-
-def test_a_graph_without_nodes_is_refused() -> None:
-    empty = Data(edge_index=torch.empty(2, 0, dtype=torch.long), y=torch.tensor([0]), num_nodes=0)
-    with pytest.raises(InputError, match=r"^list: graph 1 has no nodes\. Remove it\.$"):
-        from_pyg([path_of_three(), empty])
-
-
-def test_no_graphs_are_refused() -> None:
-    with pytest.raises(InputError, match=r"^EMPTY holds no graphs\. Give at least one\.$"):
-        from_pyg([], name="EMPTY")
-
-
-# Classes
+    bare = from_pyg([path_of_three(edge_index=torch.zeros(2, 0, dtype=torch.long))])
+    assert (bare.num_edges, bare.num_nodes) == (0, 3)
 
 
 @pytest.mark.parametrize(
-    "y", [torch.tensor([4]), torch.tensor(4), torch.tensor([[4]]), torch.tensor([4.0]), 4, 4.0]
-)
-def test_one_whole_number_is_a_class(y: object) -> None:
-    dataset = from_pyg([path_of_three(y=y), path_of_three(y=torch.tensor([-1]))])
-    assert dataset.class_values == (-1, 4)
-    assert dataset.graph_class.tolist() == [1, 0]
-
-
-@pytest.mark.parametrize(
-    "y",
+    ("changes", "said"),
     [
-        pytest.param(None, id="missing"),
-        pytest.param(torch.tensor([0.5]), id="regression"),
-        pytest.param(torch.tensor([0, 1]), id="several targets"),
-        pytest.param(torch.tensor([[0.0, 1.0]]), id="one-hot"),
-        pytest.param(torch.tensor([], dtype=torch.long), id="no target"),
-        pytest.param(torch.tensor([float("nan")]), id="not a number"),
-        pytest.param(torch.tensor([float("inf")]), id="infinity"),
-        pytest.param("toxic", id="text"),
+        ({"edge_index": torch.tensor([[0], [3]])}, "names a node that does not exist .3 nodes."),
+        ({"edge_index": torch.tensor([[-1], [0]])}, "names a node that does not exist"),
+        ({"edge_index": torch.tensor(BOTH_WAYS).T}, "is not .2, E.. Transpose it"),
+        ({"edge_index": None}, "has no edge_index"),
+        ({"num_nodes": 0}, "has no nodes"),
+        ({"y": torch.tensor([0, 1])}, "not one class"),
+        ({"y": torch.tensor([0.5])}, "not one class"),
+        ({"y": None}, "not one class"),
+        ({"x": torch.tensor([[float("nan")], [0], [0]])}, "NaN or infinity"),
+        ({"x": torch.tensor([[1e39], [0], [0]], dtype=torch.float64)}, "NaN or infinity"),
+        ({"x": torch.zeros(2, 1)}, "x of graph 1 does not have 3 rows"),
+        ({"x": None}, "x of graph 1 does not have 3 rows"),
+        ({"x": torch.zeros(3, 2)}, "x differs in width"),
     ],
 )
-def test_anything_else_is_no_class(y: object) -> None:
-    with pytest.raises(InputError) as caught:
-        from_pyg([path_of_three(), path_of_three(y=y)])
-    assert str(caught.value).startswith("list: y of graph 1 is ")
-    assert str(caught.value).endswith(
-        "not one class. ihgnn classifies graphs; give each graph a single integer y."
-    )
+def test_a_graph_that_is_incomplete_is_refused(changes, said) -> None:
+    whole = path_of_three(x=torch.zeros(3, 1))
+    with pytest.raises(InputError, match=said):
+        from_pyg([whole, path_of_three(**{"x": torch.zeros(3, 1), **changes})])
+
+
+def test_a_class_is_one_whole_number_and_a_list_is_needed() -> None:
+    for y in (torch.tensor([7]), torch.tensor(7), torch.tensor([[7.0]]), 7):
+        assert from_pyg([path_of_three(y=y)]).class_values == (7,)
+    for given, said in (([], "holds no graphs"), (path_of_three(), r"Give \[graph\]")):
+        with pytest.raises(InputError, match=said):
+            from_pyg(given)
 
 
 # Data sets of torch-geometric
@@ -468,10 +300,6 @@ def test_features_stand_in_the_order_of_a_tu_dataset(
 
 def test_several_labels_a_node_are_one_joint_label(tmp_path: Path) -> None:
     """A TUDataset with two columns of labels (as Cuneiform) splits nodes as our reader does."""
-    from torch_geometric.datasets import TUDataset
-
-    from ihgnn_cli.data import load_dataset
-
     raw = tmp_path / "TWO" / "raw"
     raw.mkdir(parents=True)
     parts = {

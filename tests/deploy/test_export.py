@@ -27,7 +27,7 @@ from tiny_models import (
 )
 
 from ihgnn_cli.cli.export import export as command
-from ihgnn_cli.data.readers.jsonl import write_jsonl
+from ihgnn_cli.data.jsonl import write_jsonl
 from ihgnn_cli.deploy import export as module
 from ihgnn_cli.deploy.export import as_onnx, export_onnx
 from ihgnn_cli.deploy.metadata import KEY

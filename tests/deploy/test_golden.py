@@ -9,7 +9,7 @@ import pytest
 from tiny_models import ALL
 
 from ihgnn_cli.cli.check_export import check_export as command
-from ihgnn_cli.data.readers.json_graph import check_graph
+from ihgnn_cli.data.json_graph import check_graph
 from ihgnn_cli.deploy import golden as module
 from ihgnn_cli.deploy.golden import check_golden
 from ihgnn_cli.deploy.onnx_model import load_onnx

@@ -170,6 +170,6 @@ def test_a_graph_without_nodes_among_others_is_the_classifier_on_zeros() -> None
         expected = model(labels, edges, torch.tensor([0, 5, 10]))["logits"]
         found = model(labels, edges, torch.tensor([0, 0, 5, 5, 10, 10]))["logits"]
     torch.testing.assert_close(found[[1, 3]], expected)
-    bias = checkpoint.weights["hidden_bias"][0].relu() @ checkpoint.weights["weight"][0]
-    empty = bias + checkpoint.weights["bias"][0]
+    readable = reference_of(checkpoint).members.modules[0].classifier
+    empty = readable.second(readable.first.bias.relu()).detach()
     torch.testing.assert_close(found[[0, 2, 4]], empty.expand(3, -1))

@@ -108,9 +108,12 @@ def test_a_graph_without_nodes_is_the_classifier_on_zeros(layout: Layout, varian
     tensors = {k: torch.tensor(v, dtype=kinds.get(k, torch.int64)) for k, v in given.items()}
     with torch.no_grad():
         found = model(**tensors)
-    expected = checkpoint.weights["hidden_bias"][0].relu()
+    expected = checkpoint.weights["classifier.first.bias"][0].relu()
     torch.testing.assert_close(found["graph_embedding"], expected.expand(2, -1))
-    weight, bias = checkpoint.weights["weight"][0], checkpoint.weights["bias"][0]
+    weight, bias = (
+        checkpoint.weights["classifier.second.weight"][0],
+        checkpoint.weights["classifier.second.bias"][0],
+    )
     torch.testing.assert_close(found["logits"], (expected @ weight + bias).expand(2, -1))
 
 

@@ -9,7 +9,7 @@ from tiny_models import ALL, SMALL, Eager, dataset, torch_logits, untrained
 
 from ihgnn_cli.data import Features
 from ihgnn_cli.data.access import Access
-from ihgnn_cli.data.sources.source import locate, read
+from ihgnn_cli.data.sources import locate, read
 from ihgnn_cli.deploy.export import export_onnx
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
 from ihgnn_cli.deploy.verification import reference_of

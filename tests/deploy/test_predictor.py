@@ -14,7 +14,7 @@ from tiny_models import ALL, SMALL, dataset, untrained
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.readers.jsonl import write_jsonl
+from ihgnn_cli.data.jsonl import write_jsonl
 from ihgnn_cli.deploy.export import export_onnx
 from ihgnn_cli.deploy.predictor import load
 from ihgnn_cli.deploy.verification import reference_of

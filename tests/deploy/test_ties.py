@@ -13,7 +13,7 @@ from tiny_models import ALL, SMALL, dataset, torch_logits, untrained
 
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.sources.source import locate, read
+from ihgnn_cli.data.sources import locate, read
 from ihgnn_cli.deploy.export import as_onnx
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
 from ihgnn_cli.deploy.verification import reference_of
@@ -86,7 +86,7 @@ def test_different_nodes_with_equal_keys_keep_the_order_they_are_given_in(
     data = dataset(*ALL)
     checkpoint = untrained(data, IHGNNSettings(layers=2, width=16, hidden=8, sort_key=key))
     for name, value in checkpoint.weights.items():
-        if name.endswith((".tail.weight", ".tail.bias")):
+        if name.endswith((".mlp.second.weight", ".mlp.second.bias")):
             value[..., -1] = 0
     found = answers(as_onnx(reference_of(checkpoint).members, layout), checkpoint, data)
     np.testing.assert_allclose(found, torch_logits(checkpoint, data)[0], rtol=1e-5, atol=1e-5)

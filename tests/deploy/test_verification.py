@@ -111,7 +111,7 @@ def test_differences_are_measured_by_the_largest_logit_of_the_graph(
 ) -> None:
     checkpoint = untrained(DATA)
     # One class far ahead in all graphs: probabilities hardly move.
-    checkpoint.weights["bias"] += torch.tensor([30.0, 0])
+    checkpoint.weights["classifier.second.bias"] += torch.tensor([30.0, 0])
     stand = Stand(checkpoint)
     stand.model.traced.classifier.bias += torch.tensor([30 * error, 0])
     if refused:

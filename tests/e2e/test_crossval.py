@@ -18,7 +18,8 @@ from worker_threads import use_threads
 from ihgnn_cli.cli.app import app
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.splits import draw_folds, write_fold_file
-from ihgnn_cli.studies import crossval
+from ihgnn_cli.studies.crossval.records import parsed
+from ihgnn_cli.studies.crossval.study import Study
 
 GRID = ("--lr", "0.01,0.001", "--batch-size", "64", "--layers", "1")
 TINY = (*GRID, "--folds", "3", "--runs", "2", "--workers", "1", "--device", "cpu")
@@ -42,12 +43,12 @@ def numbers(text: str) -> dict:
 
 
 def unit_files(folder: Path) -> dict[str, dict]:
-    """The finished units without what differs from time to time."""
+    """The finished trainings without what differs from time to time, by name."""
     found = {}
-    for path in sorted((folder / "units").iterdir()):
-        content = json.loads(path.read_text())
-        del content["seconds"]
-        found[path.name] = content
+    for path in sorted(folder.glob("units/[!.]*.jsonl")):
+        for line in path.read_text().splitlines():
+            record = parsed(line)
+            found[record.validated.training.name] = json.loads(line) | {"seconds": 0}
     return found
 
 
@@ -65,7 +66,7 @@ def test_the_table_tells_folds_runs_and_what_was_chosen_by_what(ihgnn, tmp_path)
     assert last == "24 of 24 model-epochs: 12 of 12 models finished"
     (folder,) = (tmp_path / "runs").iterdir()
     assert folder.name.startswith("MUTAG-crossval-")
-    assert len(list((folder / "units").iterdir())) == 12
+    assert len(unit_files(folder)) == 12
     again = ihgnn("crossval", *TINY, "--epochs", "2", "--json")
     told = json.loads(again.stdout)
     assert told["folder"] == str(folder.relative_to(tmp_path))
@@ -91,15 +92,15 @@ def test_a_figure_that_cannot_be_written_is_told_before_the_work_or_after_the_ta
 ) -> None:
     args = (*TINY, "--epochs", "1", "-q", "--out", "job", "--plot")
     (tmp_path / "file").touch()
-    assert_refused(ihgnn("crossval", *args, "file/folds.png"), 1, "Cannot write", "Not a directory")
+    assert_refused(ihgnn("crossval", *args, "file/folds.png"), 1, "Cannot write", "folds.png")
     assert not (tmp_path / "job").exists()
 
     def finish_beside_a_file(*asked: Any, **more: Any) -> Any:
         (tmp_path / "figures").touch()  # where the folder was to be
         return finish(*asked, **more)
 
-    finish = crossval.finish
-    monkeypatch.setattr(crossval, "finish", finish_beside_a_file)
+    finish = Study.finish
+    monkeypatch.setattr(Study, "finish", finish_beside_a_file)
     result = ihgnn("crossval", *args, "figures/folds.png")
     assert result.returncode == 1
     assert "Test accuracy" in result.stdout
@@ -110,7 +111,7 @@ def test_a_figure_that_cannot_be_written_is_told_before_the_work_or_after_the_ta
 def test_every_unit_tells_its_split_and_has_the_same_first_epochs_alone(ihgnn, tmp_path) -> None:
     assert ihgnn("crossval", *TINY, "--epochs", "3", "-q", "--out", "job").returncode == 0
     units = unit_files(tmp_path / "job")
-    unit = units["final-fold1-split0-lr" + final_lr(units, 1) + "-batch64-k1-run0.json"]
+    unit = units["final-fold1-split0-lr" + final_lr(units, 1) + "-batch64-k1-run0"]
     chosen = unit["unit"]["configuration"]
     arguments = ("--lr", str(chosen["lr"]), "--batch-size", "64", "--layers", "1", "--epochs", "3")
     alone = ihgnn(
@@ -188,7 +189,7 @@ def test_the_first_folds_of_a_split_file_are_a_result_that_says_so(ihgnn, tmp_pa
     assert len(told["folds"]) == 3
     assert {rule["honest"] for rule in told["rules"]} == {True, False}
     whole = ihgnn(*args, "--folds", "10")
-    assert_refused(whole, 2, "job holds another job")
+    assert_refused(whole, 2, "job holds another crossval job")
 
 
 @pytest.mark.parametrize(
@@ -241,7 +242,7 @@ def test_a_folder_that_somebody_has_broken_is_told_and_can_be_mended(ihgnn, tmp_
     (tmp_path / "job" / "result.json").unlink()
     next((tmp_path / "job" / "units").glob("final-*")).unlink()
     (tmp_path / "job" / "partial").write_text("no folder")
-    assert_refused(ihgnn(*args), 1, "A worker cannot go on", "Not a directory")
+    assert_refused(ihgnn(*args), 1, "Cannot write", "partial")
     (tmp_path / "job" / "partial").unlink()
     assert ihgnn(*args).returncode == 0
 
@@ -293,11 +294,10 @@ def test_a_killed_job_goes_on_to_the_same_numbers(command, ihgnn, tmp_path, whol
     folder = tmp_path / "job"
     process = begun(command, folder)
 
-    def whole_stacks() -> list[list[Path]]:
-        stacks = [list(folder.glob(f"units/select-*-lr{lr}-*.json")) for lr in ("0.001", "0.01")]
-        return [files for files in stacks if len(files) == 3]
+    def stacks() -> list[Path]:
+        return list(folder.glob("units/[!.]*.jsonl"))
 
-    wait_for(whole_stacks, process)
+    wait_for(stacks, process)
     workers = workers_of(process)
     assert workers
     process.send_signal(getattr(signal, name))
@@ -310,8 +310,7 @@ def test_a_killed_job_goes_on_to_the_same_numbers(command, ihgnn, tmp_path, whol
         assert time.monotonic() < deadline
         time.sleep(0.02)
     assert not (folder / "result.json").exists()
-    # The kill may have come between two files of a stack, which then is trained as a whole.
-    kept = {path: path.stat().st_mtime_ns for files in whole_stacks() for path in files}
+    kept = {path: path.stat().st_mtime_ns for path in stacks()}
     result = ihgnn("crossval", *SLOW, "--json", "--out", folder)
     assert result.returncode == 0, result.stderr
     told, undisturbed = whole
@@ -342,7 +341,7 @@ def test_a_signal_while_the_workers_start_is_clean(command, tmp_path, delay, nam
 def test_a_killed_worker_is_replaced(command, tmp_path, whole, workers) -> None:
     folder = tmp_path / "job"
     process = begun(command, folder, "--workers", workers, "--json")
-    wait_for(lambda: len(list(folder.glob("units/*.json"))) >= 3, process)  # a whole stack
+    wait_for(lambda: list(folder.glob("units/[!.]*.jsonl")), process)
     os.kill(workers_of(process)[0], signal.SIGKILL)
     told, said = process.communicate(timeout=PATIENCE)
     assert process.returncode == 0, said

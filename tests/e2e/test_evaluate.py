@@ -56,7 +56,7 @@ def test_graphs_the_model_has_seen_are_said_loudly(ihgnn, checkpoint, part, grap
 
 def test_a_copy_of_the_training_data_is_recognized(ihgnn, checkpoint: Path, tmp_path) -> None:
     from ihgnn_cli.data import load_dataset
-    from ihgnn_cli.data.readers.jsonl import write_jsonl
+    from ihgnn_cli.data.jsonl import write_jsonl
 
     part = load_dataset("MUTAG").select(range(40))
     write_jsonl(part, tmp_path / "other.jsonl")
@@ -130,7 +130,7 @@ def test_a_model_that_validation_did_not_choose_is_said_loudly(ihgnn, checkpoint
 
 def test_an_exported_model_of_ones_own_file_asks_for_it(ihgnn, command, tmp_path) -> None:
     from ihgnn_cli.data import load_dataset
-    from ihgnn_cli.data.readers.jsonl import write_jsonl
+    from ihgnn_cli.data.jsonl import write_jsonl
 
     write_jsonl(load_dataset("MUTAG").select(range(12)), tmp_path / "mine.jsonl")
     args = ("--width", "4", "--hidden", "8", "--epochs", "1", "--quiet", "--out", "run")

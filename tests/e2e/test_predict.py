@@ -14,7 +14,7 @@ from refusals import assert_refused
 from started import PATIENCE
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.readers.jsonl import write_jsonl
+from ihgnn_cli.data.jsonl import write_jsonl
 
 ON_CPU = ("--device", "cpu")
 GOOD = '{"node_labels": [0, 0, 1], "edges": [[0, 1], [1, 2]]}'

@@ -14,7 +14,7 @@ from started import PATIENCE
 
 import ihgnn_cli
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.readers.jsonl import write_jsonl
+from ihgnn_cli.data.jsonl import write_jsonl
 from ihgnn_cli.models.spec import Layout
 
 OLDEST_NODE = 20

@@ -13,7 +13,7 @@ from tiny_models import ALL, KITE, LARGE_STAR, dataset, with_distances
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.readers.json_graph import GraphError, parse_graph
+from ihgnn_cli.data.json_graph import GraphError, parse_graph
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
 from ihgnn_cli.deploy.metadata import FORMAT, Metadata

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.testing import assert_allclose
 
+from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.readers.build import ListedGraphs, build
 from ihgnn_cli.homophily import measures
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import (

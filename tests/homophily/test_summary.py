@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ihgnn_cli.data import load_dataset
+from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource
-from ihgnn_cli.data.readers.build import ListedGraphs, build
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import same_label_neighbors
 from ihgnn_cli.homophily.summary import HISTOGRAM_BINS, bin_positions, summarize

@@ -10,10 +10,10 @@ import pytest
 import torch
 from numpy.typing import NDArray
 
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
+from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, offsets
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.readers.build import ListedGraphs, build
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.evaluation import evaluate

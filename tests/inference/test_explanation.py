@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.data.splits import holdout
@@ -54,7 +54,7 @@ def test_a_change_is_the_prediction_with_a_row_of_the_readout_at_zero(settings) 
     net = model.checkpoint.model(CPU)
     with torch.no_grad():
         store = GraphStore(MUTAG, Features.LABELS, MUTAG.max_nodes, None, CPU)
-        h = net.embed(store.batch([np.array([GRAPH])]))[0][0]
+        h = net.embed(store.batch([np.array([GRAPH])]).rows)[0][0]
         order = h[:, -1].argsort(descending=settings.get("sort_order") == "descending")
         rows = torch.zeros(MUTAG.max_nodes, h.shape[1])
         rows[: len(h)] = h[order]
@@ -64,8 +64,8 @@ def test_a_change_is_the_prediction_with_a_row_of_the_readout_at_zero(settings) 
             without = rows.clone()
             without[each.position] = 0
             read = without.relu() if settings.get("readout_relu") else without
-            hidden = (read.flatten() @ net.readout.weight[0] + net.hidden_bias[0, 0]).relu()
-            p = (hidden @ net.weight[0] + net.bias[0, 0]).softmax(0)[predicted]
+            hidden = net.classifier.first(read.flatten()[None, None])[0, 0].relu()
+            p = net.classifier.second(hidden[None, None])[0, 0].softmax(0)[predicted]
             expected = log_odds(float(whole[predicted])) - log_odds(float(p))
             assert each.change == pytest.approx(expected, abs=1e-4)
     changes = [abs(each.change) for each in found.positions]
@@ -90,12 +90,12 @@ def test_summed_nodes_have_no_positions(relu: bool) -> None:
     net = model.checkpoint.model(CPU)
     with torch.no_grad():
         store = GraphStore(MUTAG, Features.LABELS, MUTAG.max_nodes, None, CPU)
-        h = net.embed(store.batch([np.array([GRAPH])]))[0][0]
+        h = net.embed(store.batch([np.array([GRAPH])]).rows)[0][0]
         for each in found.positions:
             summed = h.sum(0) - h[each.node]
             read = summed.relu() if relu else summed
-            hidden = (read @ net.readout.weight[0] + net.hidden_bias[0, 0]).relu()
-            p = (hidden @ net.weight[0] + net.bias[0, 0]).softmax(0)[int(whole.argmax())]
+            hidden = net.classifier.first(read[None, None])[0, 0].relu()
+            p = net.classifier.second(hidden[None, None])[0, 0].softmax(0)[int(whole.argmax())]
             expected = log_odds(float(whole.max())) - log_odds(float(p))
             assert each.change == pytest.approx(expected, abs=1e-3)
 

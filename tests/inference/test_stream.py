@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ihgnn_cli.data import Features, load_dataset
-from ihgnn_cli.data.readers.text import NOT_TEXT, SAVE_AS_TEXT
+from ihgnn_cli.data.problems import NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.inference import prediction as module
 from ihgnn_cli.inference.prediction import Arrival, Origin, collected, of_lines, of_objects

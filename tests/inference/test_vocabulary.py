@@ -14,9 +14,9 @@ from tiny_models import dataset as tiny
 from ihgnn_cli.data import Features, GraphDataset, load_dataset
 from ihgnn_cli.data.dataset import LabelSource
 from ihgnn_cli.data.edge_labels import with_edge_labels
+from ihgnn_cli.data.json_graph import GraphError, JsonGraph, check_graph, parse_graph
+from ihgnn_cli.data.jsonl import read_jsonl, write_jsonl
 from ihgnn_cli.data.objects import from_graphs
-from ihgnn_cli.data.readers.json_graph import GraphError, JsonGraph, check_graph, parse_graph
-from ihgnn_cli.data.readers.jsonl import read_jsonl, write_jsonl
 from ihgnn_cli.data.recode import UNKNOWN
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError

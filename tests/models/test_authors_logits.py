@@ -15,11 +15,11 @@ import torch
 from torch import Tensor
 
 from ihgnn_cli.data.access import Access
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.data.sources.source import locate, read
+from ihgnn_cli.data.sources import locate, read
 from ihgnn_cli.models.settings import IHGNNSettings, Inputs, SortKey, SortOrder, Variant
-from ihgnn_cli.models.stacked.model import StackedIHGNN
+from ihgnn_cli.models.stacked import StackedIHGNN
 from ihgnn_cli.training.stack import predict
 
 K, WIDTH, HIDDEN, M, LABELS = 2, 8, 16, 28, 7
@@ -61,25 +61,25 @@ def vector(number: int, size: int, around: float = 0.0) -> Tensor:
 def authors_weights(variant: Variant) -> dict[str, Tensor]:
     """Theirs, by the names of ours, without the member axis."""
     weights = {}
-    for k, name in enumerate(["input", *(f"layers.{k}" for k in range(K))]):
+    for k, name in enumerate(["input", *(f"convs.{k}.mlp" for k in range(K))]):
         first = 10 * k
-        weights[f"{name}.weight"] = matrix(first + 1, 3 * WIDTH if k else LABELS, WIDTH)
-        weights[f"{name}.tail.scale"] = vector(first + 3, WIDTH, 1)
-        weights[f"{name}.tail.shift"] = vector(first + 4, WIDTH)
+        weights[f"{name}.first.weight"] = matrix(first + 1, 3 * WIDTH if k else LABELS, WIDTH)
+        weights[f"{name}.norm.weight"] = vector(first + 3, WIDTH, 1)
+        weights[f"{name}.norm.bias"] = vector(first + 4, WIDTH)
         # Their first linear map has a bias, which the running mean takes up.
-        weights[f"{name}.tail.mean"] = vector(first + 5, WIDTH) - vector(first + 2, WIDTH)
-        weights[f"{name}.tail.variance"] = vector(first + 6, WIDTH, 1)
-        weights[f"{name}.tail.weight"] = matrix(first + 7, WIDTH, WIDTH)
-        weights[f"{name}.tail.bias"] = vector(first + 8, WIDTH)
+        weights[f"{name}.norm.running_mean"] = vector(first + 5, WIDTH) - vector(first + 2, WIDTH)
+        weights[f"{name}.norm.running_var"] = vector(first + 6, WIDTH, 1)
+        weights[f"{name}.second.weight"] = matrix(first + 7, WIDTH, WIDTH)
+        weights[f"{name}.second.bias"] = vector(first + 8, WIDTH)
     columns = WIDTH
     if variant == Variant.FULL:
-        weights["aggregation.theta"] = vector(91, K + 1)
+        weights["theta"] = vector(91, K + 1)
     else:
         columns *= K + 1
-    weights["readout.weight"] = matrix(92, M * columns, HIDDEN)
-    weights["hidden_bias"] = vector(93, HIDDEN)
-    weights["weight"] = matrix(94, HIDDEN, 2)
-    weights["bias"] = vector(95, 2)
+    weights["classifier.first.weight"] = matrix(92, M * columns, HIDDEN)
+    weights["classifier.first.bias"] = vector(93, HIDDEN)
+    weights["classifier.second.weight"] = matrix(94, HIDDEN, 2)
+    weights["classifier.second.bias"] = vector(95, 2)
     return weights
 
 

@@ -11,7 +11,7 @@ import torch.nn.functional as F  # noqa: N812
 from graph_makers import CPU, HEXAGON, KITE, LABELS, PATH, STAR, TRIANGLE, dataset_of
 from torch import Tensor, nn
 
-from ihgnn_cli.data.batching.store import Batch, GraphStore
+from ihgnn_cli.data.batching.batches import Batch, GraphStore
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.models import autograd
 from ihgnn_cli.models.autograd import AutogradStack, seeded
@@ -85,7 +85,7 @@ def assert_same_gradients(stack: AutogradStack, member: int, module: nn.Module) 
 @pytest.mark.parametrize("options", [{}, {"norm": True}, {"dropout": 0.5}, {"penalty": 0.3}])
 def test_gradients_and_logits_are_those_of_each_module_alone(options: dict[str, Any]) -> None:
     stack, taken = stacked([1, 2], **options), batch([0, 1, 2], [3, 4])
-    logits = stack.train_step(taken, NO_FACTOR, [10, 20], CrossEntropy().gradient(taken))
+    logits = stack.train_step(taken, NO_FACTOR, [10, 20], CrossEntropy())
     assert logits.shape == (2, 3, 2)
     assert not logits.requires_grad
     assert logits[1, 2].tolist() == [0, 0]  # padding
@@ -99,9 +99,9 @@ def test_gradients_and_logits_are_those_of_each_module_alone(options: dict[str, 
 def test_a_step_leaves_nothing_of_the_gradients_before() -> None:
     stack = stacked([1])
     for graphs in ([0, 1, 2], [3, 4]):
-        stack.train_step(batch(graphs), NO_FACTOR, [0], CrossEntropy().gradient(batch(graphs)))
+        stack.train_step(batch(graphs), NO_FACTOR, [0], CrossEntropy())
     fresh = stacked([1])
-    fresh.train_step(batch([3, 4]), NO_FACTOR, [0], CrossEntropy().gradient(batch([3, 4])))
+    fresh.train_step(batch([3, 4]), NO_FACTOR, [0], CrossEntropy())
     for ours, theirs in zip(stack.parameters(), fresh.parameters(), strict=True):
         assert torch.equal(ours.grad, theirs.grad)
 
@@ -111,9 +111,7 @@ def test_members_begin_by_their_own_seeds_and_torch_s_randomness_stays() -> None
     expected = torch.rand(3)
     torch.manual_seed(0)
     stack = stacked([5, 6, 5])
-    stack.train_step(
-        batch([0], [1], [2]), NO_FACTOR, [1, 2, 3], CrossEntropy().gradient(batch([0], [1], [2]))
-    )
+    stack.train_step(batch([0], [1], [2]), NO_FACTOR, [1, 2, 3], CrossEntropy())
     assert torch.equal(torch.rand(3), expected)
     weight = stack.inner.first.weight
     assert weight.shape == (3, 4, LABELS)
@@ -125,8 +123,7 @@ def test_members_begin_by_their_own_seeds_and_torch_s_randomness_stays() -> None
 def test_the_seed_of_a_step_decides_dropout() -> None:
     stack, taken = stacked([1], dropout=0.5), batch([0, 1, 2, 3])
     one, again, other = (
-        stack.train_step(taken, NO_FACTOR, [seed], CrossEntropy().gradient(taken))
-        for seed in (1, 1, 2)
+        stack.train_step(taken, NO_FACTOR, [seed], CrossEntropy()) for seed in (1, 1, 2)
     )
     assert torch.equal(one, again)
     assert not torch.equal(one, other)
@@ -135,7 +132,7 @@ def test_the_seed_of_a_step_decides_dropout() -> None:
 def test_a_member_without_graphs_is_skipped_and_gets_no_gradient() -> None:
     stack, taken = stacked([1, 2], norm=True), batch([], [0, 1])
     before = {name: each.clone() for name, each in stack.state_dict().items()}
-    logits = stack.train_step(taken, NO_FACTOR, [10, 20], CrossEntropy().gradient(taken))
+    logits = stack.train_step(taken, NO_FACTOR, [10, 20], CrossEntropy())
     assert logits[0].tolist() == [[0, 0], [0, 0]]
     assert all(each.grad[0].abs().sum() == 0 for each in stack.parameters())
     module = alone(2, norm=True)
@@ -153,7 +150,7 @@ def test_buffers_have_a_member_axis_and_change_in_training_only() -> None:
     buffers = dict(stack.inner.named_buffers())
     assert buffers["norm.running_mean"].shape == (2, 4)
     assert buffers["norm.num_batches_tracked"].tolist() == [0, 0]
-    stack.train_step(taken, NO_FACTOR, [0, 0], CrossEntropy().gradient(taken))
+    stack.train_step(taken, NO_FACTOR, [0, 0], CrossEntropy())
     trained = {name: each.clone() for name, each in stack.state_dict().items()}
     for member, seed in enumerate((1, 2)):
         module = alone(seed, norm=True)
@@ -182,10 +179,7 @@ def test_the_gradients_of_parts_add_up_to_those_of_the_whole(options: dict[str, 
     taken = batch(range(8), [0, 1, 6])
     assert len(list(member_graphs(taken, 0).parts(50))) > 2
     cut, whole = stacked([1, 2], by_size=True, **options), stacked([1, 2], **options)
-    logits = [
-        each.train_step(taken, NO_FACTOR, [0, 0], CrossEntropy().gradient(taken))
-        for each in (cut, whole)
-    ]
+    logits = [each.train_step(taken, NO_FACTOR, [0, 0], CrossEntropy()) for each in (cut, whole)]
     torch.testing.assert_close(*logits)
     for ours, theirs in zip(cut.parameters(), whole.parameters(), strict=True):
         torch.testing.assert_close(ours.grad, theirs.grad)
@@ -193,7 +187,7 @@ def test_the_gradients_of_parts_add_up_to_those_of_the_whole(options: dict[str, 
 
 def test_evaluation_in_runs_says_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     stack, taken = stacked([1, 2], norm=True), batch(range(8), [2, 3])
-    stack.train_step(taken, NO_FACTOR, [0, 0], CrossEntropy().gradient(taken))
+    stack.train_step(taken, NO_FACTOR, [0, 0], CrossEntropy())
     stack.eval()
     whole = stack(taken)
     monkeypatch.setattr(autograd, "EVALUATED_AT_ONCE", 12)
@@ -289,3 +283,27 @@ def test_weight_decay_of_a_configuration_reaches_the_step() -> None:
     with_decay = advanced(cohort(1, weight_decay=0.5), 1).stack.model.state_dict()
     without = advanced(cohort(1), 1).stack.model.state_dict()
     assert not torch.equal(with_decay["inner.scores.0.weight"], without["inner.scores.0.weight"])
+
+
+def test_recomputed_statistics_are_means_over_the_batches_of_each_member() -> None:
+    stack = stacked([0, 1], norm=True, dropout=0.5)
+    batches = [batch([0, 1, 2], [3, 4]), batch([5, 6], [])]
+    members = [[[0, 1, 2], [5, 6]], [[3, 4]]]
+    stack.train_step(batches[0], NO_FACTOR, [0, 1], CrossEntropy())
+    weights = {name: each.clone() for name, each in stack.named_parameters()}
+    stack.recompute_statistics(batches)
+    for member, own in enumerate(members):
+        rows = []
+        for graphs in own:
+            each = member_graphs(batch(graphs), 0)
+            h = each.x + each.sum_to_nodes(each.x[each.edge_index[0]])
+            first = stack.member(member).first
+            rows.append((h @ first.weight.T + first.bias).detach())
+        norm = stack.member(member).norm
+        torch.testing.assert_close(
+            norm.running_mean, torch.stack([r.mean(0) for r in rows]).mean(0)
+        )
+        torch.testing.assert_close(norm.running_var, torch.stack([r.var(0) for r in rows]).mean(0))
+        assert (norm.num_batches_tracked, norm.momentum) == (1, 0.1)
+    assert all(torch.equal(each, weights[name]) for name, each in stack.named_parameters())
+    assert not any(each.training for each in stack.modules())

@@ -8,7 +8,7 @@ import torch
 from graph_makers import CPU, KITE, PATH, SINGLE, STAR, TRIANGLE, UNKNOWN_LABELS, dataset_of
 from torch import Tensor
 
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.models.graphs import Graphs, member_graphs

@@ -15,7 +15,7 @@ from torch_geometric.loader import DataLoader
 
 import ihgnn_cli
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.pyg import to_pyg
@@ -156,7 +156,7 @@ def checkpoint_of(data: GraphDataset, config: RunConfig, members: int) -> Checkp
     weights = build(config, card.inputs, list(range(members))).state_dict()
     drawn = torch.Generator().manual_seed(0)
     for name, value in weights.items():
-        if ".tail." in name and not name.endswith("weight"):
+        if ".norm." in name or (name.endswith("second.bias") and "classifier" not in name):
             value.add_(torch.rand(value.shape, generator=drawn))
     return Checkpoint(config, card, weights, members, None)
 
@@ -176,7 +176,7 @@ def test_a_checkpoint_s_members_answer_as_the_stack_does(
     store = GraphStore(data, Features.LABELS, data.max_nodes, config.model.layers, CPU)
     expected = predict(checkpoint.model(CPU), store, np.arange(len(data)))
     sure = reference_of(checkpoint).key_gaps(data) >= CLOSE
-    assert sure.mean() > 0.9
+    assert sure.mean() > 0.85
     for member in range(2):
         model = IHGNN.from_checkpoint(tmp_path / "ckpt.pt", member=member)
         assert not model.training

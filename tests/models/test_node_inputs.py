@@ -8,12 +8,12 @@ import pytest
 import torch
 from graph_makers import HEXAGON, KITE, STAR, TWO_TRIANGLES, dataset_of
 
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.dataset import LabelSource
 from ihgnn_cli.data.features import Features
+from ihgnn_cli.data.json_graph import check_graph
 from ihgnn_cli.data.kinds import NodeInputs, node_inputs
 from ihgnn_cli.data.objects import from_graphs
-from ihgnn_cli.data.readers.json_graph import check_graph
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.vocabulary import encode_dataset, encode_graphs

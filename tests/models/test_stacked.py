@@ -21,12 +21,12 @@ from torch import Tensor, nn
 from torch_geometric.data import Batch as PygBatch
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batching.store import Batch, GraphStore
+from ihgnn_cli.data.batching.batches import Batch, GraphStore
+from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features, node_features
 from ihgnn_cli.data.pyg import to_pyg
-from ihgnn_cli.data.readers.build import ListedGraphs, build
 from ihgnn_cli.models.ihgnn import IHGNN
 from ihgnn_cli.models.settings import (
     IHGNNSettings,
@@ -37,8 +37,7 @@ from ihgnn_cli.models.settings import (
     Variant,
     WeightInit,
 )
-from ihgnn_cli.models.stacked.model import StackedIHGNN
-from ihgnn_cli.models.stacked.names import readable_weights
+from ihgnn_cli.models.stacked import StackedIHGNN, readable_weights
 from ihgnn_cli.training import stack as stack_module
 from ihgnn_cli.training.epoch import Epoch
 from ihgnn_cli.training.loss import CrossEntropy
@@ -127,7 +126,7 @@ def model_of(made: IHGNNSettings, inputs: Inputs, seeds: Sequence[int] = (0,)) -
     ).double()
     drawn = torch.Generator().manual_seed(99)
     for name, value in model.state_dict().items():
-        if ".tail." in name and name.split(".")[-1] in {"mean", "variance", "scale", "shift"}:
+        if ".norm." in name:
             value.copy_(torch.rand(value.shape[1:], generator=drawn) + 0.5)
     return model
 
@@ -156,10 +155,10 @@ def step(model: StackedIHGNN, batch: Batch, factor: Tensor | None = None) -> Ten
     """[S] mean losses of a training step, by default without dropout; leaves gradients."""
     model.train()
     if factor is None:
-        factor = torch.ones(*batch.truth.shape, model.weight.shape[1], dtype=torch.float64)
-    logits = model.train_step(batch, factor, [], CrossEntropy().gradient(batch))
+        factor = torch.ones(*batch.truth.shape, model.dropped_units, dtype=torch.float64)
+    logits = model.train_step(batch, factor, [], CrossEntropy())
     losses = F.cross_entropy(logits.transpose(1, 2), batch.truth, reduction="none")
-    return (losses * batch.graph_weight).sum(1) / batch.graph_weight.sum(1)
+    return (losses * batch.graph_share).sum(1)
 
 
 # The equations, graph by graph on dense matrices
@@ -170,9 +169,10 @@ def dense_logits(
 ) -> Tensor:
     def mlp(name: str, h: Tensor) -> Tensor:
         own = {key.removeprefix(f"{name}."): value for key, value in weights.items()}
-        h = (h @ own["weight"] - own["tail.mean"]) / (own["tail.variance"] + 1e-5).sqrt()
-        h = (h * own["tail.scale"] + own["tail.shift"]).relu()
-        return h @ own["tail.weight"] + own["tail.bias"]
+        h = h @ own["first.weight"].T - own["norm.running_mean"]
+        h = h / (own["norm.running_var"] + 1e-5).sqrt()
+        h = (h * own["norm.weight"] + own["norm.bias"]).relu()
+        return h @ own["second.weight"].T + own["second.bias"]
 
     layers = [mlp("input", x)]
     for k in range(made.layers):
@@ -181,11 +181,11 @@ def dense_logits(
             Variant.NO_INTEGRATION: [h, a_h],
             Variant.NO_SEPARATION: [h + a_h],
         }.get(made.variant, [h, a_h, h + a_h])
-        layers.append(mlp(f"layers.{k}", torch.cat(blocks, 1)))
+        layers.append(mlp(f"convs.{k}.mlp", torch.cat(blocks, 1)))
     if made.variant is Variant.NO_ADAPTIVE:
         h = torch.cat(layers, 1)
     else:
-        h = torch.einsum("k,knd->nd", weights["aggregation.theta"], torch.stack(layers))
+        h = torch.einsum("k,knd->nd", weights["theta"], torch.stack(layers))
     if made.variant is Variant.NO_CONCAT:
         read = h.sum(0)
     else:
@@ -194,16 +194,18 @@ def dense_logits(
         first = h[order][:max_nodes]
         read = torch.cat([first, first.new_zeros(max_nodes - len(first), h.shape[1])]).flatten()
     read = read.relu() if made.readout_relu else read
-    hidden = (read @ weights["readout.weight"] + weights["hidden_bias"][0]).relu()
-    return hidden @ weights["weight"] + weights["bias"][0]
+    first, second = (f"classifier.{name}" for name in ("first", "second"))
+    hidden = (weights[f"{first}.weight"] @ read + weights[f"{first}.bias"]).relu()
+    return weights[f"{second}.weight"] @ hidden + weights[f"{second}.bias"]
 
 
 def by_the_equations(
     model: StackedIHGNN, made: IHGNNSettings, data: GraphDataset, max_nodes: int | None = None
 ) -> NDArray[np.float64]:
     found = []
-    for member in range(len(model.bias)):
-        weights = {name: value[member] for name, value in model.state_dict().items()}
+    members = len(model.classifier.second.bias)
+    for member in range(members):
+        weights = readable_weights(model.state_dict(), member)
         for graph in range(len(data)):
             one = data.select([graph])
             adjacency = torch.zeros(one.num_nodes, one.num_nodes, dtype=torch.float64)
@@ -213,7 +215,7 @@ def by_the_equations(
             found.append(
                 dense_logits(weights, made, max_nodes or data.max_nodes, x, adjacency).detach()
             )
-    return torch.stack(found).view(len(model.bias), len(data), -1).numpy()
+    return torch.stack(found).view(members, len(data), -1).numpy()
 
 
 @pytest.mark.parametrize(("variant", "options"), CHOICES)
@@ -599,7 +601,7 @@ def test_the_first_step_reaches_every_parameter(
         assert parameter.grad.shape == parameter.shape
         assert (parameter.grad.flatten(1).abs().amax(1) > 0).all(), name
     if variant is not Variant.NO_ADAPTIVE:
-        assert (dict(model.named_parameters())["aggregation.theta"].grad != 0).all()
+        assert (dict(model.named_parameters())["theta"].grad != 0).all()
 
 
 @pytest.mark.parametrize(("init", "low", "high"), [("mean", 0.25, 0.25), ("ones", 1, 1)])
@@ -607,9 +609,7 @@ def test_theta_starts_at_the_mean_or_the_sum_of_the_layers(
     init: str, low: float, high: float
 ) -> None:
     made = IHGNNSettings(layers=3, theta_init=ThetaInit(init))
-    theta = StackedIHGNN(made, Inputs(2, 0, 2, 4), [torch.Generator()]).state_dict()[
-        "aggregation.theta"
-    ]
+    theta = StackedIHGNN(made, Inputs(2, 0, 2, 4), [torch.Generator()]).state_dict()["theta"]
     assert theta.tolist() == [[low, low, high, high]]
 
 
@@ -619,18 +619,18 @@ def test_glorot_draws_all_weights_within_the_bound_of_their_map_and_sets_biases_
     drawn = [torch.Generator().manual_seed(seed) for seed in range(200)]
     weights = StackedIHGNN(made, Inputs(7, 0, 2, 28), drawn).state_dict()
     bounds = {
-        "input.weight": 6 / (7 + 32),
-        "input.tail.weight": 6 / (32 + 32),
-        "layers.0.weight": 6 / (96 + 32),
-        "layers.2.tail.weight": 6 / (32 + 32),
-        "readout.weight": 6 / (28 * 32 + 128),
-        "weight": 6 / (128 + 2),
-        "aggregation.theta": 3 / 4,
+        "input.first.weight": 6 / (7 + 32),
+        "input.second.weight": 6 / (32 + 32),
+        "convs.0.mlp.first.weight": 6 / (96 + 32),
+        "convs.2.mlp.second.weight": 6 / (32 + 32),
+        "classifier.first.weight": 6 / (28 * 32 + 128),
+        "classifier.second.weight": 6 / (128 + 2),
+        "theta": 3 / 4,
     }
     for name, square in bounds.items():
         assert weights[name].abs().max() <= math.sqrt(square)
         assert weights[name].std() == pytest.approx(math.sqrt(square / 3), rel=0.05), name
-    biases = [value for name, value in weights.items() if name.endswith("bias")]
+    biases = [value for name, value in weights.items() if name.endswith(("d.bias", "t.bias"))]
     assert len(biases) == 6
     assert not any(bias.any() for bias in biases)
 
@@ -649,12 +649,12 @@ def test_theta_at_zero_gives_the_layers_no_gradient(relu: bool) -> None:
     made = IHGNNSettings(**SMALL, readout_relu=relu)
     data = dataset(*FIVE)
     model = model_of(made, inputs_of(data))
-    model.state_dict()["aggregation.theta"].zero_()
+    model.state_dict()["theta"].zero_()
     step(model, exact_store(data).batch([all_of(data)]))
     for name, parameter in model.named_parameters():
-        if name.startswith(("input.", "layers.")):
+        if name.startswith(("input.", "convs.")):
             assert not parameter.grad.any(), name
-    theta = dict(model.named_parameters())["aggregation.theta"].grad
+    theta = dict(model.named_parameters())["theta"].grad
     assert bool(theta.any()) is not relu
 
 
@@ -687,7 +687,7 @@ def test_dropout_multiplies_the_hidden_units_and_their_gradients() -> None:
     loss = step(model, exact_store(data).batch([all_of(data)]), factor)
     close(loss[0], expected.detach())
     compare_gradients(model, plain, 0)
-    to_hidden = dict(model.named_parameters())["hidden_bias"].grad
+    to_hidden = dict(model.named_parameters())["classifier.first.bias"].grad
     assert not to_hidden[0, 0, ~kept].any()
 
 
@@ -704,10 +704,10 @@ def test_where_all_units_are_dropped_only_the_last_bias_speaks() -> None:
     made = IHGNNSettings(**SMALL)
     data = dataset(*FIVE)
     model = model_of(made, inputs_of(data))
-    bias = model.state_dict()["bias"][0, 0]
+    bias = model.state_dict()["classifier.second.bias"][0, 0]
     model.train()
     batch = exact_store(data).batch([all_of(data)])
-    logits = model.forward_train(batch, torch.zeros(1, 5, 8), [])
+    logits = model.train_step(batch, torch.zeros(1, 5, 8).double(), [], CrossEntropy())
     assert (logits == bias).all()
 
 
@@ -730,11 +730,13 @@ def stack_of(
     members: Sequence[Member],
     *,
     batch_size: int,
+    places_seed: int = 0,
 ) -> Stack:
     model = StackedIHGNN(
         made, inputs, [generator(each.seed, "parameters") for each in members]
     ).double()
-    return Stack(model, store, members, batch_size=batch_size, dropout=made.dropout)
+    sizes = {"batch_size": batch_size, "places_seed": places_seed}
+    return Stack(model, store, members, dropout=made.dropout, **sizes)
 
 
 @pytest.mark.parametrize("variant", list(Variant))
@@ -754,7 +756,7 @@ def test_members_of_other_seeds_start_elsewhere() -> None:
     model = StackedIHGNN(
         IHGNNSettings(**SMALL), Inputs(3, 0, 2, 5), [generator(seed, "x") for seed in (4, 5)]
     )
-    assert not torch.equal(*model.state_dict()["readout.weight"])
+    assert not torch.equal(*model.state_dict()["classifier.first.weight"])
 
 
 THREE = (
@@ -824,10 +826,11 @@ def test_batches_that_train_together_have_the_same_place_in_the_order_of_sizes(
     ]
     store = exact_store(data)
 
-    def trained(some: Sequence[Member]) -> list[list[NDArray[np.int64]]]:
+    def trained(some: Sequence[Member], job: int = 0) -> list[list[NDArray[np.int64]]]:
         """The graphs of each step and member, in three epochs."""
         store.asked = []
-        stack = stack_of(IHGNNSettings(**SMALL), store, inputs_of(data), some, batch_size=16)
+        made, inputs = IHGNNSettings(**SMALL), inputs_of(data)
+        stack = stack_of(made, store, inputs, some, batch_size=16, places_seed=job)
         for _ in range(3):
             stack.train_epoch()
         return [list(step) for step in store.asked if len(step[0]) and step[0].max() < 150]
@@ -839,6 +842,9 @@ def test_batches_that_train_together_have_the_same_place_in_the_order_of_sizes(
     for number, member in enumerate(members):
         alone = trained([member])
         assert all(np.array_equal(a[0], b[number]) for a, b in zip(alone, steps, strict=True))
+    other = trained(members, job=1)  # another job has another order, if places are drawn at all
+    same = all(np.array_equal(a[0], b[0]) for a, b in zip(other, steps, strict=True))
+    assert same is not aligned
     # Large batches do not always come first.
     largest = [int(epoch.argmax()) for epoch in nodes.sum(axis=1).reshape(3, -1)]
     assert len(set(largest)) > 1

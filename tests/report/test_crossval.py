@@ -5,48 +5,47 @@ from itertools import combinations
 from pathlib import Path
 from typing import Any
 
+import finished_crossvals
 import matplotlib as mpl
 import pytest
+from finished_crossvals import fold_result
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 
 from ihgnn_cli.errors import InputError
+from ihgnn_cli.models.settings import Variant
 from ihgnn_cli.report import crossval
 from ihgnn_cli.report.crossval import draw_folds
+from ihgnn_cli.studies.crossval.result import CrossvalResult, RuleResult
+from ihgnn_cli.studies.crossval.summary import FoldResult
+from ihgnn_cli.studies.paper import PaperAccuracy
 
-PAPER = {"variant": "full", "mean": 0.899, "std": 0.06}
-OF_ABLATION = {"variant": "no-integration", "mean": 0.883, "std": 0.052}
-RULES = [
-    {"key": key, "honest": honest, "mean": mean, "std": 0.05}
+PAPER = PaperAccuracy(Variant.FULL, 0.899, 0.06)
+OF_ABLATION = PaperAccuracy(Variant.NO_INTEGRATION, 0.883, 0.052)
+RULES = tuple(
+    RuleResult(key, "", honest, mean, 0.05, None, None, None)
     for key, honest, mean in (
         ("nested", True, 0.71),
         ("common-validation", True, 0.72),
         ("authors", False, 0.73),
         ("common-test-epoch", False, 0.74),
     )
-]
+)
 
 
-def fold(number: int, validation: float, *tests: float) -> dict[str, Any]:
-    return {
-        "fold": number,
-        "validation_accuracy": validation,
-        "runs": [{"test_accuracy": each} for each in tests],
-        "test_mean": sum(tests) / len(tests),
-    }
+def fold(number: int, validation: float | None, *tests: float) -> FoldResult:
+    return fold_result(number, *tests, validation=validation)
 
 
-def result(**changes: object) -> dict[str, Any]:
-    return {
-        "dataset": "MUTAG",
-        "majority_share": 0.665,
-        "test_mean": 0.7,
-        "test_std": 0.1,
-        "paper": None,
-        "folds": [fold(0, 0.9, 0.5, 0.7), fold(1, 0.95, 0.8, 0.8)],
-        **changes,
-    }
+def result(**changes: Any) -> CrossvalResult:
+    known = {"dataset": "MUTAG", "majority_share": 0.665, "test_mean": 0.7, "test_std": 0.1}
+    folds = (fold(0, 0.9, 0.5, 0.7), fold(1, 0.95, 0.8, 0.8))
+    return made({**known, "folds": folds, **changes})
+
+
+def made(values: dict[str, Any]) -> CrossvalResult:
+    return finished_crossvals.result(**values)
 
 
 def drawn(monkeypatch: pytest.MonkeyPatch, **changes: object) -> Figure:
@@ -95,7 +94,7 @@ def test_a_fold_shows_its_runs_their_mean_and_its_validation(
 def test_without_a_selection_there_is_no_validation_but_a_mean_prediction(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    folds = [{**each, "validation_accuracy": None} for each in result()["folds"]]
+    folds = (fold(0, None, 0.5, 0.7), fold(1, None, 0.8, 0.8))
     figure = drawn(monkeypatch, folds=folds, snapshots=10)
     assert heights(figure.axes[0]) == [[50, 70, 80, 80], [70, 70], [66.5, 66.5]]
     assert "mean prediction per fold" in names(figure)
@@ -133,7 +132,7 @@ def test_where_the_paper_has_no_number_none_is_shown(monkeypatch: pytest.MonkeyP
 
 def test_the_title_says_data_folds_and_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "MUTAG: 2 folds, 2 runs each" in names(drawn(monkeypatch))
-    one = drawn(monkeypatch, folds=[fold(number, 0.9, 0.8) for number in range(3)])
+    one = drawn(monkeypatch, folds=tuple(fold(number, 0.9, 0.8) for number in range(3)))
     assert "MUTAG: 3 folds, 1 run each" in names(one)
 
 
@@ -179,7 +178,7 @@ def test_a_choice_that_has_seen_test_graphs_as_validation_graphs_has_a_note(
 
 
 def test_a_rule_without_a_short_name_is_shown_by_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
-    rule = {"key": "another", "honest": True, "mean": 0.5, "std": 0.1}
+    rule = RuleResult("another", "", True, 0.5, 0.1, None, None, None)
     panel = drawn(monkeypatch, rules=[rule]).axes[1]
     assert panel.get_yticklabels()[1].get_text() == "another"
 
@@ -194,9 +193,9 @@ def test_no_text_leaves_the_figure_or_hides_another(
     name: str,
     rules: dict[str, object],
     folds: int,
-    paper: dict[str, object],
+    paper: PaperAccuracy,
 ) -> None:
-    shown = [fold(number, 1.0, 0.89, 0.94, 0.84) for number in range(folds)]
+    shown = tuple(fold(number, 1.0, 0.89, 0.94, 0.84) for number in range(folds))
     figure = drawn(monkeypatch, dataset=name, folds=shown, paper=paper, **rules)
     figure.draw_without_rendering()  # gives everything its place
     boxes = {text: text.get_window_extent() for text in texts_of(figure)}

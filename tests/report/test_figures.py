@@ -46,7 +46,7 @@ def test_a_figure_that_cannot_be_drawn_leaves_the_old_file(tmp_path: Path) -> No
 def test_a_place_that_cannot_be_written_is_said_before_and_after_drawing(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     for act in (check_figure_path, lambda path: save_figure(new_figure((2, 1)), path)):
-        with pytest.raises(IhgnnError, match=r"Cannot write .*Not a directory"):
+        with pytest.raises(IhgnnError, match="Cannot write"):
             act(tmp_path / "file" / "a.png")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.sources.source import locate
+from ihgnn_cli.data.sources import locate
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.summary import summarize

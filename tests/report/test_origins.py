@@ -2,10 +2,13 @@
 
 from typing import Any
 
+import finished_crossvals
+
 from ihgnn_cli.report.origins import commands, origin_facts
+from ihgnn_cli.studies.crossval.result import CrossvalResult
 
 
-def result(**changes: Any) -> dict[str, Any]:
+def result(date: str = "2026-01-02", **changes: Any) -> CrossvalResult:
     provenance = {
         "ihgnn": "0.1.0",
         "python": "3.11.7",
@@ -15,16 +18,11 @@ def result(**changes: Any) -> dict[str, Any]:
         "command": "ihgnn crossval --dataset MUTAG",
         **changes,
     }
-    return {
-        "provenance": provenance,
-        "finished": "2026-01-02",
-        "models": 300,
-        "worker_seconds": 1800,
-    }
+    return finished_crossvals.result(provenance=provenance, finished=date)
 
 
 def test_equal_facts_are_told_once_and_different_ones_side_by_side() -> None:
-    later = {**result(packages={"torch": "2.7.0"}), "finished": "2026-01-01"}
+    later = result("2026-01-01", packages={"torch": "2.7.0"})
     assert origin_facts([result(), result(), later]) == [
         ("Results", "3 finished cross-validations"),
         ("ihgnn", "0.1.0"),
@@ -38,9 +36,10 @@ def test_equal_facts_are_told_once_and_different_ones_side_by_side() -> None:
 
 
 def test_what_is_not_known_is_left_out() -> None:
-    assert origin_facts([{}]) == [("Results", "1 finished cross-validation")]
+    none = finished_crossvals.result(provenance={}, models=0, finished="")
+    assert origin_facts([none]) == [("Results", "1 finished cross-validation")]
     assert origin_facts([]) == []
-    assert commands([{}]) == ()
+    assert commands([none]) == ()
 
 
 def test_commands_come_once_and_without_passwords() -> None:

@@ -5,6 +5,7 @@ from html.parser import HTMLParser
 from pathlib import Path
 from typing import Any
 
+import finished_crossvals
 from compared import GIN, OURS, WORSE, cell
 
 from ihgnn_cli.report.comparison import accuracy_table, significance_table
@@ -15,7 +16,9 @@ from ihgnn_cli.studies.comparison import Comparison, compare, refused_cell
 
 EVIL = '"><script>alert(1)</script><img src=x onerror=alert(2)>'
 REFUSED = refused_cell("DD", "ppgn", "does not fit: about 96 GB")
-RESULT = {"provenance": {"ihgnn": "0.1.0", "command": "ihgnn crossval --dataset MUTAG"}}
+RESULT = finished_crossvals.result(
+    provenance={"ihgnn": "0.1.0", "command": "ihgnn crossval --dataset MUTAG"}
+)
 
 
 class Page(HTMLParser):

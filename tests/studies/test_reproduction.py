@@ -1,276 +1,175 @@
 """Cells of a reproduction: in which order, of which models, where they lie, how they end."""
 
 import json
-from collections.abc import Callable
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
+from typing import Any
 
 import pytest
-import torch
+from small_job import at
+from worker_threads import use_threads
 
 from ihgnn_cli.data import load_dataset
+from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.splits import draw_folds, write_fold_file
-from ihgnn_cli.errors import IhgnnError, InputError
-from ihgnn_cli.jobs.executor import Executor
-from ihgnn_cli.jobs.local import work
-from ihgnn_cli.jobs.queue import Callback, Queue
+from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.studies.budgets import BUDGETS, Budget, BudgetName
-from ihgnn_cli.studies.grid import Configuration
-from ihgnn_cli.studies.memory import worker_bytes
+from ihgnn_cli.studies import workers
+from ihgnn_cli.studies.budgets import BUDGETS, BudgetName
+from ihgnn_cli.studies.crossval.protocol import own_grid
 from ihgnn_cli.studies.paper import check_models, model_config
 from ihgnn_cli.studies.reproduction import (
-    CellPlan,
-    Done,
-    Means,
+    Cell,
+    Estimate,
+    Outcome,
+    Setup,
+    Watcher,
     cells,
-    folder_of,
-    job_of,
-    results,
-    run_cell,
+    run_cells,
 )
 from ihgnn_cli.training.config import configure
-from ihgnn_cli.training.loading import load_data
 
-CPU = torch.device("cpu")
 DATA = "synthetic:graphs=12,nodes=12..14,degree=2"
 TINY = replace(
-    BUDGETS[BudgetName.QUICK],
-    epochs=2,
-    folds=2,
-    lists={"lr": (0.01,), "batch_size": (8,)},
+    BUDGETS[BudgetName.QUICK], epochs=2, folds=2, lists={"lr": (0.01,), "batch_size": (8,)}
 )
 
 
-def here(queue: Queue, callback: Callback) -> None:
-    work(queue, "cpu", callback)
+def setup(root: Path, **changes: Any) -> Setup:
+    plain = Setup(budget=TINY, root=root, where=Access(offline=True), device="cpu", workers=2)
+    return replace(plain, **changes)
 
 
-def unwatched(*_: object) -> None:
-    pass
+@pytest.fixture(autouse=True)
+def threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    use_threads(monkeypatch)
 
 
-def executor(
-    most: int | None,
-    run: Callable[..., None] = here,
-    memory: int | None = 2**34,
-) -> Executor:
-    return Executor(1 if most is None else most, CPU, memory, run)
-
-
-def means(root: Path, budget: Budget = TINY, **changes: object) -> Means:
-    plain = Means(budget=budget, root=root, load=load_data, executor=executor, device="cpu")
-    return replace(plain, **changes)  # type: ignore[arg-type]
-
-
-# Which cells
+def run(root: Path, *given: Cell, watcher: Watcher | None = None, **changes: Any) -> list[Outcome]:
+    return run_cells(given, setup(root, **changes), watcher or Watcher())
 
 
 def test_a_table_grows_data_set_by_data_set() -> None:
-    assert cells(["A", "B"], ["gin", "ihgnn"]) == [
-        CellPlan("A", "gin"),
-        CellPlan("A", "ihgnn"),
-        CellPlan("B", "gin"),
-        CellPlan("B", "ihgnn"),
+    assert cells(["A", "B"], ["gin", "ihgnn"], [1, 2])[:5] == [
+        Cell("A", "gin", 1),
+        Cell("A", "gin", 2),
+        Cell("A", "ihgnn", 1),
+        Cell("A", "ihgnn", 2),
+        Cell("B", "gin", 1),
     ]
-    # Iterators will do.
-    assert cells(iter(["A", "B"]), iter(["gin"]), iter([1, 2])) == [
-        CellPlan("A", "gin", 1),
-        CellPlan("A", "gin", 2),
-        CellPlan("B", "gin", 1),
-        CellPlan("B", "gin", 2),
-    ]
-
-
-def test_a_cell_is_told_by_its_model() -> None:
-    assert CellPlan("A", "gin").title == "GIN"
-    assert CellPlan("A", "ihgnn:no-concat").title == "IHGNN no-concat"
+    assert str(Cell("A", "ihgnn:no-concat", 4)) == "IHGNN no-concat on A, K = 4"
+    with pytest.raises(InputError, match="h2gcn: layers must be from 0 to 10, not 16"):
+        cells(["A"], ["h2gcn"], [16])
 
 
 def test_a_key_is_a_model_or_an_ablation() -> None:
     assert model_config("gin") == configure(model="gin")
-    assert model_config("ihgnn") == configure()
-    found = model_config("ihgnn:no-concat")
-    assert found.model.variant is Variant.NO_CONCAT
-    assert found == configure(overrides={"variant": "no-concat"})
-
-
-@pytest.mark.parametrize("key", ["gin:no-concat", "ihgnn:", "ihgnn:half", "ihgnn:no-concat:x"])
-def test_what_is_no_ablation_is_refused_with_those_that_there_are(key: str) -> None:
-    with pytest.raises(InputError) as caught:
-        model_config(key)
-    assert str(caught.value) == (
-        f"No model '{key}'. Ablations are ihgnn:no-integration, ihgnn:no-separation, "
-        "ihgnn:no-adaptive, ihgnn:no-concat."
-    )
-
-
-def test_models_are_checked_before_anything_is_run_and_counted_once() -> None:
+    assert model_config("ihgnn:no-concat").model.variant is Variant.NO_CONCAT
     assert check_models(["gin", "ihgnn", "gin"]) == ("gin", "ihgnn")
-    with pytest.raises(InputError, match="No model 'gim'"):
-        check_models(["ihgnn", "gim"])
+    for key in ("gin:no-concat", "ihgnn:", "ihgnn:half"):
+        with pytest.raises(InputError, match=f"No model '{key}'. Ablations are ihgnn:no-integ"):
+            model_config(key)
 
 
-# What a cell is
+def test_budgets_are_the_same_for_every_model_and_say_so() -> None:
+    quick, paper = BUDGETS[BudgetName.QUICK], BUDGETS[BudgetName.PAPER]
+    for model in ("gin", "ihgnn"):
+        config = model_config(model)
+        assert [(each["lr"], each["batch_size"]) for each in quick.grid(config)] == [
+            (0.01, 32),
+            (0.001, 32),
+        ]
+        assert paper.grid(config) == own_grid(config)
+    assert "learning rate 0.01 or 0.001 and batch size 32 compete" in quick.statement()
+    assert "10 outer folds" in paper.statement()
+    assert "2 partitions of 3 outer folds" in paper.statement(folds=3, repeats=2)
+    race = BUDGETS[BudgetName.RACE]
+    assert "a different procedure from the paper's" in race.statement()
+    assert race.epochs == paper.epochs
 
 
-def test_the_job_of_a_cell_is_of_the_budget(tmp_path: Path) -> None:
-    job = job_of(CellPlan(DATA, "gin"), means(tmp_path, seed=3))
-    assert job.protocol.grid == (Configuration(0.01, 8, 4),)
-    config = job.protocol.config
-    assert config.model_name == "gin"
-    assert (config.training.epochs, config.training.seed) == (2, 3)
-    assert (len(job.folds), job.protocol.runs) == (2, 1)
-    drawn = draw_folds(job.dataset.graph_class, 3, 2)
-    assert [each.digest for each in job.folds] == [each.digest for each in drawn]
+def test_all_cells_are_trained_by_one_set_of_workers_with_what_is_left_announced(
+    tmp_path: Path,
+) -> None:
+    estimates: list[Estimate] = []
+    ended: list[Outcome] = []
+    watcher = Watcher(estimated=estimates.append, finished=ended.append)
+    given = cells([DATA], ["ihgnn", "gin"])
+    found = run(tmp_path, *given, watcher=watcher, references=True, command="ihgnn reproduce")
+    assert [each.cell for each in found] == given
+    assert {each.cell for each in ended} == set(given)
+    assert estimates[0].model_epochs == 2 * 2 * (2 + 2)
+    assert estimates[0].seconds > 0
+    for outcome, name in zip(found, ("ihgnn", "gin"), strict=True):
+        assert outcome.result is not None
+        assert outcome.result.trained_now == 8
+        assert outcome.result.references is not None
+        (path,) = tmp_path.glob(f"*/{name}/result.json")
+        assert json.loads(path.read_text())["test_mean"] == outcome.result.test_mean
+        job = json.loads((path.parent / "crossval.json").read_text())
+        assert job["command"] == "ihgnn reproduce"
+    digests = {each.result.job["splits_sha256"] for each in found if each.result}
+    assert len(digests) == 1  # the same folds for all models
+    estimates.clear()
+    again = run(tmp_path, *given, watcher=watcher, references=True)
+    assert [each.result for each in again] == [each.result for each in found]
+    assert not estimates  # nothing is left
 
 
-def test_models_of_a_data_set_have_the_same_folds_and_seed(tmp_path: Path) -> None:
-    ours, theirs = (job_of(CellPlan(DATA, key), means(tmp_path)) for key in ("ihgnn", "gin"))
-    assert [each.digest for each in ours.folds] == [each.digest for each in theirs.folds]
-    assert ours.protocol.config.training.seed == theirs.protocol.config.training.seed
-
-
-def test_folds_and_runs_may_be_others_than_the_budget_s(tmp_path: Path) -> None:
-    job = job_of(CellPlan(DATA, "gin"), means(tmp_path, folds=3, runs=4))
-    assert (len(job.folds), job.protocol.runs) == (3, 4)
-
-
-def test_where_k_is_given_it_is_the_only_one(tmp_path: Path) -> None:
-    grid = {"lr": (0.01,), "batch_size": (8,), "layers": (3, 4, 5)}
-    budget = replace(TINY, lists=grid)
-    assert len(job_of(CellPlan(DATA, "ihgnn"), means(tmp_path, budget)).protocol.grid) == 3
-    job = job_of(CellPlan(DATA, "ihgnn", 7), means(tmp_path, budget))
-    assert job.protocol.grid == (Configuration(0.01, 8, 7),)
-    assert job.protocol.config.model.layers == 7
-
-
-def test_published_folds_are_used_where_there_are_some(tmp_path: Path) -> None:
-    mutag = load_dataset("MUTAG")
-    published = draw_folds(mutag.graph_class, seed=99, folds=4)
-    write_fold_file(published, tmp_path / "MUTAG.json")
-    given = means(tmp_path / "root", splits=tmp_path)
-    job = job_of(CellPlan("MUTAG", "gin"), given)
-    assert [each.digest for each in job.folds] == [each.digest for each in published]
-    assert len(job_of(CellPlan(DATA, "gin"), given).folds) == 2  # drawn
-
-
-# Where a cell lies
-
-
-def test_a_folder_is_a_cell_s_own_and_the_same_again(tmp_path: Path) -> None:
-    def found(model: str, layers: int | None = None, **changes: object) -> Path:
-        plan = CellPlan(DATA, model, layers)
-        job = job_of(plan, means(tmp_path, **changes))
-        return folder_of(tmp_path, job.dataset.name, plan, job)
-
-    made = [
-        found("gin"),
-        found("ihgnn"),
-        found("ihgnn:no-concat"),
-        found("ihgnn", 3),
-        found("ihgnn", 3, runs=3),
-        found("ihgnn", 4, runs=3),
+def test_a_depth_is_the_only_one_and_has_a_folder_of_its_own(tmp_path: Path) -> None:
+    one, two = run(tmp_path, *cells([DATA], ["ihgnn"], [1, 2]), runs=2)
+    for outcome, depth in ((one, 1), (two, 2)):
+        assert outcome.result is not None
+        grid = outcome.result.job["protocol"]["grid"]
+        assert grid == [at(0.01, 8, depth).as_plain()]
+        assert len(outcome.result.runs) == 2
+    assert sorted(path.parent.name for path in tmp_path.glob("*/*/result.json")) == [
+        "ihgnn-k1-runs2",
+        "ihgnn-k2-runs2",
     ]
-    assert len(set(made)) == len(made)
-    assert found("ihgnn:no-concat") == made[2]
-    for path in made:
-        assert path.parent.parent == tmp_path
-        parts = path.relative_to(tmp_path).parts
-        assert all(
-            each.replace("-", "").replace("_", "").replace(".", "").isalnum() for each in parts
-        )
 
 
-@pytest.mark.parametrize("name", ["..", "../../etc", "a/b:c*", "C:\\data"])
-def test_no_name_of_a_data_set_leads_elsewhere(tmp_path: Path, name: str) -> None:
-    plan = CellPlan(DATA, "gin")
-    path = folder_of(tmp_path, name, plan, job_of(plan, means(tmp_path)))
-    assert len(path.relative_to(tmp_path).parts) == 2
-    assert not set("/\\:*") & set(path.parent.name)
-    assert path.resolve().is_relative_to(tmp_path.resolve())
+def test_a_model_without_room_and_one_that_diverges_leave_the_others_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wild = replace(TINY, lists={"lr": (1e30,), "batch_size": (8,)})
+    for _ in range(2):  # the second finds the trainings of the first
+        (failed,) = run(tmp_path / "wild", Cell(DATA, "ihgnn"), budget=wild)
+        assert failed.failed
+        assert failed.refused is not None
+        assert failed.refused.startswith("failed: All configurations of fold 0 diverged")
+    (before,) = run(tmp_path / "out", Cell(DATA, "ihgnn"))
+    monkeypatch.setattr(workers, "free_memory", lambda _: 1000)
+    finished, refused = run(tmp_path / "out", Cell(DATA, "ihgnn"), Cell(DATA, "gin"))
+    assert finished.result == before.result
+    assert refused.refused is not None
+    assert refused.refused.startswith("does not fit: about ")
+    assert not refused.failed
 
 
-# How a cell ends
+def test_published_folds_are_used_where_there_are_any(tmp_path: Path) -> None:
+    dataset = load_dataset("MUTAG")
+    folds = draw_folds(dataset.graph_class, 5, 3)
+    write_fold_file(folds, tmp_path / "splits" / "MUTAG.json")
+    small = replace(TINY, epochs=1, lists={"lr": (0.01,), "batch_size": (128,)})
+    (published,) = run(
+        tmp_path / "out", Cell("MUTAG", "ihgnn"), splits=tmp_path / "splits", budget=small
+    )
+    assert published.result is not None
+    assert len(published.result.folds) == 3
+    (drawn,) = run(tmp_path / "out", Cell(DATA, "ihgnn"), splits=tmp_path / "splits")
+    assert drawn.result is not None
+    assert len(drawn.result.folds) == 2
 
 
-@pytest.mark.parametrize("model", ["gin", "ihgnn"])
-def test_a_cell_is_trained_once_and_its_result_is_kept(tmp_path: Path, model: str) -> None:
-    plan = CellPlan(DATA, model)
-    done = run_cell(plan, means(tmp_path, command="ihgnn reproduce"), unwatched)
-    assert done.refused is None
-    assert done.failed is False
-    assert done.result is not None
-    assert done.result["model"] == model
-    assert done.result["models"] == 2 + 2  # one configuration and one run a fold
-    assert done.result["provenance"]["command"] == "ihgnn reproduce"
-    (file,) = tmp_path.glob("*/*/result.json")
-    assert json.loads(file.read_text()) == done.result
-
-    def refuse(*_: object) -> None:
-        raise AssertionError("there is nothing left to do")
-
-    again = means(tmp_path, executor=partial(executor, run=refuse))
-    assert run_cell(plan, again, unwatched).result == done.result
-
-
-def test_a_cell_hears_of_its_progress(tmp_path: Path) -> None:
-    heard = []
-    run_cell(CellPlan(DATA, "gin"), means(tmp_path), lambda progress, _step: heard.append(progress))
-    assert heard[-1].models == heard[-1].of_models == 4
-    assert heard[-1].epochs == heard[-1].of_epochs == 8
-
-
-def test_a_cell_that_does_not_fit_is_told_and_leaves_nothing(tmp_path: Path) -> None:
-    small = means(tmp_path / "cells", executor=partial(executor, memory=1000))
-    done = run_cell(CellPlan(DATA, "gin"), small, unwatched)
-    assert done.result is None
-    assert done.failed is False
-    assert done.refused is not None
-    assert done.refused.startswith("does not fit: about ")
-    assert done.refused.endswith(("kB", "MB"))
-    assert not list(tmp_path.rglob("*.json"))
-
-
-def test_a_cell_that_fails_is_told_and_the_others_go_on(tmp_path: Path) -> None:
-    def fail(*_: object) -> None:
-        raise IhgnnError("A worker was killed.")
-
-    broken = means(tmp_path, executor=partial(executor, run=fail))
-    done = run_cell(CellPlan(DATA, "gin"), broken, unwatched)
-    assert (done.result, done.failed) == (None, True)
-    assert done.refused == "failed: A worker was killed."
-    assert run_cell(CellPlan(DATA, "gin"), means(tmp_path), unwatched).result is not None
-
-
-def test_what_the_user_asked_wrongly_is_no_cell_that_failed(tmp_path: Path) -> None:
-    with pytest.raises(InputError, match="MUTAGG"):
-        run_cell(CellPlan("MUTAGG", "gin"), means(tmp_path), unwatched)
-    run_cell(CellPlan(DATA, "gin"), means(tmp_path), unwatched)
-    with pytest.raises(InputError, match="seed"):  # the folder is of another seed
-        run_cell(CellPlan(DATA, "gin"), means(tmp_path, seed=1), unwatched)
-
-
-def test_there_are_no_more_workers_than_work(tmp_path: Path) -> None:
-    asked: list[int | None] = []
-
-    def made(most: int | None) -> Executor:
-        asked.append(most)
-        return replace(executor(most), workers=most or 500)
-
-    run_cell(CellPlan(DATA, "gin"), means(tmp_path, executor=made), unwatched)
-    assert asked == [None, 2]
-
-
-def test_results_are_those_that_there_are() -> None:
-    plan = CellPlan("A", "gin")
-    done = [Done(plan, "A", {"n": 1}), Done(plan, "A", refused="no"), Done(plan, "A", {"n": 2})]
-    assert list(results(done)) == [{"n": 1}, {"n": 2}]
-
-
-def test_what_a_worker_takes_itself_is_not_for_the_model(tmp_path: Path) -> None:
-    job = job_of(CellPlan(DATA, "gin"), means(tmp_path))
-    barely = means(tmp_path, executor=partial(executor, memory=worker_bytes(job.dataset)))
-    done = run_cell(CellPlan(DATA, "gin"), barely, unwatched)
-    assert done.refused is not None
+def test_fewer_repeats_than_there_are_finished_are_refused_before_anything_is_trained(
+    tmp_path: Path,
+) -> None:
+    (two,) = run(tmp_path, Cell(DATA, "ihgnn"), repeats=2)
+    assert two.result is not None
+    assert [each.seed for each in two.result.repeats] == [0, 1]
+    with pytest.raises(InputError, match=r"has 2 finished partitions, and --repeats 1 would"):
+        run(tmp_path, Cell(DATA, "gin"), Cell(DATA, "ihgnn"))
+    assert not list(tmp_path.glob("*/gin"))
+    with pytest.raises(InputError, match=r"--seed was 0, is 1"):
+        run(tmp_path, Cell(DATA, "ihgnn"), seed=1)

@@ -1,16 +1,15 @@
 """The other rules of the literature, on trainings whose curves are written by hand."""
 
 import pytest
+import small_job
 
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.studies.grid import Configuration
-from ihgnn_cli.studies.rules import Rule, rules
-from ihgnn_cli.studies.units import Record, Stage, Unit, Validated
-from ihgnn_cli.studies.units import Tested as OnTest  # pytest takes Test... for tests
-from ihgnn_cli.training.epoch import Epoch
+from ihgnn_cli.studies.crossval.protocol import Configuration, Stage, Training
+from ihgnn_cli.studies.crossval.records import Record
+from ihgnn_cli.studies.crossval.records import Tested as OnTest  # pytest takes Test... for tests
+from ihgnn_cli.studies.crossval.rules import Rule, rules
 
-A, B = Configuration(0.01, 32, 3), Configuration(0.001, 64, 4)
-GRAPHS = 10  # to validate and to test on, so that 7 right are 0.7
+A, B = small_job.at(0.01, 32, 3), small_job.at(0.001, 64, 4)
 
 
 def trained(
@@ -23,25 +22,8 @@ def trained(
     split: int = 0,
 ) -> Record:
     """A training with these curves; none at all where it diverged at once."""
-    best: Epoch | None = None
-    for number, (right, loss) in enumerate(zip(hits, losses, strict=True), 1):
-        epoch = Epoch(number, 0.0, 0.0, loss, right / GRAPHS)
-        best = epoch if epoch.better_than(best) else best
-    known = Validated(
-        unit=Unit(Stage.SELECT, fold, split, configuration, 0),
-        seed=1,
-        split_sha256="",
-        epochs=len(hits) or 1,
-        diverged=not hits,
-        best=best,
-        validation_graphs=GRAPHS,
-        hits=tuple(hits),
-        losses=tuple(losses),
-        seconds=0.0,
-        members=1,
-        device="cpu",
-    )
-    return Record(known, OnTest(GRAPHS, hits=tuple(test)))
+    training = Training(Stage.SELECT, fold, split, configuration, 0)
+    return small_job.trained(training, hits, losses, test=test)
 
 
 def by_key(found: list[Rule]) -> dict[str, tuple[float, float]]:
@@ -218,7 +200,7 @@ def test_where_each_configuration_diverged_in_some_fold_none_is_common() -> None
     assert by_key(found) == {"nested": approx(0.6, 0.1)}
 
 
-@pytest.mark.parametrize("tested", [None, OnTest(GRAPHS), OnTest(GRAPHS, hits=(1, 2))])
+@pytest.mark.parametrize("tested", [None, OnTest(10), OnTest(10, hits=(1, 2))])
 def test_trainings_without_test_accuracies_are_refused_and_named(tested: OnTest | None) -> None:
     found = [*FOUR[:3], Record(FOUR[3].validated, tested)]
     with pytest.raises(IhgnnError, match=r"select-fold1-split0-lr0\.001-.* no test accuracy"):

@@ -8,19 +8,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from finished_crossvals import result
 from typer.testing import CliRunner
 
 from ihgnn_cli.cli import console
 from ihgnn_cli.cli.app import app
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.studies import folder as crossvals
-from ihgnn_cli.studies.job_folder import SEARCH
+from ihgnn_cli.studies.crossval.result import RepeatResult
 from ihgnn_cli.studies.runs import Kind, Order, State, find_runs
-from ihgnn_cli.studies.tuning import job as tunings
-from ihgnn_cli.training import folder as folders
 from ihgnn_cli.training.config import RunConfig, configure, write_config
 from ihgnn_cli.training.kinds import Recipe
-from ihgnn_cli.training.unfinished import CROSSVAL, TUNE
 
 SECTIONS: dict[str, Any] = {
     "data": {"dataset": "MUTAG", "features": "auto"},
@@ -51,17 +48,12 @@ def crossval(folder: Path) -> None:
     write(folder / "crossval.json", {"identity": identity})
 
 
-def test_the_names_of_files_are_those_of_the_packages_that_write_them() -> None:
-    assert (crossvals.JOB, SEARCH.file) == (CROSSVAL, TUNE)
-    assert folders.BEST_CONFIG == crossvals.BEST == tunings.BEST
-
-
 def test_every_kind_of_folder_is_described(tmp_path: Path) -> None:
     train(tmp_path / "run", 1)
     train(tmp_path / "final", 2, test=None)
     crossval(tmp_path / "cv")
-    done = {"test_mean": 0.75, "test_std": 0.1, "finished": "2026-03-03T10:00:00+00:00"}
-    write(tmp_path / "cv" / "result.json", done)
+    done = result(test_mean=0.75, test_std=0.1, finished="2026-03-03T10:00:00+00:00")
+    done.write(tmp_path / "cv")
     crossval(tmp_path / "book" / "cells" / "MUTAG" / "gin")
     write(tmp_path / "search" / "tune.json", {"identity": SECTIONS})
     train(tmp_path / "search" / "trial-3", 9)  # belongs to the search
@@ -211,9 +203,7 @@ def test_races_and_snapshots_are_marked_and_all_scores_listed(
 def test_a_result_over_several_partitions_says_so(tmp_path: Path) -> None:
     for name, seeds in (("one", [0]), ("two", [0, 1])):
         crossval(tmp_path / name)
-        repeats = [{"seed": seed} for seed in seeds]
-        scores = {"test_mean": 0.5, "test_std": 0.1, "repeats": repeats}
-        finished = "2026-03-01T10:00:00+00:00"
-        write(tmp_path / name / "result.json", {**scores, "finished": finished})
+        repeats = tuple(RepeatResult(seed, 0.5, 0.1) for seed in seeds)
+        result(repeats=repeats).write(tmp_path / name)
     found = {each.folder.name: each.differing.get("repeats") for each in find_runs(tmp_path)}
     assert found == {"one": None, "two": 2}

@@ -19,10 +19,9 @@ from tuned import fast_sqlite
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.masking import masked
-from ihgnn_cli.studies.tuning import job as jobs
 from ihgnn_cli.studies.tuning import objective as objectives
-from ihgnn_cli.studies.tuning import storage
-from ihgnn_cli.studies.tuning.job import _Patience, plan_search
+from ihgnn_cli.studies.tuning import storage, worker
+from ihgnn_cli.studies.tuning.job import plan_search
 from ihgnn_cli.studies.tuning.objective import CannotTrainError, Objective
 from ihgnn_cli.studies.tuning.rows import trial_rows
 from ihgnn_cli.studies.tuning.search import Search, make_search
@@ -39,6 +38,7 @@ from ihgnn_cli.studies.tuning.trials import (
     outcome_of,
     set_outcome,
 )
+from ihgnn_cli.studies.tuning.worker import Patience
 from ihgnn_cli.training.cohort import Cohort
 from ihgnn_cli.training.config import RunConfig, configure
 
@@ -450,9 +450,9 @@ def test_a_database_may_be_away_for_as_long_as_others_wait(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     now = [0.0]
-    monkeypatch.setattr(jobs.time, "monotonic", lambda: now[0])
-    monkeypatch.setattr(jobs.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
-    patience, error = _Patience(), RuntimeError("away")
+    monkeypatch.setattr(worker.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(worker.time, "sleep", lambda seconds: now.__setitem__(0, now[0] + seconds))
+    patience, error = Patience(), RuntimeError("away")
     for _ in range(50):
         patience.bear(error)
     patience.end()

@@ -134,9 +134,9 @@ def test_weights_that_are_no_numbers_are_loaded_for_what_they_are(
     path: Path, content: dict[str, Any]
 ) -> None:
     """A training that diverged: evaluation says so."""
-    content["weights"]["bias"][:] = math.nan
+    content["weights"]["classifier.second.bias"][:] = math.nan
     torch.save(content, path)
-    assert load_checkpoint(path).weights["bias"].isnan().all()
+    assert load_checkpoint(path).weights["classifier.second.bias"].isnan().all()
 
 
 # No checkpoint at all
@@ -221,7 +221,9 @@ def legacy(content: object, path: Path) -> None:
 
 
 @pytest.mark.parametrize("write", [raw_pickle, torch.save, legacy])
-@pytest.mark.parametrize("where", ["alone", "config", "weights.weight", "card.dataset", "progress"])
+@pytest.mark.parametrize(
+    "where", ["alone", "config", "weights.classifier.second.weight", "card.dataset", "progress"]
+)
 def test_nothing_in_a_hostile_file_is_run(
     path: Path, content: dict[str, Any], write: Callable[[object, Path], None], where: str
 ) -> None:
@@ -269,7 +271,7 @@ def test_a_flipped_byte_in_a_weight_is_noticed(path: Path) -> None:
     checkpoint = made()
     save_checkpoint(checkpoint, path)
     whole = path.read_bytes()
-    weight = checkpoint.weights["readout.weight"].numpy().tobytes()
+    weight = checkpoint.weights["classifier.first.weight"].numpy().tobytes()
     assert whole.count(weight) == 1
     broken = bytearray(whole)
     broken[whole.index(weight) + 3] ^= 0x40
@@ -323,12 +325,12 @@ WRONG = [
     ("epoch.validation_accuracy", None),
     *(("progress", each) for each in (MISSING, None, [1])),
     *(
-        ("weights.weight", each)
+        ("weights.classifier.second.weight", each)
         for each in (MISSING, None, [[[0.0]]], torch.zeros(1, 2, 2).to_sparse())
     ),
-    ("weights.weight", torch.zeros(1, 2, 2, device="meta")),
-    ("weights.readout.weight", MISSING),
-    ("weights.aggregation.theta", torch.zeros(1, 3)),
+    ("weights.classifier.second.weight", torch.zeros(1, 2, 2, device="meta")),
+    ("weights.classifier.first.weight", MISSING),
+    ("weights.theta", torch.zeros(1, 3)),
     ("weights.another", torch.zeros(1)),
 ]
 
@@ -340,7 +342,7 @@ def test_content_that_does_not_fit_is_refused_before_a_model_is_made(
     assert set(content["card"]) == set(CARD)
     put(content, keys, value)
     torch.save(content, path)
-    later = keys.startswith(("epoch", "progress", "weights.weight"))
+    later = keys.startswith(("epoch", "progress", "weights.classifier.second.weight"))
     assert " is damaged (" in (refused if later else refused_unmade)(path)
 
 
@@ -349,7 +351,7 @@ def test_an_absurd_size_is_refused_even_if_a_weight_pretends_to_it(
 ) -> None:
     """A tensor of strides 0 has any shape and takes four bytes."""
     content["card"]["max_nodes"] = HUGE
-    content["weights"]["readout.weight"] = torch.zeros(1).expand(1, 3 * HUGE, 2)
+    content["weights"]["classifier.first.weight"] = torch.zeros(1).expand(1, 3 * HUGE, 2)
     assert " is damaged (" in refused_content(path, content)
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.models.card import inputs_of
@@ -163,7 +163,7 @@ def test_those_who_are_kept_keep_weights_statistics_moments_and_steps_exactly() 
     assert after["epoch"] == 2
     assert stack.members == (FOUR[0], FOUR[2])
     assert after["model"].keys() == before["model"].keys()
-    assert any(name.endswith("variance") for name in after["model"])  # statistics are among them
+    assert any(name.endswith("running_var") for name in after["model"])  # statistics are among them
     for name, value in before["model"].items():
         assert torch.equal(after["model"][name], value[[0, 2]]), name
     for name in ("first", "second"):
@@ -317,7 +317,7 @@ def test_nobody_keeps_weights_where_none_are_wanted() -> None:
 def test_a_new_cohort_has_the_settings_of_its_configuration() -> None:
     cohort = single(FOUR[:2], batch_size=5, epochs=1, hidden=6)
     assert cohort.stack.batch_size == 5
-    assert cohort.stack.model.state_dict()["weight"].shape == (2, 6, 2)
+    assert cohort.stack.model.state_dict()["classifier.second.weight"].shape == (2, 6, 2)
     assert cohort.stack.members == FOUR[:2]
     cohort.advance()
     assert cohort.stack.state()["optimizer"]["steps"] == [4, 3]  # type: ignore[index]

@@ -21,7 +21,7 @@ from ihgnn_cli.models.settings import (
     Variant,
     WeightInit,
 )
-from ihgnn_cli.studies.grid import own_grid
+from ihgnn_cli.studies.crossval.protocol import own_grid
 from ihgnn_cli.training.config import (
     DataSettings,
     RunConfig,

@@ -31,9 +31,9 @@ WEIGHTS = torch.tensor([[1.0, 2, 0.5], [3, 1, 1]])
 REAL = torch.tensor([[1.0, 1, 1, 0], [1, 1, 1, 1]])  # the first member has three graphs
 
 
-def batch() -> Any:
-    share = REAL / REAL.sum(1, keepdim=True)
-    return SimpleNamespace(truth=TRUTH, graph_weight=REAL, graph_share=share)
+def batch(real: Tensor = REAL) -> Any:
+    share = real / real.sum(1, keepdim=True).clamp(min=1)
+    return SimpleNamespace(truth=TRUTH, graph_share=share)
 
 
 def test_a_smoothed_and_weighted_loss_is_the_one_computed_by_hand() -> None:
@@ -41,17 +41,11 @@ def test_a_smoothed_and_weighted_loss_is_the_one_computed_by_hand() -> None:
     logits = torch.tensor([[[0.0, np.log(3)]]])
     loss = CrossEntropy(0.2, torch.tensor([[2.0, 1.0]]))
     truth = torch.tensor([[0]])
-    # t = 0.8 · 2 + 0.1 · 2 and 0.1 · 1
-    numerator = 1.8 * np.log(4) + 0.1 * np.log(4 / 3)
-    assert loss.losses(logits, truth).item() == pytest.approx(numerator)
-    assert loss.weights(truth).tolist() == [[2]]  # type: ignore[union-attr]
-    one = torch.ones(1, 1)
-    gradient = loss.gradient(
-        SimpleNamespace(truth=truth, graph_weight=one, graph_share=one)  # type: ignore[arg-type]
-    )(logits)
-    # (p · sum(t) - t) / w_y with sum(t) = 1.9
-    expected = [(1.9 / 4 - 1.8) / 2, (1.9 * 3 / 4 - 0.1) / 2]
-    assert gradient.flatten().tolist() == pytest.approx(expected)
+    # 0.8 · 2 + 0.1 · 2 of the first class, 0.1 · 1 of the second
+    expected = 1.8 * np.log(4) + 0.1 * np.log(4 / 3)
+    assert loss.losses(logits, truth).item() == pytest.approx(expected)
+    one: Any = SimpleNamespace(truth=truth, graph_share=torch.ones(1, 1))
+    assert loss.shares(one).tolist() == [[0.5]]  # 1 / w_y
 
 
 @pytest.mark.parametrize("smoothing", [0.0, 0.3])
@@ -59,32 +53,22 @@ def test_a_smoothed_and_weighted_loss_is_the_one_computed_by_hand() -> None:
 def test_loss_and_gradient_are_torch_s(smoothing: float, weights: Tensor | None) -> None:
     """Divided, as there, by the sum of the weights of the batch's graphs."""
     loss = CrossEntropy(smoothing, weights)
-    gradient = loss.gradient(batch())
-    found = gradient(LOGITS)
-    numerators = loss.losses(LOGITS, TRUTH)
-    of_class = loss.weights(TRUTH)
-    divisors = REAL if of_class is None else of_class * REAL
+    together = LOGITS.clone().requires_grad_()
+    losses = loss.losses(together, TRUTH) * loss.shares(batch())
+    losses.sum().backward()
     for member, graphs in ((0, 3), (1, 4)):
         logits = LOGITS[member, :graphs].clone().requires_grad_()
         weight = None if weights is None else weights[member]
         truth = TRUTH[member, :graphs]
         expected = F.cross_entropy(logits, truth, weight, label_smoothing=smoothing)
         expected.backward()
-        mean = (numerators[member] * REAL[member]).sum() / divisors[member].sum()
-        torch.testing.assert_close(mean, expected.detach())
-        torch.testing.assert_close(found[member, :graphs], logits.grad)
-        some = slice(1, 3)  # as models ask that take their graphs in parts
-        torch.testing.assert_close(
-            gradient(LOGITS[member, some], (member, some)), logits.grad[some]
-        )
-    assert not found[0, 3].any()  # padding
+        torch.testing.assert_close(losses[member].sum(), expected)
+        torch.testing.assert_close(together.grad[member, :graphs], logits.grad)
+    assert not together.grad[0, 3].any()  # padding
 
 
-def test_a_member_without_graphs_in_a_batch_has_no_gradient() -> None:
-    empty = SimpleNamespace(
-        truth=TRUTH, graph_weight=REAL * torch.tensor([[0.0], [1]]), graph_share=REAL
-    )
-    found = CrossEntropy(0.1, WEIGHTS).gradient(empty)(LOGITS)  # type: ignore[arg-type]
+def test_a_member_without_graphs_in_a_batch_has_no_share() -> None:
+    found = CrossEntropy(0.1, WEIGHTS).shares(batch(REAL * torch.tensor([[0.0], [1]])))
     assert not found[0].any()
     assert found[1].isfinite().all()
 
@@ -144,7 +128,7 @@ def test_both_settings_change_what_is_learned() -> None:
         store = store_for(config, data, inputs.max_nodes, CPU)
         cohort = new_cohort(config, inputs, store, [Member(0, 0.01, graphs[:64], graphs[64:96])])
         cohort.stack.train_epoch()
-        learned.append(cohort.stack.model.state_dict()["weight"])
+        learned.append(cohort.stack.model.state_dict()["classifier.second.weight"])
     assert not torch.equal(learned[0], learned[1])
     assert not torch.equal(learned[0], learned[2])
 

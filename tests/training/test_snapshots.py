@@ -104,9 +104,9 @@ def test_refreshed_statistics_are_those_of_the_training_graphs() -> None:
     stack.refresh_statistics()
     model = stack.model
     with torch.no_grad():  # one batch: its statistics are all there are
-        model.embed(stack.store.batch([graphs]), [])
-    mean, _ = model.input.tail.seen
-    torch.testing.assert_close(model.input.tail.mean, mean)
+        model.embed(stack.store.batch([graphs]).rows)
+    mean, _ = model.input.norm.seen
+    torch.testing.assert_close(model.input.norm.running_mean, mean)
 
 
 def test_an_ensemble_keeps_every_snapshot_of_every_member(tmp_path: Path) -> None:

@@ -9,8 +9,8 @@ from ihgnn_cli.models.spec import Cost, Load, ModelSpec
 if TYPE_CHECKING:
     from torch import Tensor, nn
 
-    from ihgnn_cli.data.batching.batch import Batch
-    from ihgnn_cli.models.stacked.mlp import Generators
+    from ihgnn_cli.data.batching.batches import Batch
+    from ihgnn_cli.models.stacked import Generators
 
 # Numbers kept for the backward pass per unit of width: per row of a layer, per node of the readout.
 _PER_ROW, _PER_NODE = 6, 3
@@ -18,15 +18,14 @@ _PAIR = 6  # numbers (of 4 bytes) per adjacent pair of rows in a batch
 
 
 def _stacked(settings: IHGNNSettings, inputs: Inputs, generators: "Generators") -> "nn.Module":
-    from ihgnn_cli.models.stacked.model import StackedIHGNN
+    from ihgnn_cli.models.stacked import StackedIHGNN
 
     return StackedIHGNN(settings, inputs, generators)
 
 
 def _without_each_node(model: Any, batch: "Batch") -> "tuple[list[int | None], Tensor]":
-    from ihgnn_cli.models.stacked.explain import without_each_node
-
-    return without_each_node(model, batch)
+    found: tuple[list[int | None], Tensor] = model.without_each_node(batch)
+    return found
 
 
 def _numbers(settings: IHGNNSettings, load: Load) -> float:
@@ -53,7 +52,7 @@ MODEL = ModelSpec(
     edge_labels=lambda settings: settings.variant != Variant.NO_SEPARATION,
     node_limit=lambda settings, max_nodes: settings.variant.node_limit(max_nodes),
     without_each_node=_without_each_node,
-    layer_weights=lambda weights: weights.get("aggregation.theta"),
+    layer_weights=lambda weights: weights.get("theta"),
     layouts=("padded", "sparse"),
     traced="ihgnn_cli.models.ihgnn_traced:TracedIHGNN",
     recipes=("paper", "authors", "robust"),

@@ -6,20 +6,17 @@ search also has `best.toml`, `trials.csv`, `result.json`, and the report.
 """
 
 import math
-import os
 import platform
 import secrets
 import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-import torch
-from optuna.exceptions import UpdateFinishedTrialError
 from optuna.trial import FrozenTrial, TrialState
 
 from ihgnn_cli.data.dataset import GraphDataset
@@ -27,24 +24,19 @@ from ihgnn_cli.data.kinds import is_drawn
 from ihgnn_cli.data.splits import Fold, write_fold_file
 from ihgnn_cli.errors import IhgnnError, InputError, InUseError
 from ihgnn_cli.files import write_json
-from ihgnn_cli.jobs.processes import Killed, Place, Send, run_workers
+from ihgnn_cli.jobs.processes import Killed, Place, run_workers
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.signals import held, safe_point
 from ihgnn_cli.studies.job_folder import SEARCH, open_job
-from ihgnn_cli.studies.tuning import storage
-from ihgnn_cli.studies.tuning.objective import CannotTrainError, Objective
 from ihgnn_cli.studies.tuning.search import Search, make_search
 from ihgnn_cli.studies.tuning.space import PrunerName, SamplerName, make_space
 from ihgnn_cli.studies.tuning.storage import (
-    UNAVAILABLE,
     Address,
     address,
     database_errors,
     quiet_optuna,
 )
 from ihgnn_cli.studies.tuning.trials import (
-    EnoughTrialsError,
-    Outcome,
     Study,
     best_trials,
     earlier_deaths,
@@ -52,6 +44,7 @@ from ihgnn_cli.studies.tuning.trials import (
     outcome_of,
     states_in_words,
 )
+from ihgnn_cli.studies.tuning.worker import Patience, WorkerPlan, work
 from ihgnn_cli.studies.workers import Workers, local_workers
 from ihgnn_cli.training import folder as runs
 from ihgnn_cli.training import run
@@ -64,21 +57,22 @@ SPLITS, BEST, TRIALS, RESULT = "splits.json", "best.toml", "trials.csv", "result
 CHOSEN_BY = "validation accuracy, then validation loss, then the earlier trial"
 _TRIALS = 50  # by default
 _LOOK_SECONDS = 3.0  # between two looks at the study
-_IDLE_SECONDS = 1.0  # until a worker without a trial asks again, or a final run is free
+_PAUSE = 1.0  # seconds between two looks at a final run that another process is training
 
 
 @dataclass(frozen=True)
-class TuneProgress:
-    """The state of a search, over all processes."""
+class TrialsRun:
+    """The trials of a search, over all processes, and what this command has done."""
 
     trials: tuple[FrozenTrial, ...]
     """Those that count."""
     total: int
     """Number of requested trials."""
+    model_epochs: int
+    """Trained by this command."""
+    seconds: float
     killed: int = 0
     """Workers of this command that have just been killed."""
-    model_epochs: int = 0
-    """Trained by this command so far."""
 
     @property
     def finished(self) -> int:
@@ -92,96 +86,7 @@ class TuneProgress:
         return min(done, self.total * epochs)
 
 
-TuneCallback = Callable[[TuneProgress], None]
-
-
-@dataclass(frozen=True)
-class TrialsRun:
-    """The trials after a command has run its part of them."""
-
-    trials: tuple[FrozenTrial, ...]
-    total: int
-    """Number of requested trials."""
-    model_epochs: int
-    """Trained by this command."""
-    seconds: float
-
-    @property
-    def finished(self) -> bool:
-        """Whether every requested trial is finished."""
-        return sum(map(is_finished, self.trials)) >= self.total
-
-
-@dataclass(frozen=True, eq=False)
-class WorkerPlan:
-    """What a worker process receives."""
-
-    search: Search
-    """Without the classes of test graphs."""
-    identity: Mapping[str, Any]
-    """That of the search with them."""
-    where: Address
-    study: str
-    total: int
-    timeout: float
-    """Seconds after which no new training starts."""
-    command: str
-    """Identifies the command that started the worker."""
-
-    def open(self) -> Study:
-        """The study in this process."""
-        return Study(self.search, self.identity, self.where, self.study, self.total)
-
-
-def work(plan: WorkerPlan, place: Place, send: Send) -> None:
-    """Run trials in this process until all are finished or the time is up.
-
-    Raises:
-        IhgnnError: the storage failed.
-    """
-    with quiet_optuna(), database_errors(plan.where):
-        study = plan.open()
-        study.worker = f"{plan.command} {os.getpid()} "
-        objective = Objective(plan.search, torch.device(place.device))
-        deadline, patience = time.monotonic() + plan.timeout, _Patience()
-        while time.monotonic() < deadline:
-            try:
-                study.optimize(objective, n_trials=1, catch=(CannotTrainError,))
-                patience.end()
-            except EnoughTrialsError as enough:
-                if enough.finished:
-                    return
-                time.sleep(_IDLE_SECONDS)
-            except UpdateFinishedTrialError:
-                pass  # this process slept for so long that others took its trial
-            except AssertionError:
-                if not objective.is_done:  # likewise, at the end of the training
-                    raise
-            except UNAVAILABLE as error:
-                patience.bear(error)
-                with suppress(*UNAVAILABLE):
-                    study.give_back(study.worker)
-            if objective.model_epochs:
-                send(objective.model_epochs)
-                objective.model_epochs = 0
-
-
-class _Patience:
-    """Bears with an unavailable database while other processes take this one for alive."""
-
-    def __init__(self) -> None:
-        self._since = math.inf
-
-    def bear(self, error: Exception) -> None:
-        """Wait a little, or raise the error if it has lasted too long."""
-        self._since = min(self._since, time.monotonic())
-        if time.monotonic() - self._since > storage.STALE_SECONDS:
-            raise error
-        time.sleep(_IDLE_SECONDS)
-
-    def end(self) -> None:
-        """The database answers again."""
-        self._since = math.inf
+TuneCallback = Callable[[TrialsRun], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,7 +118,7 @@ class TuneJob:
             if not (self.folder / SPLITS).is_file():
                 write_fold_file([Fold((self.search.split,))], self.folder / SPLITS)
             with database_errors(self.where, "Cannot open the study's storage"), quiet_optuna():
-                self._plan(None).open()
+                self._plan(None).open().close()
         except BaseException:
             if new:
                 shutil.rmtree(self.folder, ignore_errors=True)
@@ -232,13 +137,13 @@ class TuneJob:
         Raises:
             IhgnnError: the storage or a worker failed, or the folder was removed.
         """
-        began = time.monotonic()
         with self._still_there(), database_errors(self.where), quiet_optuna():
-            watcher = _Watcher(self._plan(timeout), callback)
-            if not watcher.is_finished():
-                watcher.run(self.workers.places[: self.total])
-            trials = tuple(watcher.study.requested())
-        return TrialsRun(trials, self.total, watcher.model_epochs, time.monotonic() - began)
+            plan = self._plan(timeout)
+            with closing(plan.open()) as study:
+                watcher = _Watcher(plan, study, callback)
+                if watcher.now().finished < self.total:
+                    watcher.run(self.workers.places[: self.total])
+                return watcher.now()
 
     def trials(self) -> tuple[FrozenTrial, ...]:
         """The trials as they are now.
@@ -256,8 +161,13 @@ class TuneJob:
         Raises:
             IhgnnError: the storage failed, or the folder was removed.
         """
-        with self._still_there(), database_errors(self.where), quiet_optuna():
-            yield self._plan(None).open()
+        with (
+            self._still_there(),
+            database_errors(self.where),
+            quiet_optuna(),
+            closing(self._plan(None).open()) as study,
+        ):
+            yield study
 
     @contextmanager
     def _still_there(self) -> Iterator[None]:
@@ -320,7 +230,7 @@ class TuneJob:
     def _result(self, done: TrialsRun, best: FrozenTrial) -> dict[str, Any]:
         search = self.search
         outcomes = [each for each in map(outcome_of, done.trials) if each is not None]
-        own: Outcome | None = outcome_of(best)
+        own = outcome_of(best)
         states = [each.state for each in done.trials]
         unfinished = sum(not is_finished(each) for each in done.trials)
         result = {
@@ -364,58 +274,52 @@ class TuneJob:
 class _Watcher:
     """The process that started the workers: puts trials back, and reports progress."""
 
-    def __init__(self, plan: WorkerPlan, callback: TuneCallback) -> None:
-        self.plan = plan
-        self.study = plan.open()
-        self.model_epochs = 0
-        """Trained by the workers of this command."""
+    def __init__(self, plan: WorkerPlan, study: Study, callback: TuneCallback) -> None:
+        self._plan = plan
+        self._study = study
+        self._model_epochs = 0
         self._callback = callback
+        self._began = time.monotonic()
         self._looked = -math.inf
-        self._patience = _Patience()
+        self._patience = Patience()
+
+    def now(self, killed: int = 0) -> TrialsRun:
+        """The state of the search."""
+        seconds, trials = time.monotonic() - self._began, tuple(self._study.requested())
+        return TrialsRun(trials, self._plan.total, self._model_epochs, seconds, killed)
 
     def run(self, places: tuple[Place, ...]) -> None:
-        self.look()
+        """Run the workers to their end."""
+        self._look()
         try:
-            run_workers(work, self.plan, places=places, on_message=self.hear, tick=self.tick)
+            run_workers(work, self._plan, places=places, on_message=self._hear, tick=self._tick)
         except BaseException:
             # The workers have been stopped. Not to be cut short by another Ctrl-C.
             with held(), suppress(Exception):
-                self.study.give_back(f"{self.plan.command} ")
+                self._study.give_back(f"{self._plan.command} ")
             raise
-        self.look()
+        self._look()
 
-    def is_finished(self) -> bool:
-        return sum(map(is_finished, self.study.requested())) >= self.plan.total
-
-    def hear(self, message: object) -> None:
+    def _hear(self, message: object) -> None:
         if isinstance(message, Killed):
-            with held():
-                self._patiently(lambda: self.study.fail_of(f"{self.plan.command} {message.pid} "))
-            self.look(killed=1)
+            worker = f"{self._plan.command} {message.pid} "
+            with held(), self._patience.for_a_call():
+                self._study.fail_of(worker)
+            self._look(killed=1)
         elif isinstance(message, int):
-            self.model_epochs += message
+            self._model_epochs += message
 
-    def tick(self) -> None:
+    def _tick(self) -> None:
         safe_point()
         if time.monotonic() - self._looked >= _LOOK_SECONDS:
-            self.look()
+            self._look()
 
-    def look(self, killed: int = 0) -> None:
+    def _look(self, killed: int = 0) -> None:
         self._looked = time.monotonic()
-        with held():  # a call into the database that is cut short leaves it in an unknown state
-            trials = self._patiently(self.study.requested)
-        if trials is not None:
-            found = tuple(trials)
-            self._callback(TuneProgress(found, self.plan.total, killed, self.model_epochs))
-
-    def _patiently(self, call: Callable[[], Any]) -> Any:
-        try:
-            found = call()
-        except UNAVAILABLE as error:
-            self._patience.bear(error)
-            return None
-        self._patience.end()
-        return found
+        # A call into the database that is cut short leaves it in an unknown state.
+        with held(), self._patience.for_a_call():
+            now = self.now(killed)
+            self._callback(now)
 
 
 def _train(
@@ -442,7 +346,7 @@ def _train(
                 prepared = run.start(prepared, folder)
             run.fit(prepared, folder, watch, command=command)
         except InUseError:
-            time.sleep(_IDLE_SECONDS)
+            time.sleep(_PAUSE)
     return found
 
 

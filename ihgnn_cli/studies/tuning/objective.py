@@ -13,7 +13,7 @@ import numpy as np
 import optuna
 import torch
 
-from ihgnn_cli.data.batching.store import GraphStore
+from ihgnn_cli.data.batching.batches import GraphStore
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.models.card import inputs_of
 from ihgnn_cli.studies.tuning.search import Search
@@ -121,7 +121,10 @@ class Objective:
             for split in self.search.inner
         ]
         inputs = inputs_of(self.search.dataset, config.data.features, config.data.inputs)
-        return new_cohort(config, inputs, self._store(config), members, keep_weights=False)
+        store = self._store(config)
+        return new_cohort(
+            config, inputs, store, members, keep_weights=False, places_seed=training.seed
+        )
 
     def _store(self, config: RunConfig) -> GraphStore:
         """The graphs for models with this number of rounds; keeps one store at a time."""

@@ -20,7 +20,7 @@ from optuna.distributions import (
 
 from ihgnn_cli.errors import InputError, SettingError
 from ihgnn_cli.settings import described
-from ihgnn_cli.studies.grid import PAPER_LR
+from ihgnn_cli.studies.crossval.protocol import PAPER_LR
 from ihgnn_cli.training.config import LOSS_AND_DECAY, RunConfig, setting_kinds
 
 Value = float | int | str | bool

@@ -22,7 +22,7 @@ from optuna.storages import RetryHeartbeatStaleTrialCallback
 from optuna.trial import FrozenTrial, TrialState
 
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.studies.differences import difference
+from ihgnn_cli.studies.job_folder import difference
 from ihgnn_cli.studies.tuning import storage
 from ihgnn_cli.studies.tuning.search import Search
 from ihgnn_cli.studies.tuning.space import Params, PrunerName, SamplerName
@@ -158,11 +158,15 @@ class Study(optuna.Study):
     ) -> None:
         with where.alone():
             self.storage = where.open()
-            optuna.create_study(
-                storage=self.storage, study_name=name, direction="maximize", load_if_exists=True
-            )
-            super().__init__(name, self.storage, pruner=_pruner(search))
-            self._describe(search, identity)
+            try:
+                optuna.create_study(
+                    storage=self.storage, study_name=name, direction="maximize", load_if_exists=True
+                )
+                super().__init__(name, self.storage, pruner=_pruner(search))
+                self._describe(search, identity)
+            except BaseException:
+                self.close()
+                raise
         self.search = search
         self.where = where
         self.total = total
@@ -191,6 +195,11 @@ class Study(optuna.Study):
                 f"The study '{self.study_name}' is another search ({changed}). Choose another name "
                 "with --study."
             )
+
+    def close(self) -> None:
+        """Close the connections to the database."""
+        self.storage.remove_session()
+        self.storage.engine.dispose()
 
     def requested(self) -> list[FrozenTrial]:
         """The trials that count."""

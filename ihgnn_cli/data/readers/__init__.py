@@ -1,1 +1,0 @@
-"""Readers: raw text to a `GraphDataset`, or every reason why not."""

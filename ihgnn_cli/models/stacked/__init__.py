@@ -1,1 +1,0 @@
-"""A faster `models.ihgnn.IHGNN`: many models at once, with hand-written gradients."""

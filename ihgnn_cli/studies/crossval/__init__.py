@@ -1,0 +1,1 @@
+"""Nested cross-validation: what is trained, what is chosen, and the result."""
