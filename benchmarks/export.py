@@ -21,7 +21,7 @@ BATCHES = (1, 32, 256)
 DRAWN = {1: 24, 32: 6, 256: 3}
 ROUNDS = {"MUTAG": 30, "IMDB-BINARY": 8, "PROTEINS": 4}
 WARM_UP = 1
-TORCH, FOLDED, PADDED, SPARSE = "torch", "torch, folded", "ONNX, padded", "ONNX, sparse"
+TORCH, FOLDED, PADDED, SPARSE = "torch", "torch, exported module", "ONNX, padded", "ONNX, sparse"
 TARGETS: Mapping[str, Mapping[str, tuple[float, ...]]] = {
     "MUTAG": {PADDED: (2.5, 1.2, 1.2), SPARSE: (4, 2, 1.8)},
     "IMDB-BINARY": {SPARSE: (2.5, 4, 4)},
@@ -98,11 +98,12 @@ def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[
 
     from ihgnn_cli.data.features import Features
     from ihgnn_cli.deploy.export import export_onnx
-    from ihgnn_cli.deploy.form import Form, Layout
     from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
+    from ihgnn_cli.deploy.modules import MODULES
     from ihgnn_cli.deploy.onnx_model import load_onnx
-    from ihgnn_cli.deploy.padded import PaddedIHGNN
+    from ihgnn_cli.deploy.verification import reference_of
     from ihgnn_cli.models.card import describe
+    from ihgnn_cli.models.spec import Layout
     from ihgnn_cli.models.stacked import readable_weights
     from ihgnn_cli.training.checkpoint import Checkpoint, build
     from ihgnn_cli.training.config import RunConfig
@@ -114,12 +115,13 @@ def prepare(name: str, folder: Path) -> Callable[[int, int], dict[str, Callable[
     config = RunConfig(model=settings)
     stack = build(config, card.inputs, [0])
     checkpoint = Checkpoint(config, card, stack.state_dict(), 1, None)
-    inputs, folded = card.inputs, PaddedIHGNN(checkpoint)
+    reference = reference_of(checkpoint)
+    inputs, folded = card.inputs, MODULES[Layout.PADDED](reference.members)
     plain = PaddedPlain(inputs.features, inputs.classes, inputs.max_nodes, **vars(settings)).eval()
     plain.load_state_dict(readable_weights(stack.state_dict(), 0))
     exported = {}
     for layout in Layout:
-        path = export_onnx(checkpoint, folder / f"{layout}.onnx", Form(layout)).path
+        path = export_onnx(reference, folder / f"{layout}.onnx", layout).path
         exported[layout] = load_onnx(path, "cpu", threads=1).session
 
     @cache

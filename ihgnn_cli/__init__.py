@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from ihgnn_cli.api.signal import signal
     from ihgnn_cli.api.train import Run, train
     from ihgnn_cli.api.tune import Tuning, tune
-    from ihgnn_cli.deploy.runtime import load
+    from ihgnn_cli.deploy.predictor import load
     from ihgnn_cli.errors import IhgnnError
     from ihgnn_cli.estimator import IHGNNClassifier
     from ihgnn_cli.inference.vocabulary import UnknownLabelsWarning
@@ -55,7 +55,7 @@ _MODULES = {
     "crossval": "api.crossval",
     "evaluate": "api.evaluate",
     "export": "api.export",
-    "load": "deploy.runtime",
+    "load": "deploy.predictor",
     "load_dataset": "api.settings",
     "signal": "api.signal",
     "train": "api.train",

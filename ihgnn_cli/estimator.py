@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import configured
 from ihgnn_cli.data.objects import from_graphs
-from ihgnn_cli.deploy.runtime import Predictor
+from ihgnn_cli.deploy.predictor import Predictor
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.training.classifier import TorchClassifier
 from ihgnn_cli.training.devices import resolve_device
@@ -175,10 +175,11 @@ class IHGNNClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """
         from ihgnn_cli.deploy.export import export_onnx
         from ihgnn_cli.deploy.onnx_model import check_target
+        from ihgnn_cli.deploy.verification import reference_of
 
         check_is_fitted(self)
         check_target(Path(path), force=force)
-        return export_onnx(self.checkpoint_, Path(path))
+        return export_onnx(reference_of(self.checkpoint_), Path(path))
 
 
 def _encoded(y: Sequence[Hashable]) -> tuple[NDArray[Any], list[Any]]:

@@ -10,8 +10,6 @@ from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 
-from filelock import FileLock, Timeout
-
 from ihgnn_cli.errors import IhgnnError, InputError, InUseError, NoLocksError
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.words import file_size
@@ -202,6 +200,9 @@ def _file_lock(path: Path, *, wait: bool) -> Iterator[bool]:
     # Never a soft lock: a file as a mark outlives a process that was killed on another machine.
     if not path.parent.is_dir():  # FileLock would make it, also where somebody has removed it
         raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT))
+    # Predicting with an exported model takes NumPy and onnxruntime only.
+    from filelock import FileLock, Timeout
+
     lock = FileLock(path, fallback_to_soft=False, poll_interval=0.02)
     try:
         lock.acquire(blocking=wait)

@@ -63,7 +63,7 @@ def write_golden(model: Path, cases: Mapping[str, Entries]) -> Path:
         "format": 1,
         "model": model.name,
         "model_sha256": hashlib.sha256(model.read_bytes()).hexdigest(),
-        "layout": classifier.described.layout.value,
+        "layout": classifier.layout.value,
         "tolerance": 1e-4,
         "cases": found,
     }

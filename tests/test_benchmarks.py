@@ -189,7 +189,9 @@ def test_the_padded_plain_model_is_the_model_that_is_exported(export: ModuleType
     from tiny_models import PATH, STAR, TRIANGLE, M, dataset, untrained
 
     from ihgnn_cli.deploy.inputs import padded_inputs
-    from ihgnn_cli.deploy.padded import PaddedIHGNN
+    from ihgnn_cli.deploy.modules import MODULES
+    from ihgnn_cli.deploy.verification import reference_of
+    from ihgnn_cli.models.spec import Layout
     from ihgnn_cli.models.stacked import readable_weights
 
     data = dataset(PATH, STAR, TRIANGLE)
@@ -201,8 +203,9 @@ def test_the_padded_plain_model_is_the_model_that_is_exported(export: ModuleType
     plain.load_state_dict(readable_weights(checkpoint.weights, 0))
     inputs = padded_inputs(checkpoint.card, data, np.arange(3), M)
     given = {name: torch.from_numpy(each) for name, each in inputs.items()}
+    exported = MODULES[Layout.PADDED](reference_of(checkpoint).members)
     with torch.no_grad():
-        found, expected = plain.eval()(**given), PaddedIHGNN(checkpoint)(**given)
+        found, expected = plain.eval()(**given), exported(**given)
     for mine, name in zip(found, ("logits", "probabilities", "graph_embedding"), strict=True):
         torch.testing.assert_close(mine, expected[name])
 

@@ -12,7 +12,7 @@ from environments import python_with
 
 import ihgnn_cli
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.deploy import load
+from ihgnn_cli.deploy.predictor import load
 from ihgnn_cli.homophily.measures import graph_homophily
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
@@ -92,7 +92,7 @@ except ImportError:
 else:
     raise AssertionError("torch is here")
 sys.path.append({package!r})
-from ihgnn_cli.deploy import load
+from ihgnn_cli.deploy.predictor import load
 (found,) = load({str(mutag_model.exported)!r}).predict([{graph_of(script)!r}])
 for value, p in found.probabilities.items():
     print(f"class {{value}}: {{p:.4f}}")

@@ -10,7 +10,6 @@ import pytest
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.features import node_features
 from ihgnn_cli.data.sources import locate, read
-from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.homophily.kinds import Measure
 from ihgnn_cli.homophily.measures import graph_homophily
@@ -80,7 +79,7 @@ def test_any_other_value_is_refused(given: dict[str, Any], message: str) -> None
     assert str(refused.value) == message
 
 
-@pytest.mark.parametrize("settings", [*CLASSES, DataSettings, TrainingSettings, Form])
+@pytest.mark.parametrize("settings", [*CLASSES, DataSettings, TrainingSettings])
 def test_every_choice_of_every_settings_class_can_be_given_as_text(settings: type[Any]) -> None:
     for name, kind in field_types(settings).items():
         if isinstance(kind, type) and issubclass(kind, StrEnum):
@@ -101,7 +100,6 @@ def test_an_ablation_given_as_text_is_the_ablation() -> None:
     config = RunConfig(model=IHGNNSettings(variant="no-concat"))  # type: ignore[arg-type]
     readout = build(config, inputs, [0]).state_dict()["classifier.first.weight"]
     assert readout.shape == (1, 32, 128)  # the sum of the nodes, not 10 of them side by side
-    assert Form("sparse").layout is Layout.SPARSE  # type: ignore[arg-type]
 
 
 def test_settings_of_one_model_do_not_go_with_the_name_of_another() -> None:

@@ -13,14 +13,14 @@ from ihgnn_cli.data.build import ListedGraphs, build
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.splits import Split
-from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
+from ihgnn_cli.deploy.modules import MODULES
 from ihgnn_cli.deploy.onnx_model import Answers
-from ihgnn_cli.deploy.padded import PaddedIHGNN
-from ihgnn_cli.deploy.sparse import SparseIHGNN
+from ihgnn_cli.deploy.verification import reference_of
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.models.registry import IHGNN
 from ihgnn_cli.models.settings import IHGNNSettings, ModelSettings, SortKey, SortOrder
+from ihgnn_cli.models.spec import Layout
 from ihgnn_cli.training import checkpoint as checkpoints
 from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.config import RunConfig
@@ -125,9 +125,8 @@ class Eager:
 
     def __init__(self, checkpoint: Checkpoint, layout: Layout = Layout.PADDED) -> None:
         self.card = checkpoint.card
-        padded = layout is Layout.PADDED
-        self.model = PaddedIHGNN(checkpoint) if padded else SparseIHGNN(checkpoint)
-        self.inputs = padded_inputs if padded else sparse_inputs
+        self.model = MODULES[layout](reference_of(checkpoint).members)
+        self.inputs = padded_inputs if layout is Layout.PADDED else sparse_inputs
 
     def answers(self, data: GraphDataset, graphs: NDArray[np.int64]) -> Answers:
         inputs = self.inputs(self.card, data, graphs)

@@ -7,7 +7,7 @@ import { GraphError, toJson } from './json.mjs';
 
 export { checkGraph, GraphError, linesOf, parseGraph, toJson };
 
-const FORMAT = 4; // newest metadata this file reads
+const FORMAT = 5; // newest metadata this file reads
 const UNKNOWN = -1;
 const MANY_UNKNOWN = 0.1; // above this share of unknown nodes, answers come with a warning
 const NEARLY_ALL_UNKNOWN = 0.9; // above this share, there are no answers unless the caller insists
@@ -23,15 +23,15 @@ export class Model {
   /** @param metadata the content of MODEL.json, as text or parsed */
   constructor(metadata) {
     const plain = typeof metadata === 'string' ? parsed(metadata) : metadata;
-    const { card, format, layout, model } = plain ?? {};
+    const { card, format, layout } = plain ?? {};
     if (!card?.class_values || !card.label_values || !['padded', 'sparse'].includes(layout)) {
       throw new InputError(
         "This is not metadata of 'ihgnn export'. Give the MODEL.json beside the model.",
       );
     }
-    if (!(format <= FORMAT)) {
+    if (format !== FORMAT) {
       throw new InputError(
-        `The model has format ${format}, and this ihgnn.mjs reads formats up to ${FORMAT}. Take the ` +
+        `The model has format ${format}, and this ihgnn.mjs reads format ${FORMAT}. Take the ` +
           'ihgnn.mjs of the ihgnn that exported it.',
       );
     }
@@ -54,14 +54,9 @@ export class Model {
     this.readsLabels = card.features !== 'attributes';
     this.countsDegrees = this.readsLabels && card.label_source === 'degree';
     this.paddedTo = plain.padded_to ?? null;
-    this.batch = plain.batch ?? null;
     this.maxNodes = card.max_nodes;
     /** Nodes used per graph, the first in sorted order; null if the model uses all. */
-    this.nodeLimit = plain.limits
-      ? plain.limits.node_limit
-      : model.variant === 'no-concat' // earlier files have an IHGNN
-        ? null
-        : card.max_nodes;
+    this.nodeLimit = plain.node_limit;
     // A label is found by its text: 1 and "1" mean the same in files without types.
     this.positions = positionsIn(this.labels);
     this.edgePositions = positionsIn(this.edgeLabels);

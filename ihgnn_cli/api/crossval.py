@@ -54,7 +54,7 @@ class CrossValidation:
     test_error: float | None
     """Standard error of `test_mean`, corrected for folds that share training graphs."""
     config: RunConfig = field(repr=False)
-    """The configuration that most folds chose, with the median of its best epochs: for
+    """The configuration that most folds chose, with the median of its best epochs, at least 20: for
     `train(dataset, config=..., final=True)`. The folder has it as `best.toml`."""
     result: CrossvalResult = field(repr=False)
     """Everything in `result.json` in the folder: `result.folds` has one entry per fold,

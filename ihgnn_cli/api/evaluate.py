@@ -8,7 +8,7 @@ from ihgnn_cli.api.settings import Graphs, access, dataset_of
 from ihgnn_cli.data.access import DEFAULT, Access
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.sources import Source, locate, read, refuse_overwriting
-from ihgnn_cli.deploy.runtime import load
+from ihgnn_cli.deploy.predictor import load
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError, retold
 from ihgnn_cli.inference import evaluation

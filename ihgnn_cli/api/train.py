@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from ihgnn_cli.api.messages import in_python
 from ihgnn_cli.api.settings import Graphs, access, configured, dataset_of
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.deploy.runtime import Predictor, load
+from ihgnn_cli.deploy.predictor import Predictor, load
 from ihgnn_cli.display import Display
 from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.inference import evaluation

@@ -106,7 +106,7 @@ def evaluate(
     from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.data.sources import locate
     from ihgnn_cli.deploy.onnx_model import SUFFIX
-    from ihgnn_cli.deploy.runtime import load
+    from ihgnn_cli.deploy.predictor import load
     from ihgnn_cli.inference import evaluation
     from ihgnn_cli.models.registry import find_model
     from ihgnn_cli.training import folder as folders
@@ -163,7 +163,7 @@ def _show(heading: str, classifier: "Classifier", found: "Evaluation", also: str
 
     console.show(f"{heading}, on {classifier.runs_on}", style="bold")
     if classifier.card.snapshot is not None:
-        saved = classifier.card.snapshot.described(_members(classifier))
+        saved = classifier.card.snapshot.described(classifier.members)
         console.show(f"Model: {_model_title(classifier)}{saved}")
     _show_metrics(found, classifier)
     _show_homophily(found)
@@ -242,7 +242,7 @@ def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard", folder
         )
     console.unknown_labels(found.labels)
     if found.coverage is not None:
-        warn_of_few(found.coverage.thresholds)
+        warn_of_few(found.coverage.threshold)
     if found.truncated:
         console.note(
             f"{counted(found.truncated, 'graph')} of {graphs.name} with more nodes than any graph "
@@ -324,18 +324,9 @@ def _model_name(classifier: "Classifier") -> str:
     from ihgnn_cli.models.registry import DEFAULT_MODEL
 
     if isinstance(classifier, OnnxClassifier):
-        return classifier.described.model_name
+        return classifier.model_name
     checkpoint = getattr(classifier, "checkpoint", None)
     return DEFAULT_MODEL if checkpoint is None else str(checkpoint.config.model_name)
-
-
-def _members(classifier: "Classifier") -> int:
-    """The number of members that the model has, in a file perhaps not all that were trained."""
-    from ihgnn_cli.deploy.onnx_model import OnnxClassifier
-
-    if isinstance(classifier, OnnxClassifier):
-        return classifier.described.members  # even if the file does not have their spread
-    return classifier.members
 
 
 def _model_title(classifier: "Classifier") -> str:

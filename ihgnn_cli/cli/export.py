@@ -7,13 +7,17 @@ from typing import TYPE_CHECKING, Annotated
 
 from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import argument, examples, option
-from ihgnn_cli.deploy.form import OPSET, TENSORRT_NODES, Layout, is_absurd, padded_bytes
+from ihgnn_cli.models.spec import Layout
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     from ihgnn_cli.deploy.export import Export
     from ihgnn_cli.deploy.verification import Parity
 
+
+_FLOAT = 4
+# A batch of a hundred graphs with such matrices would take a gigabyte.
+_LARGE = 10_000_000
 
 EXAMPLES = examples(
     ("ihgnn export runs/MUTAG-1", "Write runs/MUTAG-1/model.onnx and verify it"),
@@ -37,7 +41,7 @@ def export(
         option(
             "Data",
             "Compare the file with the checkpoint on graphs of the data set, and write "
-            "golden vectors.",
+            "golden graphs.",
             "--verify/--no-verify",
             default="verify",
         ),
@@ -69,8 +73,8 @@ def export(
 ) -> None:
     """Export a checkpoint to ONNX and verify that both give the same results.
 
-    A .json file beside the ONNX file describes its inputs, and a .golden.json file has graphs with
-    the expected outputs, for 'ihgnn check-export' and for your own tests.
+    A .json file beside the ONNX file describes its inputs, and a .golden.json file has small graphs
+    with the right outputs, for 'ihgnn check-export' and for your own tests.
 
     'ihgnn models' lists the layouts of each model. The readout of IHGNN uses at most m nodes, the
     size of the largest graph of the model's data: of a larger graph, the first m in sorted order.
@@ -100,21 +104,12 @@ def export(
         offline=offline,
         progress=True,
     )
-    cost = None if done.padded_nodes is None else padded_bytes(done.padded_nodes)
-    if cost is not None and is_absurd(cost):
+    cost = None if done.padded_nodes is None else _FLOAT * done.padded_nodes**2
+    if cost is not None and cost > _LARGE:
         console.warn(
             f"padded to {done.padded_nodes:,} nodes, the adjacency matrix of each graph takes "
-            f"{cost / 1e6:,.0f} MB while the model runs."
-            + (
-                " --layout sparse needs only memory for nodes and edges."
-                if Layout.SPARSE in done.layouts
-                else ""
-            )
-        )
-    if max_nodes is not None and max_nodes > TENSORRT_NODES:
-        console.warn(
-            f"TensorRT cannot run this file: it sorts up to {TENSORRT_NODES:,} nodes, not "
-            f"{max_nodes:,}. Other providers can."
+            f"{cost / 1e6:,.0f} MB while the model runs. --layout sparse needs only memory for "
+            "nodes and edges."
         )
     if done.conformal is not None:
         warn_of_few(done.conformal)
@@ -134,10 +129,9 @@ def export(
 def _show(done: "Export") -> None:
     from ihgnn_cli.cli import console
 
-    form = done.form
     members = f", {done.members} members" if done.members > 1 else ""
     size = f"{done.size / 1e6:.2f} MB"
-    console.show(f"{done.path}: {size}, {form.layout}, opset {OPSET}{members}", style="bold")
+    console.show(f"{done.path}: {size}, {done.layout}{members}", style="bold")
     inputs = console.table(None, "", "Type", "Shape")
     for name, what in done.inputs.items():
         shape = ", ".join(str(each) for each in what["shape"])
@@ -148,7 +142,7 @@ def _show(done: "Export") -> None:
 
         console.show(f"Output prediction_set. {described(done.conformal, done.also_chosen)}")
     if done.parity is None:
-        console.note("Not compared with the checkpoint; no golden vectors.")
+        console.note("Not compared with the checkpoint; no golden graphs.")
     else:
         _show_parity(done.parity)
     written = [done.path, done.metadata_path, done.golden_path]
@@ -162,7 +156,7 @@ def _show_parity(parity: "Parity") -> None:
         "Largest differences from the checkpoint", "", "Graphs", "Logits", "Probabilities"
     )
     for each in parity.cases:
-        certain = each.graphs > each.swapped
+        certain = each.graphs > each.near_ties
         shown = [f"{value:.1e}" for value in (each.logits, each.probabilities)]
         compared.add_row(each.case, f"{each.graphs:,}", *(shown if certain else ["-", "-"]))
     console.show(compared)
@@ -170,9 +164,8 @@ def _show_parity(parity: "Parity") -> None:
         f"Largest logit: {parity.scale:.3g}. Tolerance: {parity.tolerance:.0e} of a graph's "
         f"largest logit (at least 1), {parity.tolerance:.0e} of a probability."
     )
-    if parity.swapped:
+    if parity.near_ties:
         console.show(
-            f"Not counted above: {counted(parity.swapped, 'graph')} with nodes so close in the "
-            f"sort key that rounding decides their order; {parity.swapped_changed:,} of them "
-            "change class."
+            f"Not counted above: {counted(parity.near_ties, 'graph')} with nodes so close in the "
+            "sort key that rounding decides their order (near ties)."
         )

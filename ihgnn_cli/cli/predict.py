@@ -15,16 +15,16 @@ from ihgnn_cli.words import counted
 if TYPE_CHECKING:
     from ihgnn_cli.data.access import Access
     from ihgnn_cli.data.sources import Source
-    from ihgnn_cli.deploy.runtime import Predictor
-    from ihgnn_cli.errors import Problem
+    from ihgnn_cli.deploy.predictor import Predictor
     from ihgnn_cli.inference.prediction import Answer, Errors, GraphBatch
     from ihgnn_cli.inference.vocabulary import UnknownLabels
     from ihgnn_cli.models.card import ModelCard
+    from ihgnn_cli.models.conformal import Conformal
     from ihgnn_cli.report.predictions import Write
 
 STANDARD = "-"
 _STANDARD_INPUT = "standard input"
-_MOST_KINDS = 100  # kinds of mistakes that are reported
+_MOST_SHOWN = 20
 
 
 EXAMPLES = examples(
@@ -82,7 +82,7 @@ def predict(
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.starting import say_loading
     from ihgnn_cli.data.sources import locate, refuse_overwriting
-    from ihgnn_cli.deploy import load
+    from ihgnn_cli.deploy.predictor import load
     from ihgnn_cli.inference.prediction import Prediction, predictions
     from ihgnn_cli.inference.vocabulary import UnknownLabels
     from ihgnn_cli.report.predictions import json_line
@@ -96,17 +96,18 @@ def predict(
     say_loading(model)
     predictor = load(model, device or AUTO, options.chosen_providers(device, provider))
     console.note(f"{model} on {predictor.runs_on}")
+    sets = predictor.card.conformal
     if conformal is not None:
-        predictor = _with_sets(predictor, model, conformal, where)
+        sets = _calibrated(predictor, model, conformal, where)
     labels = UnknownLabels(predictor.card, allow_unknown)
     tally = _Tally(labels)
     errors: Errors = "raise" if strict else "return"
     with ExitStack() as stack:
-        batches = stack.enter_context(_batches(source, labels, batch_size, errors))
+        batches = stack.enter_context(_batches(source, labels, batch_size))
         also = ["uncertainty"] if predictor.classifier.members > 1 else []
-        also += ["prediction_set"] if predictor.card.conformal is not None else []
+        also += ["prediction_set"] if sets is not None else []
         writers = list(_writers(stack, predictor.card, csv, target, as_json, also))
-        for answers in predictions(predictor.classifier, batches, errors):
+        for answers in predictions(predictor.classifier, batches, errors, sets):
             tally.add(answers)
             if as_json:
                 sys.stdout.writelines(f"{json_line(each)}\n" for each in answers)
@@ -119,8 +120,8 @@ def predict(
     tally.finish()
 
 
-def _with_sets(predictor: "Predictor", model: Path, alpha: float, where: "Access") -> "Predictor":
-    """The model with prediction sets that are calibrated now."""
+def _calibrated(predictor: "Predictor", model: Path, alpha: float, where: "Access") -> "Conformal":
+    """The threshold of prediction sets, calibrated now."""
     from ihgnn_cli.api.evaluate import also_chosen, calibrate_model
     from ihgnn_cli.cli import console
     from ihgnn_cli.cli.conformal_display import described, warn_of_few
@@ -129,7 +130,7 @@ def _with_sets(predictor: "Predictor", model: Path, alpha: float, where: "Access
     thresholds = calibrate_model(model, predictor.classifier, alpha, where=where)
     warn_of_few(thresholds)
     console.note(described(thresholds, also_chosen(predictor.card, best_of(model))))
-    return predictor.with_sets(thresholds)
+    return thresholds
 
 
 def _checked_target(csv: str | None, as_json: bool, model: Path) -> Path | None:
@@ -152,15 +153,19 @@ def _batches(
     source: "Source | None",
     labels: "UnknownLabels",
     batch_size: int | None,
-    errors: "Errors",
 ) -> "Iterator[Iterator[GraphBatch]]":
     """The graphs in batches: from a stream of lines, or a data set read as a whole."""
     from ihgnn_cli.cli import console
     from ihgnn_cli.data import jsonl, smiles
     from ihgnn_cli.data.lines import lines_as_they_come
     from ihgnn_cli.data.sources import Origin, read
-    from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_lines, of_molecules
-    from ihgnn_cli.inference.prediction import batches_of
+    from ihgnn_cli.inference.prediction import (
+        BATCH_SIZE,
+        batches_of,
+        collected,
+        of_lines,
+        of_molecules,
+    )
     from ihgnn_cli.progress import Advance, silent
 
     card = labels.card
@@ -171,7 +176,7 @@ def _batches(
     suffix = "" if source is None else source.path.suffix.lower()
     whole = made or (not is_stream and suffix not in (jsonl.SUFFIX, smiles.SUFFIX))
     if source is not None and whole:
-        yield batches_of(card, read(source, progress, classes=False), size, labels.check)
+        yield batches_of(card, read(source, progress, classes=False), size, labels)
         return
     name = _STANDARD_INPUT if source is None else source.path.name
     with ExitStack() as stack:
@@ -180,11 +185,11 @@ def _batches(
             total = source.path.stat().st_size if source is not None else None
             advance = stack.enter_context(progress.task(f"Reading {name}", total))
         if source is not None and suffix == smiles.SUFFIX:
-            yield collected(of_molecules(source.path, advance), card, size, labels, errors)
+            yield collected(of_molecules(source.path, advance), card, size, labels)
             return
         stream = stack.enter_context(_opened(source))
         lines = lines_as_they_come(stream, name, advance)
-        yield collected(of_lines(lines, name), card, size, labels, errors)
+        yield collected(of_lines(lines, name), card, size, labels)
 
 
 @contextmanager
@@ -237,10 +242,9 @@ class _Tally:
     def __init__(self, labels: "UnknownLabels") -> None:
         self.labels = labels
         self.answered = self.bad = self.larger = 0
-        self.kinds: dict[str, Problem] = {}
 
     def add(self, answers: "Sequence[Answer]") -> None:
-        """Count answers, and report the first graph with each kind of mistake."""
+        """Count answers, and report the first failures."""
         from ihgnn_cli.cli import console
         from ihgnn_cli.inference.prediction import Failure
 
@@ -250,16 +254,11 @@ class _Tally:
                 self.larger += each.larger_than_m
                 continue
             self.bad += 1
-            problem = each.problem
-            if known := self.kinds.get(problem.kind):
-                number = each.graph if problem.line is None else problem.line
-                self.kinds[problem.kind] = known.followed_by(number)
-            elif len(self.kinds) < _MOST_KINDS:
-                self.kinds[problem.kind] = problem
+            if self.bad <= _MOST_SHOWN:
                 console.error(console.plain(str(each)))
 
     def finish(self) -> None:
-        """Print the counts, and the other graphs with each kind of mistake, on standard error.
+        """Print the counts on standard error.
 
         Raises:
             IhgnnError: some graphs were invalid.
@@ -275,14 +274,10 @@ class _Tally:
             )
         if not total:
             console.note("No graphs in the input.")
-        for each in self.kinds.values():
-            if each.also:
-                console.error(console.plain(f"{each.where}: {each.message}"))
         if self.bad:
-            listed = sum(each.count for each in self.kinds.values())
             reasons = "the reasons are above"
-            if listed < self.bad:
-                reasons = f"the first {_MOST_KINDS} kinds of reasons are above"
+            if self.bad > _MOST_SHOWN:
+                reasons = f"the first {_MOST_SHOWN} reasons are above"
             raise IhgnnError(
                 f"{counted(self.bad, 'graph')} of {total:,} not classified; {reasons}."
             )

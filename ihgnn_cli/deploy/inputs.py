@@ -6,16 +6,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, ranges
-from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.models.spec import Layout
 
 PADDING = -1
 """Marks padding in `node_labels` of the padded layout."""
 UNKNOWN_LABEL = -2
 """Marks a label that the model does not know in `node_labels`."""
-
-FIRST_BLOCK = 32
-"""Size of the first block of ranks in the sparse layout's readout; see `sparse`."""
 
 Arrays = dict[str, NDArray[Any]]
 

@@ -1,96 +1,104 @@
-"""Metadata of an exported file, stored in it and in a .json file beside it; needs no torch.
+"""Metadata of an exported file, in the file and in a .json file beside it; needs no torch.
 
-`docs/export.md` describes it for callers in any language, `model.schema.json` its form.
+`docs/export.md` describes it for callers in any language. Names, types and sizes of the inputs and
+outputs are those of the ONNX graph, which is where this package reads them.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from typing import Any
-
-import numpy as np
 
 from ihgnn_cli import __version__
 from ihgnn_cli.data.dataset import LabelSource
-from ihgnn_cli.deploy.form import IR_VERSION, OPSET, Form, Layout
 from ihgnn_cli.deploy.inputs import PADDING, UNKNOWN_LABEL
 from ihgnn_cli.models.card import ModelCard, card_from_plain
-from ihgnn_cli.models.registry import IHGNN
-from ihgnn_cli.models.settings import Variant
+from ihgnn_cli.models.spec import Layout
 from ihgnn_cli.versions import package_versions
 
 KEY = "ihgnn"
 """Key of the ONNX metadata entry that holds all of it as JSON."""
-FORMAT = 4
-"""Format 1 had only the padded layout, and models of degrees took degree positions as labels.
-Format 3 is that of models that read edge labels or leave out edges with a label, and format 4 that
-of models that compute edge labels from an edge attribute."""
-CLOSE = 5e-6
-"""Below this gap between two sort keys, rounding decides their order. Relative to the largest
-number in H, rounding moved a key by up to 2.2e-6 on COLLAB, and by less than 6e-7 on four other
-data sets. Two keys can move in opposite directions."""
-LARGEST = float(np.finfo(np.float32).max)
-"""The order margin of a graph in which no order can matter. Not infinity, which JSON lacks."""
-
-_EDGE_LABEL = "position of the edge's label in card.edge_label_values (from 0)"
-_BIN = "the number of card.edge_bins.boundaries below the edge's attribute (as a 32-bit float)"
+FORMAT = 5
 
 # Most of the metadata: they grow with the data set.
 _FOR_EVALUATION = ("split", "seen")
+_FORMULAS = {
+    "log_degree": "ln(1 + d) of a node with d neighbours",
+    "degree": "d of a node with d neighbours",
+}
 
 Plain = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Limits:
-    """What a model says about its own size."""
-
-    node_limit: int | None
-    """How many nodes of a graph the readout uses, the first in sorted order; `None` for all."""
-    numbers: tuple[float, float, float]
-    """Numbers that the padded layout holds at a time: per node, per pair and per triple of
-    nodes."""
-    embedding: int | None
-    """Width of `graph_embedding`; `None` if the model has none."""
-    order_margin: bool = False
-    """Whether there is an output `order_margin`."""
-    layouts: tuple[str, ...] = tuple(Layout)
-    """The layouts in which the model can be exported."""
+Tensors = Mapping[str, tuple[str, Sequence[int | str]]]
+"""Type and shape of inputs or outputs by name; a dynamic size has a name."""
 
 
 @dataclass(frozen=True, eq=False)
-class Described:
-    """What is needed to use a file."""
+class Metadata:
+    """What a file says about itself besides its graph."""
 
     card: ModelCard
-    model_name: str
-    """The model's name in the registry, whose package need not be installed."""
     layout: Layout
-    nodes: int | None
-    """The fixed size that graphs are padded to, if any."""
     members: int
-    limits: Limits
+    model: Plain
+    """The model's `name` and settings. Its package need not be installed."""
+    node_limit: int | None
+    """How many nodes of a graph the readout uses, the first in sorted order; `None` for all."""
+
+    @property
+    def width(self) -> int:
+        """Numbers of a layer's output for each node."""
+        return int(self.model["width"]) * self.members
+
+    @property
+    def numbers_per_node(self) -> int:
+        """Roughly how many numbers the model holds at a time for each node."""
+        return self.width * (int(self.model["layers"]) + 1)
+
+    def as_plain(self, inputs: Tensors, outputs: Tensors) -> Plain:
+        """JSON values, with a description of the inputs and outputs."""
+        packages = package_versions()
+        fixed = inputs["node_labels"][1][-1]
+        made_with = {name: packages[name] for name in ("torch", "onnx", "onnxscript")}
+        return {
+            "format": FORMAT,
+            "layout": self.layout.value,
+            "inputs": _described(inputs, _meanings(self.card, self.layout)),
+            "outputs": _described(outputs, _OUTPUTS),
+            "padding_label": PADDING if self.layout == Layout.PADDED else None,
+            "unknown_label": UNKNOWN_LABEL,
+            "padded_to": fixed if isinstance(fixed, int) else None,
+            "members": self.members,
+            "model": self.model,
+            "node_limit": self.node_limit,
+            "card": _portable(self.card).as_plain(),
+            "computed": {
+                each.name: {
+                    "formula": _FORMULAS.get(each.name, "see docs/training.md"),
+                    "shift": each.shift,
+                    "scale": each.scale,
+                }
+                for each in self.card.columns
+            },
+            "versions": {"ihgnn": __version__, **made_with},
+        }
 
 
-def metadata(card: ModelCard, settings: Plain, members: int, form: Form, limits: Limits) -> Plain:
-    """The metadata as JSON values; `settings` are the model's."""
-    packages = package_versions()
-    made_with = {name: packages[name] for name in ("torch", "onnx", "onnxscript")}
-    return {
-        "format": FORMAT if card.edge_bins else 3 if card.reads_edge_labels else 2,
-        "layout": form.layout.value,
-        "inputs": inputs_of(card, form.layout, form.nodes),
-        "outputs": _outputs(card, limits, members),
-        "padding_label": PADDING if form.layout == Layout.PADDED else None,
-        "unknown_label": UNKNOWN_LABEL,
-        "padded_to": form.nodes,
-        "opset": OPSET,
-        "ir_version": IR_VERSION,
-        "members": members,
-        "model": settings,
-        "limits": asdict(limits),
-        "card": _portable(card).as_plain(),
-        "versions": {"ihgnn": __version__, **made_with},
-    }
+def metadata_from_plain(plain: Mapping[str, Any]) -> Metadata:
+    """The metadata from JSON values.
+
+    Raises:
+        Exception: of any kind, if they are damaged.
+    """
+    limit, model = plain["node_limit"], dict(plain["model"])
+    found = Metadata(
+        card=card_from_plain(plain["card"]),
+        layout=Layout(plain["layout"]),
+        members=int(plain["members"]),
+        model={**model, "name": str(model["name"])},
+        node_limit=None if limit is None else int(limit),
+    )
+    if not 0 < found.numbers_per_node < 1 << 31:
+        raise ValueError("the size of the model is impossible")
+    return found
 
 
 def for_callers(plain: Plain, left_out: Sequence[str] = _FOR_EVALUATION) -> Plain:
@@ -99,150 +107,54 @@ def for_callers(plain: Plain, left_out: Sequence[str] = _FOR_EVALUATION) -> Plai
     return {**plain, "card": card}
 
 
-def described(plain: Mapping[str, Any]) -> Described:
-    """Read metadata of a known format.
-
-    Raises:
-        KeyError, TypeError, ValueError, AttributeError, IndexError, InputError: it is damaged.
-    """
-    nodes = plain["padded_to"]
-    card = card_from_plain(plain["card"])
-    return Described(
-        card=card,
-        model_name=str(plain["model"].get("name", IHGNN)),
-        layout=Layout(plain["layout"]),
-        nodes=None if nodes is None else int(nodes),
-        members=int(plain.get("members", 1)),
-        limits=_limits(plain, card),
-    )
-
-
-def _limits(plain: Mapping[str, Any], card: ModelCard) -> Limits:
-    if "limits" in plain:
-        own = plain["limits"]
-        limit, embedding = own["node_limit"], own["embedding"]
-        node, pair, triple = (float(each) for each in own["numbers"])
-        return Limits(
-            node_limit=None if limit is None else int(limit),
-            numbers=(node, pair, triple),
-            embedding=None if embedding is None else int(embedding),
-            order_margin=bool(own.get("order_margin", False)),
-            layouts=tuple(Layout(each) for each in own["layouts"]),
-        )
-    # Earlier files have an IHGNN.
-    model = plain["model"]
-    return Limits(
-        node_limit=Variant(model["variant"]).node_limit(card.max_nodes),
-        numbers=(int(model["width"]) * (int(model["layers"]) + 1), 1, 0),
-        embedding=int(model["hidden"]),
-    )
-
-
-def inputs_of(card: ModelCard, layout: Layout, nodes: int | None = None) -> dict[str, Plain]:
-    """Type, shape and meaning of each input by name."""
-    labelled = bool(card.edge_label_values)
-    if layout == Layout.SPARSE:
-        rows: list[str | int] = ["nodes"]
-        inputs = {
-            "node_labels": _value("int64", rows, _labels(card, "")),
-            "edge_index": _value(
-                "int64",
-                [2, "edges"],
-                "source and target of each edge, in each direction; nodes are numbered across "
-                "the batch",
-            ),
-            "ptr": _value(
-                "int64",
-                ["batch_plus_1"],
-                "graph g has the nodes ptr[g] to ptr[g + 1] - 1",
-            ),
-        }
-    else:
-        rows = ["batch", nodes or "nodes"]
-        padding = f"; {PADDING} where there is no node"
-        kind = f"1 + {_edge_labels(card)}" if labelled else "1"
-        inputs = {
-            "node_labels": _value("int64", rows, _labels(card, padding)),
-            "adjacency": _value(
-                "uint8",
-                [*rows, rows[1]],
-                f"{kind} if two nodes are adjacent, else 0",
-            ),
-        }
-    if card.attributes:
-        shape = [*rows, card.attributes]
-        inputs["attributes"] = _value("float32", shape, _attributes(card))
-    if labelled and layout == Layout.SPARSE:
-        inputs["edge_labels"] = _value("int64", ["edges"], _edge_labels(card))
-    return inputs
-
-
-def _edge_labels(card: ModelCard) -> str:
-    if card.edge_bins is None:
-        return _EDGE_LABEL
-    of_label = "LABEL,BIN with BIN = " if card.edge_bins.labels else ""
-    return f"{_EDGE_LABEL}, which is {of_label}{_BIN}"
-
-
-def _attributes(card: ModelCard) -> str:
-    given = "the node's attributes, as in the data"
-    if not card.columns:
-        return given
-    names = ", ".join(each.name for each in card.columns)
-    computed = (
-        f"{names}, computed from the graph and standardised with card.columns: (x - shift) / scale "
-        "(see docs/training.md)"
-    )
-    return f"{given}, then {computed}" if card.given_attributes else computed
-
-
-def _labels(card: ModelCard, padding: str) -> str:
-    if card.inputs.labels and card.label_source == LabelSource.LABELS:
-        meaning = (
-            "position of the node's label in card.label_values, from 0; "
-            f"{UNKNOWN_LABEL} for a label that is not in it{padding}"
-        )
-    else:
-        read = "computes degrees itself" if card.inputs.labels else "reads no labels"
-        meaning = f"0 for each node, because the model {read}{padding}"
-    return meaning
-
-
-def _outputs(card: ModelCard, limits: Limits, members: int) -> dict[str, Plain]:
-    graphs, classes = "batch", len(card.class_values)
-    outputs = {
-        "logits": _value("float32", [graphs, classes], "class scores before the softmax"),
-        "probabilities": _value(
-            "float32", [graphs, classes], "one per class, in the order of card.class_values"
-        ),
+def _described(tensors: Tensors, meanings: Mapping[str, str]) -> Plain:
+    return {
+        name: {"type": kind, "shape": list(shape), "meaning": meanings[name]}
+        for name, (kind, shape) in tensors.items()
     }
-    if limits.embedding is not None:
-        outputs["graph_embedding"] = _value(
-            "float32",
-            [graphs, limits.embedding],
-            "the hidden layer of the classifier, or whatever else its last linear map reads",
-        )
-    if limits.order_margin:
-        outputs["order_margin"] = _value(
-            "float32",
-            [graphs],
-            "smallest relative gap between the sort keys of two different nodes of the graph; "
-            f"below {CLOSE:g}, rounding decides their order",
-        )
-    if members > 1:
-        meaning = "standard deviation, over the members, of the predicted class's probability"
-        outputs["uncertainty"] = _value("float32", [graphs], meaning)
-    if card.conformal is not None:
-        meaning = (
-            "1 for the classes in the conformal prediction set: those whose probability is at "
-            "least card.conformal.threshold, and the most probable one"
-        )
-        outputs["prediction_set"] = _value("uint8", [graphs, classes], meaning)
-    return outputs
 
 
-def _value(kind: str, shape: list[str | int], meaning: str) -> Plain:
-    return {"type": kind, "shape": shape, "meaning": meaning}
+_OUTPUTS = {
+    "logits": "class scores before the softmax",
+    "probabilities": "one per class, in the order of card.class_values",
+    "graph_embedding": "the hidden layer of the classifier",
+    "uncertainty": "standard deviation, over the members, of the predicted class's probability",
+    "prediction_set": "1 for the classes in the conformal prediction set: those whose probability "
+    "is at least card.conformal.threshold, and the most probable one",
+}
+
+
+def _meanings(card: ModelCard, layout: Layout) -> dict[str, str]:
+    """What the inputs mean."""
+    padded = layout == Layout.PADDED
+    labels = "0 for each node, because the model "
+    labels += "computes degrees itself" if card.inputs.labels else "reads no labels"
+    if card.inputs.labels and card.label_source == LabelSource.LABELS:
+        labels = (
+            "position of the node's label in card.label_values, from 0; "
+            f"{UNKNOWN_LABEL} for a label that is not in it"
+        )
+    edge_label = "position of the edge's label in card.edge_label_values (from 0)"
+    if card.edge_bins is not None:
+        of_label = "LABEL,BIN with BIN = " if card.edge_bins.labels else ""
+        edge_label += (
+            f", which is {of_label}the number of card.edge_bins.boundaries below the edge's "
+            "attribute (as a 32-bit float)"
+        )
+    attributes = ["the node's attributes, as in the data"] * (card.given_attributes > 0)
+    if card.columns:
+        names = ", ".join(each.name for each in card.columns)
+        attributes.append(f"{names}: (x - shift) / scale of each formula in 'computed'")
+    kind = f"1 + {edge_label}" if card.edge_label_values else "1"
+    return {
+        "node_labels": f"{labels}; {PADDING} where there is no node" if padded else labels,
+        "adjacency": f"{kind} if two nodes are adjacent, else 0",
+        "edge_index": "source and target of each edge, in each direction; nodes are numbered "
+        "across the batch",
+        "ptr": "graph g has the nodes ptr[g] to ptr[g + 1] - 1",
+        "attributes": ", then ".join(attributes),
+        "edge_labels": edge_label,
+    }
 
 
 def _portable(card: ModelCard) -> ModelCard:

@@ -4,7 +4,7 @@ import json
 import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -12,34 +12,29 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.deploy.form import Layout
-from ihgnn_cli.deploy.golden import golden_path
-from ihgnn_cli.deploy.inputs import FIRST_BLOCK, Arrays, inputs_for
-from ihgnn_cli.deploy.metadata import FORMAT, KEY, Described, described, inputs_of
+from ihgnn_cli.deploy.inputs import Arrays, inputs_for
+from ihgnn_cli.deploy.metadata import FORMAT, KEY, Metadata, metadata_from_plain
+from ihgnn_cli.deploy.providers import loadable_providers
 from ihgnn_cli.deploy.raw import checked
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.files import reading
 from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.models.spec import Layout
 from ihgnn_cli.words import counted
 
 if TYPE_CHECKING:
     import onnxruntime
 
-SUFFIX = ".onnx"
+SUFFIX, GOLDEN_SUFFIX = ".onnx", ".golden.json"
 UNCERTAINTY = "uncertainty"
 """The output that only models with several members have."""
 PREDICTION_SET = "prediction_set"
-"""The output of models with thresholds of conformal prediction sets."""
-OUTPUTS = (
-    *("logits", "probabilities", "graph_embedding", "order_margin"),
-    *(UNCERTAINTY, PREDICTION_SET),
-)
-"""Not every file has all of them."""
+"""The output of models with a threshold of conformal prediction sets."""
 
 CUDA, CPU = "CUDAExecutionProvider", "CPUExecutionProvider"
 
-# Elements of the largest arrays of a batch: 64 MB as floats.
-_BATCH_CELLS = 2**24
+# Numbers in the largest array of a batch: 64 MB as floats.
+_BATCH_NUMBERS = 2**24
 _MOST_BYTES = 2 << 30
 # More threads only wait for each other, and a hundred thousand fill the memory.
 _THREADS_PER_CORE = 4
@@ -55,36 +50,38 @@ class Answers:
     probabilities: NDArray[np.float32]
     """[G, C]"""
     graph_embedding: NDArray[np.float32] | None = None
-    """[G, hidden], if the model has one."""
-    order_margin: NDArray[np.float32] | None = None
-    """[G] how certain the order of the nodes is, if the file has this output."""
+    """[G, hidden], of IHGNN."""
     uncertainty: NDArray[np.float32] | None = None
     """[G], of models with several members."""
     prediction_set: NDArray[np.uint8] | None = None
-    """[G, C] 1 for the classes in the conformal prediction set, of models with thresholds."""
+    """[G, C] 1 for the classes in the conformal prediction set, of models with a threshold."""
+
+
+OUTPUTS = tuple(Answers.__dataclass_fields__)
+"""Not every file has all of them."""
 
 
 @dataclass(frozen=True, eq=False)
 class OnnxClassifier:
     """An exported model in an onnxruntime session."""
 
-    described: Described
+    metadata: Metadata
     session: "onnxruntime.InferenceSession"
 
     @property
     def card(self) -> ModelCard:
         """The model's inputs and classes."""
-        return self.described.card
-
-    def with_card(self, card: ModelCard) -> "OnnxClassifier":
-        """The same file with other metadata."""
-        return replace(self, described=replace(self.described, card=card))
+        return self.metadata.card
 
     @property
-    def metadata(self) -> dict[str, Any]:
-        """The metadata that the file holds."""
-        found: dict[str, Any] = json.loads(self.session.get_modelmeta().custom_metadata_map[KEY])
-        return found
+    def model_name(self) -> str:
+        """The model's name in the registry, whose package need not be installed."""
+        return str(self.metadata.model["name"])
+
+    @property
+    def layout(self) -> Layout:
+        """How a batch of graphs is laid out in the inputs."""
+        return self.metadata.layout
 
     @property
     def runs_on(self) -> str:
@@ -95,7 +92,29 @@ class OnnxClassifier:
     @property
     def node_limit(self) -> int | None:
         """How many nodes of a graph the readout uses; `None` for all."""
-        return self.described.limits.node_limit
+        return self.metadata.node_limit
+
+    @property
+    def members(self) -> int:
+        """The number of members, whose probabilities are averaged."""
+        return self.metadata.members
+
+    @property
+    def nodes(self) -> int | None:
+        """The fixed size that graphs are padded to, if any."""
+        size = self.inputs_of_file["node_labels"][1][-1]
+        return size if self.layout == Layout.PADDED and isinstance(size, int) else None
+
+    @property
+    def inputs_of_file(self) -> dict[str, tuple[str, list[int | str]]]:
+        """Type and shape of each input; a dynamic size has a name."""
+        return {each.name: (each.type, each.shape) for each in self.session.get_inputs()}
+
+    @property
+    def plain_metadata(self) -> dict[str, Any]:
+        """All the metadata that the file holds."""
+        found: dict[str, Any] = json.loads(self.session.get_modelmeta().custom_metadata_map[KEY])
+        return found
 
     def probabilities(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
@@ -103,25 +122,24 @@ class OnnxClassifier:
         """[len(graphs), C] for graphs of an encoded data set."""
         return self.with_uncertainty(dataset, graphs)[0]
 
-    @property
-    def members(self) -> int:
-        """The number of members, if the file has their spread; otherwise 1."""
-        return self.described.members if UNCERTAINTY in self._outputs else 1
-
     def with_uncertainty(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
-        """Probabilities, and their spread between the members if there are several."""
+        """Probabilities, and their spread between the members if there are several.
+
+        Raises:
+            InputError: a graph is too large, or the answer is not a number.
+        """
         found = self.answers(dataset, graphs)
         probabilities: NDArray[np.float64] = found.probabilities.astype(np.float64)
+        if not np.isfinite(probabilities).all():
+            raise InputError(
+                "The model's answer is not a number: the attributes are too large for it. Use "
+                "smaller values."
+            )
         probabilities /= probabilities.sum(axis=1, keepdims=True)
         spread = found.uncertainty
         return probabilities, None if spread is None else spread.astype(np.float64)
-
-    @property
-    def _outputs(self) -> dict[str, list[int]]:
-        """Sizes of the outputs of one graph; files of earlier versions have no uncertainty."""
-        return {each.name: each.shape[1:] for each in self.session.get_outputs()}
 
     def answers(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> Answers:
         """All outputs for graphs of an encoded data set, in the given order.
@@ -130,15 +148,16 @@ class OnnxClassifier:
             InputError: a graph is too large (`refuse_too_large`).
         """
         self.refuse_too_large(np.diff(dataset.node_ptr)[graphs])
-        shapes = self._outputs
-        names = [name for name in OUTPUTS if name in shapes]
         found: dict[str, Any] = {
-            name: np.empty((len(graphs), *shapes[name]), output_type(name)) for name in names
+            each.name: np.empty(
+                (len(graphs), *each.shape[1:]), np.uint8 if "uint8" in each.type else np.float32
+            )
+            for each in self.session.get_outputs()
         }
         for chosen in self._batches(dataset, graphs):
-            inputs = self.inputs(dataset, graphs[chosen])
-            for name, values in zip(names, self.session.run(names, inputs), strict=True):
-                found[name][chosen] = values[: len(chosen)]
+            values = self._run(list(found), self.inputs(dataset, graphs[chosen]))
+            for name, value in zip(found, values, strict=True):
+                found[name][chosen] = value
         return Answers(**found)
 
     def run(self, given: Mapping[str, Any]) -> Answers:
@@ -147,14 +166,20 @@ class OnnxClassifier:
         Raises:
             InputError: the arrays are wrong in a way that the runtime would not notice.
         """
-        arrays = checked(self.described, given)
-        names = [each.name for each in self.session.get_outputs() if each.name in OUTPUTS]
-        return Answers(**dict(zip(names, self.session.run(names, arrays), strict=True)))
+        arrays = checked(self.inputs_of_file, given, len(self.card.edge_label_values))
+        names = [each.name for each in self.session.get_outputs()]
+        return Answers(**dict(zip(names, self._run(names, arrays), strict=True)))
 
     def inputs(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> Arrays:
         """The input arrays of one batch, in the layout of the file."""
-        about = self.described
-        return inputs_for(about.layout, about.card, dataset, graphs, size=about.nodes)
+        return inputs_for(self.layout, self.card, dataset, graphs, size=self.nodes)
+
+    def _run(self, names: list[str], inputs: Arrays) -> list[NDArray[Any]]:
+        try:
+            found: list[NDArray[Any]] = self.session.run(names, inputs)
+        except Exception as error:  # onnxruntime has its own exceptions
+            raise InputError(f"onnxruntime cannot run the model: {_reason(error)}") from error
+        return found
 
     def _batches(
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
@@ -162,29 +187,23 @@ class OnnxClassifier:
         """Positions in `graphs`, sorted by size, in batches of bounded memory."""
         sizes = np.diff(dataset.node_ptr)[graphs]
         order = np.argsort(sizes, kind="stable")
-        padded = self.described.layout == Layout.PADDED
-        if padded:
-            cells = self._padded_cells(np.maximum(sizes, self.described.nodes or 0))
-        else:
-            # The readout pads a graph to less than twice its size, or to the first block.
-            edges = np.diff(dataset.edge_ptr)[graphs]
-            cells = (2 * sizes + FIRST_BLOCK + edges) * self.described.limits.numbers[0]
+        nodes, edges = sizes[order], np.diff(dataset.edge_ptr)[graphs][order]
+        degree = dataset.degree.max(initial=1)
         start = 0
         while start < len(order):
-            rest = cells[order[start:]]
-            # The padded layout pads all graphs to the last and largest of a batch.
-            needed = rest * np.arange(1, len(rest) + 1) if padded else np.cumsum(rest)
-            most = int(np.searchsorted(needed, _BATCH_CELLS, side="right"))
-            count = max(1, most)
-            yield order[start : start + count]
-            start += count
-
-    def _padded_cells(self, sizes: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Elements of the largest array of one graph that is padded to each of these sizes."""
-        limits, padded = self.described.limits, sizes.astype(np.float64)
-        columns, pairs, triples = limits.numbers
-        rows = (padded + (limits.node_limit or 0)) * columns
-        return np.maximum(padded**2 * pairs + padded**3 * triples, rows)
+            count = np.arange(1, len(order) - start + 1)
+            # A batch holds all graphs padded to the last and largest one.
+            padded = np.maximum(nodes[start:], self.nodes or 1).astype(np.float64)
+            numbers = count * padded * self.metadata.numbers_per_node
+            if self.layout == Layout.PADDED:
+                numbers = np.maximum(numbers, count * padded**2)
+            else:  # the table of neighbours, see `models.traced`
+                table = np.minimum(degree, 32) * np.cumsum(nodes[start:])
+                table = table + 8 * np.cumsum(edges[start:]) * (degree > 32)
+                numbers = np.maximum(numbers, table * self.metadata.width)
+            end = start + max(1, int(np.searchsorted(numbers, _BATCH_NUMBERS, side="right")))
+            yield order[start:end]
+            start = end
 
     def refuse_too_large(self, sizes: NDArray[np.int64], batch_size: int = 1) -> None:
         """Check that a batch of graphs of these sizes fits; in the sparse layout it always does.
@@ -193,9 +212,9 @@ class OnnxClassifier:
             InputError: a graph is larger than the fixed size of the inputs, or the padded batch
                 takes too much memory.
         """
-        if self.described.layout == Layout.SPARSE:
+        if self.layout == Layout.SPARSE:
             return
-        fixed, largest = self.described.nodes, int(sizes.max(initial=0))
+        fixed, largest = self.nodes, int(sizes.max(initial=0))
         if fixed is not None and largest > fixed:
             raise InputError(
                 f"A graph has {counted(largest, 'node')}, and the model was exported for up to "
@@ -203,26 +222,15 @@ class OnnxClassifier:
                 "with --layout sparse."
             )
         padded = largest if fixed is None else fixed
-        cells = float(self._padded_cells(np.array([padded]))[0])
-        needed = batch_size * (padded**2 + 4 * cells)  # one byte per pair in the input
+        types = max(1, len(self.card.edge_label_values))
+        pairs, rows = 5.0 * types * padded**2, 4.0 * padded * self.metadata.numbers_per_node
+        needed = batch_size * max(pairs, rows)
         if needed > _MOST_BYTES:
-            one = batch_size == 1
-            batch = "A graph" if one else f"A batch of {batch_size:,} graphs"
-            advice = [] if one else ["use smaller batches (--batch-size)"]
-            if Layout.SPARSE in self.described.limits.layouts:
-                advice.append("export the model with --layout sparse")
-            elif one:
-                advice.append("use the checkpoint, which does not pad, or smaller graphs")
-            advised = ", or ".join(advice)
+            batch = "A graph" if batch_size == 1 else f"A batch of {batch_size:,} graphs"
             raise InputError(
-                f"{batch} padded to {padded:,} nodes takes {needed / 2**30:,.1f} GiB. "
-                f"{advised[0].upper()}{advised[1:]}."
+                f"{batch} padded to {padded:,} nodes takes {needed / 2**30:,.1f} GiB. Export the "
+                "model with --layout sparse, or give smaller graphs."
             )
-
-
-def output_type(name: str) -> type[np.generic]:
-    """The type of an output's values."""
-    return np.uint8 if name == PREDICTION_SET else np.float32
 
 
 def load_onnx(
@@ -246,30 +254,27 @@ def load_onnx(
     most = _THREADS_PER_CORE * (os.cpu_count() or 1)
     if threads is not None and not 1 <= threads <= most:
         raise InputError(f"Cannot use {threads:,} threads. Use 1 to {most:,} on this machine.")
-    session = open_session(path, device, providers, threads)
-    text = session.get_modelmeta().custom_metadata_map.get(KEY)
-    if text is None:
-        raise InputError(f"{path} is an ONNX file, but ihgnn did not write it. {_GIVE_ANOTHER}")
+    session = _session(path, device, providers, threads)
     try:
-        metadata = json.loads(text)
-        version = int(metadata["format"])
-        about = described(metadata) if version <= FORMAT else None
-        if about is not None:
-            _check_shapes(session, about)
-    except (KeyError, TypeError, ValueError, AttributeError, IndexError, RecursionError) as error:
-        raise _damaged(path, f"{type(error).__name__}: {error}") from error
-    except InputError as error:
-        raise _damaged(path, str(error)) from error
-    if about is None:
+        text = session.get_modelmeta().custom_metadata_map[KEY]
+        plain = json.loads(text)
+        known = plain["format"] == FORMAT
+        found = OnnxClassifier(metadata_from_plain(plain), session) if known else None
+        if found is not None:
+            _check_fits(found)
+    except Exception as error:  # damaged metadata can raise anything
         raise InputError(
-            f"{path} has format {version}, and this ihgnn reads formats up to {FORMAT}. Install a "
-            "newer ihgnn."
+            f"{path} is not a file of 'ihgnn export', or it is damaged. {_GIVE_ANOTHER}"
+        ) from error
+    if found is None:
+        raise InputError(
+            f"{path} is of another version of ihgnn. Export the model again with this one."
         )
-    return OnnxClassifier(about, session)
+    return found
 
 
 def check_target(path: Path, *, force: bool = True) -> list[Path]:
-    """The files that an export to this path writes: the model, its metadata, its golden vectors.
+    """The files that an export to this path writes: the model, its metadata, its golden file.
 
     Raises:
         InputError: the path does not end in .onnx, or a file exists (unless `force`).
@@ -283,33 +288,34 @@ def check_target(path: Path, *, force: bool = True) -> list[Path]:
     return outputs
 
 
-def open_session(
+def golden_path(model: Path) -> Path:
+    """The golden file that belongs to an exported file."""
+    return model.with_suffix(GOLDEN_SUFFIX)
+
+
+def _session(
     path: Path,
-    device: str = "auto",
-    providers: Sequence[str] | None = None,
-    threads: int | None = None,
-    profile: Path | None = None,
+    device: str,
+    providers: Sequence[str] | None,
+    threads: int | None,
 ) -> "onnxruntime.InferenceSession":
-    """An onnxruntime session; arguments as in `load_onnx`.
-
-    `profile` is the beginning of the path of a profile, which `end_profiling` writes.
-
-    Raises:
-        InputError: the file cannot be read, or the device or provider does not start.
-    """
+    """An onnxruntime session; arguments and errors as in `load_onnx`."""
     import onnxruntime
 
-    _check_readable(path)
+    if not path.is_file():
+        problem = "is a folder" if path.is_dir() else "does not exist"
+        raise InputError(f"{path} {problem}. {_GIVE_ANOTHER}")
+    with reading(path):
+        path.open("rb").close()
     present = onnxruntime.get_available_providers()
     wanted = _of_device(device) if providers is None else [_with_options(p) for p in providers]
     asked = None if providers is None and device == "auto" else wanted[0][0]
     missing = [name for name, _ in wanted if name not in present]
     if missing and asked is not None:
-        raise InputError(f"No provider '{missing[0]}'. Available: {', '.join(present)}.")
+        loading = ", ".join(name for name, loads in loadable_providers().items() if loads)
+        raise InputError(f"No provider '{missing[0]}'. Available: {loading}.")
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads or 0
-    if profile is not None:
-        options.enable_profiling, options.profile_file_prefix = True, str(profile)
     options.log_severity_level = 4  # `runs_on` shows whether a provider is missing
     onnxruntime.set_default_logger_severity(4)
     try:
@@ -329,9 +335,8 @@ def open_session(
         ) from error
     if asked not in (None, session.get_providers()[0]):
         raise InputError(
-            f"onnxruntime cannot start {asked} on this machine. "
-            "Use the CPU; 'ihgnn env' shows what is "
-            "available."
+            f"onnxruntime cannot start {asked} on this machine. Use the CPU; 'ihgnn env' shows "
+            "what is available."
         )
     return session
 
@@ -358,33 +363,29 @@ def _with_options(provider: str, **options: str) -> tuple[str, dict[str, str]]:
     return provider, {**options, **({"use_tf32": "0"} if provider == CUDA else {})}
 
 
-def _check_readable(path: Path) -> None:
-    if not path.is_file():
-        problem = "is a folder" if path.is_dir() else "does not exist"
-        raise InputError(f"{path} {problem}. {_GIVE_ANOTHER}")
-    with reading(path):
-        path.open("rb").close()
-
-
-def _check_shapes(session: "onnxruntime.InferenceSession", about: Described) -> None:
-    """Check that the network matches its metadata; dynamic axes have a name instead of a size.
+def _check_fits(found: OnnxClassifier) -> None:
+    """Check that the network matches its metadata and answers one graph of one node.
 
     Raises:
-        ValueError: it does not.
+        Exception: of any kind, if it does not.
     """
-    card = about.card
-    inputs = {each.name: each.shape for each in session.get_inputs()}
-    outputs = {each.name: each.shape for each in session.get_outputs()}
-    names = inputs_of(card, about.layout).keys()
-    if inputs.keys() != names or not set(OUTPUTS[:2]) <= outputs.keys():
-        raise ValueError(f"its inputs and outputs are not those of a {about.layout} model")
-    read = inputs["attributes"][-1] if card.attributes else 0
-    if read != card.attributes or outputs["probabilities"][1] != len(card.class_values):
-        raise ValueError("the network does not match the metadata")
-    size = inputs["adjacency"][1] if about.layout == Layout.PADDED else None
-    if (size if isinstance(size, int) else None) != about.nodes:
-        raise ValueError("the padded size does not match the metadata")
-
-
-def _damaged(path: Path, reason: str) -> InputError:
-    return InputError(f"{path} is damaged ({reason}). Export it again.")
+    card, inputs = found.card, found.inputs_of_file
+    outputs = {each.name: each.shape for each in found.session.get_outputs()}
+    padded = found.layout == Layout.PADDED
+    names = {"node_labels"} | ({"adjacency"} if padded else {"edge_index", "ptr"})
+    names |= {"attributes"} if card.attributes else set()
+    names |= {"edge_labels"} if card.edge_label_values and not padded else set()
+    if inputs.keys() != names or not set(OUTPUTS[:2]) <= outputs.keys() <= set(OUTPUTS):
+        raise ValueError("the inputs or outputs are others")
+    size = found.nodes or 1
+    arrays = {
+        "node_labels": np.zeros((1, size) if padded else 1, dtype=np.int64),
+        "adjacency": np.zeros((1, size, size), dtype=np.uint8),
+        "edge_index": np.zeros((2, 0), dtype=np.int64),
+        "ptr": np.array([0, 1]),
+        "attributes": np.zeros((1, size, card.attributes)[not padded :], dtype=np.float32),
+        "edge_labels": np.zeros(0, dtype=np.int64),
+    }
+    answers = found.run({name: arrays[name] for name in inputs})
+    if answers.probabilities.shape != (1, len(card.class_values)):
+        raise ValueError("the number of classes is another")

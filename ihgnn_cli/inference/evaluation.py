@@ -23,7 +23,12 @@ from ihgnn_cli.inference.metrics import (
     reliability,
 )
 from ihgnn_cli.inference.prediction import Classifier
-from ihgnn_cli.inference.vocabulary import UnknownLabels, encode_dataset, with_model_edges
+from ihgnn_cli.inference.vocabulary import (
+    INSIST,
+    UnknownLabels,
+    encode_dataset,
+    with_model_edges,
+)
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.conformal import Conformal
 from ihgnn_cli.settings import checked
@@ -103,8 +108,12 @@ def evaluate(
     graphs = _graphs(card, dataset, chosen, own)
     encoded = encode_dataset(card, dataset)
     labels = UnknownLabels(card, allow_unknown)
-    labels.add(encoded, graphs)
-    labels.refuse()
+    refused = graphs[labels.add(encoded, graphs)]
+    if len(refused):
+        raise InputError(
+            f"The model knows hardly any label of {counted(len(refused), 'graph')}, the first of "
+            f"them graph {refused[0]:,}. {labels.sentence}\n{labels.hint}{INSIST}"
+        )
     _refuse_unknown_classes(card, encoded, dataset, graphs)
     probabilities, uncertainty = classifier.with_uncertainty(encoded.dataset, graphs)
     truth = encoded.dataset.graph_class[graphs].astype(np.int64)

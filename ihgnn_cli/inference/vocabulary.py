@@ -33,9 +33,7 @@ from ihgnn_cli.words import counted
 MANY_UNKNOWN = 0.1
 """Above this share of unknown nodes, predictions come with a warning."""
 NEARLY_ALL_UNKNOWN = 0.9
-"""Above this share, there are no predictions unless the caller insists."""
-ENOUGH_GRAPHS = 256
-"""A stream is refused before its end only after this many graphs."""
+"""Above this share, a graph is not predicted unless the caller insists."""
 
 
 class UnknownLabelsWarning(UserWarning):
@@ -44,17 +42,11 @@ class UnknownLabelsWarning(UserWarning):
 
 @dataclass
 class UnknownLabels:
-    """Counts the nodes whose label a model does not know, over all graphs added so far."""
+    """Counts the nodes whose label a model does not know, and judges graphs with hardly others."""
 
     card: ModelCard = field(repr=False)
     allowed: bool = False
-    """Never refuse."""
-    enough: float = ENOUGH_GRAPHS
-    """The number of graphs after which a stream may be refused before its end."""
-    per_graph: bool = False
-    """Refuse single graphs, so that one does not affect the others."""
-    seen: int = 0
-    """All graphs."""
+    """Never refuse a graph."""
     nodes: int = 0
     unknown: int = 0
     graphs: int = 0
@@ -62,35 +54,20 @@ class UnknownLabels:
     values: tuple[Value, ...] = ()
     """The labels of the first graphs with unknown nodes."""
 
-    def check(self, encoded: Recoded) -> None:
-        """Count the nodes of encoded graphs, and refuse if nearly all so far are unknown."""
-        self.add(encoded)
-        self.refuse()
+    def add(self, encoded: Recoded, graphs: NDArray[np.int64] | None = None) -> NDArray[np.bool_]:
+        """Count the nodes of encoded graphs, or of some of them.
 
-    def check_so_far(self, encoded: Recoded) -> None:
-        """Count the nodes of some graphs of a stream, and refuse once enough graphs were seen."""
-        self.add(encoded)
-        if self.seen >= self.enough:
-            self.refuse()
-
-    def add(self, encoded: Recoded, graphs: NDArray[np.int64] | None = None) -> None:
-        """Count the nodes of encoded graphs, or of some of them."""
+        Returns:
+            For each of them, whether more than 9 in 10 nodes are unknown and that is not allowed.
+        """
         chosen = slice(None) if graphs is None else graphs
         unknown = unknown_nodes(self.card, encoded.dataset)[chosen]
-        self.nodes += int(np.diff(encoded.dataset.node_ptr)[chosen].sum())
+        sizes = np.diff(encoded.dataset.node_ptr)[chosen]
+        self.nodes += int(sizes.sum())
         self.unknown += int(unknown.sum())
-        self.seen += len(unknown)
         self.graphs += int(np.count_nonzero(unknown))
         self.values = self.values or encoded.unknown_labels
-
-    def refuse(self) -> None:
-        """Refuse graphs whose labels are nearly all unknown.
-
-        Raises:
-            InputError: more than 9 in 10 nodes are unknown.
-        """
-        if not self.allowed and self.unknown > NEARLY_ALL_UNKNOWN * self.nodes:
-            raise InputError(self.refusal)
+        return (unknown > NEARLY_ALL_UNKNOWN * sizes) & (not self.allowed)
 
     def warn(self) -> None:
         """Issue an `UnknownLabelsWarning` if more than 1 in 10 nodes are unknown."""
@@ -112,21 +89,25 @@ class UnknownLabels:
             f"zero vector. It knows {some_values(self.card.label_values)}."
         )
 
-    @property
-    def refusal(self) -> str:
-        """What is unknown, and what to do."""
-        return (
-            f"{self.sentence}\n{self._hint}Give graphs with labels of the model's data, or insist "
-            "with --allow-unknown (allow_unknown=True in Python)."
-        )
+    def refusal(self, encoded: Recoded) -> tuple[str, str]:
+        """What to say about encoded graphs that are refused, and what to do."""
+        found = UnknownLabels(self.card)
+        found.add(encoded)
+        return found.sentence, f"{found.hint}{INSIST}"
 
     @property
-    def _hint(self) -> str:
+    def hint(self) -> str:
         """A sentence for those who give positions in place of labels."""
         known = self.card.label_values
         if all(isinstance(each, int) and 0 <= each < len(known) for each in self.values):
             return "Labels are values, not positions in the model's vocabulary. "
         return ""
+
+
+INSIST = (
+    "Give graphs with labels of the model's data, or insist with --allow-unknown "
+    "(allow_unknown=True in Python)."
+)
 
 
 def unknown_nodes(card: ModelCard, dataset: GraphDataset) -> NDArray[np.int64]:
@@ -135,14 +116,6 @@ def unknown_nodes(card: ModelCard, dataset: GraphDataset) -> NDArray[np.int64]:
         return np.zeros(len(dataset), dtype=np.int64)
     unknown = dataset.node_label == UNKNOWN
     return np.add.reduceat(unknown, dataset.node_ptr[:-1], dtype=np.int64)
-
-
-def nearly_all_unknown(card: ModelCard, dataset: GraphDataset) -> NDArray[np.bool_]:
-    """[G] whether the model does not know the labels of more than 9 in 10 nodes of a graph."""
-    found: NDArray[np.bool_] = unknown_nodes(card, dataset) > NEARLY_ALL_UNKNOWN * np.diff(
-        dataset.node_ptr
-    )
-    return found
 
 
 def with_model_edges(card: ModelCard, dataset: GraphDataset) -> GraphDataset:

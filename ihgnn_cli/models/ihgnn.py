@@ -33,7 +33,7 @@ from torch_geometric.nn import MessagePassing, global_add_pool
 from torch_geometric.utils import to_dense_batch
 
 from ihgnn_cli.errors import InputError, SettingError
-from ihgnn_cli.models.checkpoint import load_model
+from ihgnn_cli.models.checkpoint import SavedModel, load_model
 from ihgnn_cli.models.settings import (
     IHGNNSettings,
     SortKey,
@@ -164,6 +164,7 @@ class IHGNN(nn.Module):
                 raise SettingError(name, f"must be at least 1, not {size}.")
         options = (variant, sort_key, sort_order, readout_relu, theta_init, weight_init)
         self.settings = made = IHGNNSettings(layers, width, hidden, dropout, *options)  # type: ignore[arg-type]
+        self.in_channels, self.num_classes = in_channels, num_classes
         self.max_nodes, self.edge_labels = max_nodes, edge_labels
         self.input = mlp(in_channels, width)
         self.convs = nn.ModuleList(
@@ -227,6 +228,26 @@ class IHGNN(nn.Module):
         Raises:
             InputError: the model reads edge labels, and none are given.
         """
+        hidden = self.graph_embedding(x, edge_index, batch, edge_label)
+        logits: Tensor = self.classifier[2:](hidden)
+        return logits
+
+    def graph_embedding(
+        self,
+        x: Tensor,
+        edge_index: Tensor,
+        batch: Tensor | None = None,
+        edge_label: Tensor | None = None,
+    ) -> Tensor:
+        """[B, hidden] the hidden layer of the classifier; arguments as of `forward`."""
+        h, last_layer = self.embed(x, edge_index, edge_label)
+        hidden: Tensor = self.classifier[:2](self._readout(h, last_layer, batch))
+        return hidden
+
+    def embed(
+        self, x: Tensor, edge_index: Tensor, edge_label: Tensor | None = None
+    ) -> tuple[Tensor, Tensor]:
+        """[N, ·] the aggregated node embeddings h, and those of the last layer, h^(K)."""
         if self.edge_labels and edge_label is None:
             raise InputError("The model reads edge labels. Give edge_label, one per edge.")
         layers = [self.input(x)]
@@ -236,8 +257,7 @@ class IHGNN(nn.Module):
             h = torch.cat(layers, dim=1)
         else:
             h = torch.einsum("k,knd->nd", self.theta, torch.stack(layers))  # equation 7
-        logits: Tensor = self.classifier(self._readout(h, layers[-1], batch))
-        return logits
+        return h, layers[-1]
 
     def _readout(self, h: Tensor, last_layer: Tensor, batch: Tensor | None) -> Tensor:
         """[B, m · width], or [B, width] where the nodes are summed."""
@@ -268,8 +288,13 @@ class IHGNN(nn.Module):
             raise InputError(f"{path} is a checkpoint of {saved.spec.title}, not of IHGNN.")
         if not 0 <= member < saved.members:
             raise InputError(f"{path} has members 0 to {saved.members - 1}, and no {member}.")
+        return cls.of_saved(saved, member)
+
+    @classmethod
+    def of_saved(cls, saved: SavedModel, member: int = 0) -> "IHGNN":
+        """A member of saved models of IHGNN, in evaluation mode."""
         inputs = saved.card.inputs
         sizes = inputs.features, inputs.classes, inputs.max_nodes
-        model = cls(*sizes, edge_labels=inputs.edge_labels, **vars(made))
+        model = cls(*sizes, edge_labels=inputs.edge_labels, **vars(saved.settings))
         model.load_state_dict(readable_weights(saved.weights, member))
         return model.eval()

@@ -22,6 +22,15 @@ Grid = Mapping[str, tuple[Any, ...]]
 """Candidate values by setting: the model's own settings, `lr`, `batch_size` and `weight_decay`."""
 
 
+class Layout(StrEnum):
+    """How a batch of graphs is laid out in the inputs of an exported file."""
+
+    PADDED = "padded"
+    """Matrices, padded to one size."""
+    SPARSE = "sparse"
+    """Lists of nodes and edges."""
+
+
 class Cost(StrEnum):
     """What the time and memory of a step grow with, for graphs of n nodes and e edges."""
 
@@ -102,19 +111,12 @@ class ModelSpec:
     """[S, layers] the learned weight of each layer, from a checkpoint's weights; may be `None`."""
     layouts: tuple[str, ...] = ()
     """Layouts in which `ihgnn export` writes the model: `padded`, `sparse`. Its `forward` must work
-    on the graphs of `models.traced`: on `PaddedGraphs` or on `FlatGraphs`."""
+    on the graphs of `models.traced`."""
     layouts_note: str = ""
-    """Why a layout is missing, and what limits there are."""
-    export_modules: Mapping[str, str] = field(default_factory=dict)
-    """A module of its own for a layout, as `module:Class`, where the model has a faster form for
-    inference than its `forward`."""
-    padded_numbers: Callable[[Any], tuple[float, float, float]] = lambda settings: (
-        settings.width * (settings.layers + 1),
-        1,
-        0,
-    )
-    """Estimates how many numbers the padded layout holds at a time, given the settings: per node,
-    per pair of nodes and per triple of nodes."""
+    """Why the model cannot be exported, in one sentence."""
+    traced: str = ""
+    """`module:Class` of a module for export, where the model's `forward` does not run on
+    `models.traced` graphs; see `models.ihgnn_traced`."""
     recipes: tuple[str, ...] = ()
     """Names of its recipes: files in `ihgnn_cli/recipes`."""
     parameters: int | None = None

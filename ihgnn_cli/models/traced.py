@@ -1,27 +1,30 @@
-"""`Graphs` for the export to ONNX: a model's own `forward` is traced on these.
+"""Graphs for the export to ONNX: a model's own `forward` is traced on these.
 
 They have the operations of `Graphs` on tensors alone, with dynamic numbers of graphs and nodes. A
-model that uses nothing else is exported as it is, without a second definition. `PaddedGraphs` has
-dense matrices; `FlatGraphs` has nodes and edges without padding.
+model that uses nothing else is exported as it is, without a second definition. Values of nodes are
+h [rows, width]; h of several members of an ensemble is [S, rows, width].
 
-Nothing here may depend on the order of equal values in a sort (OpenVINO and onnxruntime's CUDA
-kernel do not keep it), and sums go through products of matrices or `scatter_add`: `index_add`
-becomes ScatterND, whose CPU kernel in onnxruntime loses updates of the same row.
+What runtimes do wrong, and what is done here instead:
+- Equal values in a sort keep their order only in some runtimes (not in OpenVINO, nor in
+  onnxruntime's CUDA kernel): every sort that decides an order has unique keys.
+- `index_add` becomes ScatterND, whose CPU kernel in onnxruntime loses updates of the same row from
+  several threads. Sums are products with ones over a table; `scatter_add` becomes ScatterElements,
+  which is right but many times slower.
+- Reductions of an empty batch have a wrong shape in onnxruntime: products and `topk` do not.
+- `gather` fails in ONNX's reference evaluator beyond 32 rows: rows are selected by their index.
 """
 
-import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterator
 from functools import cached_property
-from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor
+from torch.nn.functional import pad
 
-# Channels that `PaddedGraphs.first_in_order` compares at a time.
-_COMPARED = 4
-# Reaches 32,768 steps; larger matrices do not fit in memory.
-_DOUBLINGS = 15
+_LARGEST = float(np.finfo(np.float32).max)
+# A table of neighbours has this many columns, and some per edge: its size is linear in the graph.
+_COLUMNS, _COLUMNS_PER_EDGE = 32, 8
 
 
 class TracedGraphs(ABC):
@@ -29,6 +32,8 @@ class TracedGraphs(ABC):
 
     x: Tensor
     """[rows, features]."""
+    places: Tensor
+    """[B, L] 1 + the row of each node of each graph; 0 where there is none. L is at least 1."""
 
     @property
     @abstractmethod
@@ -37,204 +42,208 @@ class TracedGraphs(ABC):
 
     @property
     @abstractmethod
-    def node_counts(self) -> Tensor:
-        """[B, 1] number of nodes of each graph, as float."""
-
-    @property
-    @abstractmethod
     def edge_index(self) -> Tensor:
         """[2, E] as in `Graphs`, for layers of torch-geometric."""
 
     @abstractmethod
     def sum_neighbours(self, h: Tensor) -> Tensor:
-        """[rows, width] the sum of h [rows, width] over each node's neighbours."""
+        """[rows, width] the sum of h over each node's neighbours.
 
-    @abstractmethod
+        With T edge labels, h [rows · T, width] has a message of each node for each label.
+        """
+
+    @cached_property
+    def node_counts(self) -> Tensor:
+        """[B, 1] number of nodes of each graph, as float; 1 for a graph without nodes."""
+        there = (self.places > 0).float()
+        return (there @ there.new_ones(there.shape[1], 1)).clamp(min=1)
+
+    def padded(self, h: Tensor, fill: float = 0.0) -> Tensor:
+        """[B, L, width] the rows of each graph."""
+        rows = pad(h, (0, 0, 1, 0), value=fill).index_select(-2, self.places.flatten())
+        return rows.view(*h.shape[:-2], *self.places.shape, h.shape[-1])
+
     def sum_nodes(self, h: Tensor) -> Tensor:
-        """[B, width] the sum of h [rows, width] over each graph's nodes."""
-
-    @abstractmethod
-    def max_nodes(self, h: Tensor) -> Tensor:
-        """[B, width] the maximum of h [rows, width] over each graph's nodes."""
+        """[B, width] the sum of h over each graph's nodes."""
+        rows = self.padded(h)
+        # Ones of as many graphs: onnxruntime does not broadcast to an empty batch.
+        return (rows.new_ones(*rows.shape[:-2], 1, rows.shape[-2]) @ rows).squeeze(-2)
 
     def mean_nodes(self, h: Tensor) -> Tensor:
-        """[B, width] the mean of h [rows, width] over each graph's nodes."""
-        return self.sum_nodes(h) / self.node_counts.clamp(min=1)
+        """[B, width] the mean of h over each graph's nodes."""
+        return self.sum_nodes(h) / self.node_counts
+
+    def max_nodes(self, h: Tensor) -> Tensor:
+        """[B, width] the maximum of h over each graph's nodes; 0 for a graph without nodes."""
+        most = self.padded(h, -_LARGEST).topk(1, -2).values.squeeze(-2)
+        return torch.where(most > -_LARGEST, most, 0.0)
 
     def sum_to_nodes(self, values: Tensor) -> Tensor:
         """[rows, width] the sum of values [E, width] over each node's incoming edges."""
         index = self.edge_index[1].view(-1, *[1] * (values.dim() - 1)).expand_as(values)
         return values.new_zeros(self.x.shape[0], *values.shape[1:]).scatter_add(0, index, values)
 
+    def first_nodes(self, h: Tensor, key: Tensor, most: int) -> Tensor:
+        """[B, min(L, most) · width] each graph's first rows in ascending order of key [rows].
+
+        Equal keys are ordered by position; places without a node come last and are zero rows.
+        """
+        graphs, size = self.places.shape
+        places = self.places.flatten()
+        keys = torch.cat([key.new_full((*key.shape[:-1], 1), _LARGEST), key], -1)
+        keys = keys.index_select(-1, places).view(*key.shape[:-1], graphs, size)
+        order = ascending_order(keys)[..., :most]
+        order = order + torch.arange(graphs).unsqueeze(1) * size
+        row = places.index_select(0, order.flatten()).view(*key.shape[:-1], -1)
+        rows = _select(pad(h, (0, 0, 1, 0)), row)
+        return rows.view(*key.shape[:-1], graphs, order.shape[-1] * h.shape[-1])
+
 
 class PaddedGraphs(TracedGraphs):
     """Graphs padded to one size n: B · n rows, of which those of padding hold arbitrary values.
 
     Args:
-        x: [B · n, features], zeros for padding.
         mask: [B, n] whether the node exists.
-        adjacency: [B, n, n] A, zeros for padding.
+        adjacency: [B, n, n], nonzero for an edge in either direction; with edge labels, 1 + the
+            label. Self-loops and edges from padding are ignored.
+        edge_types: the number of edge labels, if the model reads them.
     """
 
-    def __init__(self, x: Tensor, mask: Tensor, adjacency: Tensor) -> None:
-        self.x, self.mask, self.adjacency = x, mask, adjacency
-
-    @property
-    def largest(self) -> int:
-        """The padded size n."""
-        return self.mask.shape[1]
+    def __init__(self, mask: Tensor, adjacency: Tensor, edge_types: int = 0) -> None:
+        self.mask = mask
+        graphs, size = mask.shape
+        row = torch.arange(1, graphs * size + 1).view(graphs, size)
+        # One more column, so that a batch of graphs without nodes has one.
+        self.places = torch.cat([torch.where(mask, row, 0), row.new_zeros(graphs, 1)], 1)
+        place = torch.arange(size)
+        adjacent = adjacency.bool()
+        others = (place.unsqueeze(1) != place) & mask.unsqueeze(1)
+        self._edges = ((adjacent | adjacent.transpose(1, 2)) & others).float()
+        self._by_label = self._edges
+        if edge_types:
+            label = adjacency.long()
+            label = torch.maximum(label, label.transpose(1, 2)).unsqueeze(3)
+            known = label == torch.arange(1, edge_types + 1)
+            self._by_label = (self._edges.unsqueeze(3) * known).flatten(2)
 
     @cached_property
     def degree(self) -> Tensor:
         """[B · n]."""
-        return self.adjacency.sum(2).flatten()
-
-    @cached_property
-    def node_counts(self) -> Tensor:
-        """[B, 1]."""
-        return self.mask.float().sum(1, keepdim=True)
+        return (self._edges @ self._edges.new_ones(self._edges.shape[2], 1)).flatten()
 
     @cached_property
     def edge_index(self) -> Tensor:
         """[2, E]."""
-        graph, receiver, sender = self.adjacency.nonzero().unbind(1)
-        return torch.stack([graph * self.largest + sender, graph * self.largest + receiver])
-
-    def rows(self, h: Tensor) -> Tensor:
-        """[B, n, *] from h [B · n, *], with arbitrary values for padding."""
-        return h.view(*self.mask.shape, *h.shape[1:])
-
-    def padded(self, h: Tensor) -> Tensor:
-        """[B, n, *] from h [B · n, *], zeros for padding."""
-        real = self.mask.view(*self.mask.shape, *[1] * (h.dim() - 1))
-        return torch.where(real, self.rows(h), 0.0)
-
-    def parts(self, pairs: int) -> Iterator[tuple[slice, Any]]:
-        """All graphs as one part; the caller of the exported file decides on batches."""
-        del pairs
-        yield slice(None), self
+        size = self.mask.shape[1]
+        graph, receiver, sender = (self._edges * self.mask.unsqueeze(2)).nonzero().unbind(1)
+        return torch.stack([graph * size + sender, graph * size + receiver])
 
     def sum_neighbours(self, h: Tensor) -> Tensor:
         """[B · n, width] A·h."""
-        return self.sum_over(self.adjacency, h)
-
-    def sum_over(self, matrix: Tensor, h: Tensor) -> Tensor:
-        """[B · n, width] M·h, from M [B, n, n]."""
-        return (matrix @ self.rows(h)).flatten(0, 1)
-
-    def sum_nodes(self, h: Tensor) -> Tensor:
-        """[B, width]."""
-        # A product with ones is many times faster in onnxruntime than a sum.
-        found = self.mask.to(h.dtype).unsqueeze(1) @ self.rows(h)
-        return found.squeeze(1)
-
-    def max_nodes(self, h: Tensor) -> Tensor:
-        """[B, width]."""
-        return self.rows(h).masked_fill(~self.mask.unsqueeze(2), -math.inf).amax(1)
-
-    @cached_property
-    def identity(self) -> Tensor:
-        """[n, n]."""
-        position = torch.arange(self.largest)
-        return (position.unsqueeze(1) == position).float()
-
-    def within(self, distance: int) -> Iterator[Tensor]:
-        """[B, n, n] for each distance d from 1: A_d, which joins the nodes that are d apart."""
-        front, seen = self.adjacency, self.adjacency + self.identity
-        yield front
-        for _ in range(1, distance):
-            front = ((front @ self.adjacency > 0) & (seen == 0)).float()
-            seen = seen + front
-            yield front
-
-    def distances(self, most: int) -> Tensor:
-        """[B, n, n] shortest-path lengths up to `most`, and `most` + 1 for no path, as float."""
-        seen, near = self.identity.expand_as(self.adjacency), torch.zeros_like(self.adjacency)
-        for at, front in enumerate(self.within(most), start=1):
-            seen, near = seen + front, near + at * front
-        reached = seen
-        for _ in range(_DOUBLINGS):
-            reached = (reached @ reached > 0).float()
-        far = torch.where(reached > 0, float(most), most + 1.0)
-        return torch.where(seen > 0, near, far)
-
-    def first_in_order(self, rows: Tensor, keys: Tensor, taken: int) -> Tensor:
-        """[B, taken, width] each graph's first rows in descending order of keys, then zeros.
-
-        Keys [B · n, channels] are compared channel by channel, equal ones by position. The place
-        of a node is the number of nodes before it; no sort is needed.
-        """
-        keys, n = self.rows(keys), self.largest
-        before = torch.zeros_like(self.adjacency)  # [B, i, j]: 1 if i is first, -1 if j is
-        for part in torch.split(keys, _COMPARED, dim=2):
-            signs = (part.unsqueeze(2) - part.unsqueeze(1)).sign()
-            # The first channel that differs outweighs all others.
-            weights = 2.0 ** -torch.arange(part.shape[2])
-            decided = (signs * weights).sum(3).sign()
-            before = torch.where(before == 0, decided, before)
-        position = torch.arange(n)
-        earlier = (position.unsqueeze(1) < position).float() * 2 - 1
-        before = torch.where(before == 0, earlier, before)
-        # A node is not before itself, and padding is after all nodes.
-        counted = (before > 0) & (position.unsqueeze(1) != position) & self.mask.unsqueeze(2)
-        place = counted.float().sum(1)
-        chosen = (place.unsqueeze(1) == torch.arange(taken).view(-1, 1)) & self.mask.unsqueeze(1)
-        return chosen.to(rows.dtype) @ self.rows(rows)
+        graphs, _, senders = self._by_label.shape
+        h = h.reshape(*h.shape[:-2], graphs, senders, h.shape[-1])
+        return (self._by_label @ h).flatten(-3, -2)
 
 
 class FlatGraphs(TracedGraphs):
     """Graphs stored one after the other, without padding.
 
     Args:
-        x: [N, features].
-        edges: [2, E] in any order, each edge in both directions.
-        graph: [N] the graph of each node.
-        count: the number of graphs B.
-        degree: [N].
-        spread: adds the messages [N, width] of its neighbours to each row [N, width].
+        nodes: [N], of any values.
+        edge_index: [2, E] in any order, each edge in both directions. Self-loops are ignored.
+        ptr: [B + 1] where graphs begin and end.
+        edge_labels: [E], if the model reads them; edges with others are ignored.
+        edge_types: the number of edge labels.
     """
 
     def __init__(
         self,
-        *,
-        x: Tensor,
-        edges: Tensor,
-        graph: Tensor,
-        count: int,
-        degree: Tensor,
-        spread: Callable[[Tensor, Tensor], Tensor],
+        nodes: Tensor,
+        edge_index: Tensor,
+        ptr: Tensor,
+        edge_labels: Tensor | None = None,
+        edge_types: int = 1,
     ) -> None:
-        self.x, self.graph = x, graph
-        self._edges, self._count, self._degree, self._spread = edges, count, degree, spread
+        sizes = ptr[1:] - ptr[:-1]
+        largest = _at_least_one(sizes)
+        rank = torch.arange(largest)
+        row = ptr[:-1].unsqueeze(1) + rank + 1
+        self.places = torch.where(rank < sizes.unsqueeze(1), row, 0)
+
+        count = nodes.shape[0]
+        source, target = edge_index[0], edge_index[1]
+        ignored = source == target
+        if edge_labels is not None:
+            ignored = ignored | (edge_labels < 0) | (edge_labels >= edge_types)
+        # Sums of floats depend on their order, so edges are sorted; those to ignore come last.
+        pairs = count * count
+        keys, order = (target * count + source + ignored.long() * pairs).sort()
+        self._kept, self._order, self._edges = keys < pairs, order, edge_index
+        self._degree = torch.zeros_like(nodes).scatter_add(0, target, (~ignored).long())
+        end = self._degree.cumsum(0)
+        begin = end - self._degree
+        sender = source if edge_labels is None else source * edge_types + edge_labels
+        sender = torch.where(ignored, 0, sender).index_select(0, order)
+        columns = _COLUMNS + _COLUMNS_PER_EDGE * (source.shape[0] // (count + 1))
+        self._columns = _at_least_one(self._degree.clamp(max=columns))
+        place = begin + torch.arange(self._columns).unsqueeze(1)
+        place = torch.where(place < end, place + 1, 0).flatten()
+        # [columns · N] 1 + the sender of each message; 0 beyond the last one.
+        self._table = torch.cat([sender.new_zeros(1), sender + 1]).index_select(0, place)
+        # Nodes with more neighbours are rare: the rest is added one by one.
+        receiver = target.index_select(0, order)
+        number = torch.arange(source.shape[0]) - begin.index_select(0, receiver)
+        rest = (self._kept & (number >= self._columns)).nonzero().squeeze(1)
+        self._rest = sender.index_select(0, rest), receiver.index_select(0, rest)
 
     @property
     def degree(self) -> Tensor:
         """[N]."""
-        return self._degree
+        return self._degree.float()
 
     @cached_property
     def edge_index(self) -> Tensor:
         """[2, E]."""
-        sender, receiver = self._edges.unbind(0)
-        order = (receiver * self.x.shape[0] + sender).sort().indices  # unique keys
-        return self._edges.index_select(1, order)
-
-    @cached_property
-    def node_counts(self) -> Tensor:
-        """[B, 1]."""
-        return self.sum_nodes(torch.ones_like(self.degree).unsqueeze(1))
+        kept = self._order.index_select(0, self._kept.nonzero().squeeze(1))
+        return self._edges.index_select(1, kept)
 
     def sum_neighbours(self, h: Tensor) -> Tensor:
         """[N, width]."""
-        return self._spread(torch.zeros_like(h), h)
+        *members, _, width = h.shape
+        nodes = self._degree.shape[0]
+        rows = pad(h, (0, 0, 1, 0)).index_select(-2, self._table)
+        rows = rows.view(*members, self._columns, nodes * width)
+        found = (rows.new_ones(1, self._columns) @ rows).view(*members, nodes, width)
+        sender, receiver = self._rest
+        rest = h.index_select(-2, sender)
+        return found.scatter_add(-2, receiver.unsqueeze(1).expand_as(rest), rest)
 
-    def sum_nodes(self, h: Tensor) -> Tensor:
-        """[B, width]."""
-        index = self.graph.unsqueeze(1).expand_as(h)
-        return h.new_zeros(self._count, h.shape[1]).scatter_add(0, index, h)
 
-    def max_nodes(self, h: Tensor) -> Tensor:
-        """[B, width]."""
-        index = self.graph.unsqueeze(1).expand_as(h)
-        start = h.new_full((self._count, h.shape[1]), -math.inf)
-        return start.scatter_reduce(0, index, h, "amax")
+def _at_least_one(values: Tensor) -> int:
+    """The largest value as a size, at least 1."""
+    # Not int(...), which the exporter would take for a constant.
+    size: int = torch.cat([values, values.new_ones(1)]).amax(0).item()  # type: ignore[assignment]
+    torch._check(size >= 1)  # type: ignore[no-untyped-call]
+    return size
+
+
+def ascending_order(key: Tensor) -> Tensor:
+    """The positions of the keys along the last axis in ascending order; equal keys by position.
+
+    The first sort only numbers the distinct values, and the second sorts keys without ties. These
+    stay below n², which fits in the 32 bits that some runtimes use up to 46,340 positions.
+    """
+    values, position = key.sort()
+    before = torch.cat([values[..., :1], values[..., :-1]], -1)
+    number = (values != before).long().cumsum(-1) * key.shape[-1]
+    return (number + position).sort().values - number
+
+
+def _select(rows: Tensor, index: Tensor) -> Tensor:
+    """[k, ·] rows [n, ·] at index [k]; of each member its own [S, n, ·] at [S, k]."""
+    if index.dim() == 1:
+        return rows.index_select(0, index)
+    members, size = rows.shape[:2]
+    first = torch.arange(members).unsqueeze(1) * size
+    found = rows.flatten(0, 1).index_select(0, (first + index).flatten())
+    return found.view(*index.shape, rows.shape[-1])

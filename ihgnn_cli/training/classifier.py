@@ -1,6 +1,6 @@
 """Predicting with the models of a checkpoint."""
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
@@ -33,10 +33,6 @@ class TorchClassifier:
         """The inputs and outputs of the model."""
         return self.checkpoint.card
 
-    def with_card(self, card: ModelCard) -> "TorchClassifier":
-        """The same models with other metadata."""
-        return replace(self, checkpoint=replace(self.checkpoint, card=card))
-
     @property
     def runs_on(self) -> str:
         """The device."""
@@ -63,11 +59,11 @@ class TorchClassifier:
         self, dataset: GraphDataset, graphs: NDArray[np.int64]
     ) -> tuple[NDArray[np.float64], NDArray[np.float64] | None]:
         """Probabilities, and their spread between the models if there are several."""
-        each = member_probabilities(self._logits(dataset, graphs))
+        each = member_probabilities(self.logits(dataset, graphs))
         return each.mean(axis=0), member_spread(each) if self.members > 1 else None
 
-    def _logits(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> NDArray[np.float32]:
-        """[S, G, C]."""
+    def logits(self, dataset: GraphDataset, graphs: NDArray[np.int64]) -> NDArray[np.float32]:
+        """[S, G, C] of each model."""
         store = self._store(dataset)
         elements = int(store.cost(graphs).sum()) * self.checkpoint.config.model.width
         with computing(elements):

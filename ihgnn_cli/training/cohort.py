@@ -63,10 +63,10 @@ class Cohort:
     ) -> None:
         self.stack = stack
         self.courses = tuple(Course(validated=len(each.validation) > 0) for each in stack.members)
-        self._validated = any(len(each.validation) > 0 for each in stack.members)
         """One course per member, in the original order."""
         self.present: tuple[int, ...] = tuple(range(len(stack.members)))
         """The members still in training: the index in `courses` for each stack position."""
+        self._validated = any(len(each.validation) > 0 for each in stack.members)
         self._epochs = epochs
         self._patience = patience
         self._keep_weights = keep_weights

@@ -78,7 +78,7 @@ BEFORE_TORCH: list[tuple[str, ...]] = [
     ("crossval --split-file nope.json", "nope.json"),
     ("crossval --race --rules", "--rules"),
     ("crossval --out full", "full"),
-    ("crossval --conformal 1", "1"),
+    ("crossval --conformal 1", "--conformal"),
     ("crossval --model gin --set width=8,8", "width", "8"),
     ("crossval --epochs 0", "--epochs", "0"),
     ("signal --permutations -1", "--permutations", "-1"),

@@ -1,169 +1,104 @@
-"""Golden vectors: the graphs and answers that travel with an exported file."""
+"""The golden file: right answers for small graphs, and a check of a runtime with them."""
 
 import json
-from dataclasses import replace
+import shutil
 from pathlib import Path
 
 import numpy as np
 import pytest
-from tiny_models import (
-    ALL,
-    LARGE_STAR,
-    PATH,
-    SINGLE,
-    SMALL,
-    STAR,
-    TRIANGLE,
-    dataset,
-    untrained,
-    with_distances,
-)
+from tiny_models import ALL
 
-from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.data.edge_labels import with_edge_labels
-from ihgnn_cli.data.features import Features
+from ihgnn_cli.cli.check_export import check_export as command
 from ihgnn_cli.data.json_graph import check_graph
-from ihgnn_cli.deploy.form import Form, Layout
-from ihgnn_cli.deploy.golden import Golden, golden_path, read_golden
-from ihgnn_cli.deploy.golden_vectors import NEAR_TIES, TOO_LARGE, candidates, golden_vectors
-from ihgnn_cli.deploy.inputs import inputs_for
-from ihgnn_cli.deploy.onnx_model import OUTPUTS
-from ihgnn_cli.deploy.reference import Reference
-from ihgnn_cli.errors import InputError
-from ihgnn_cli.files import sha256_of
+from ihgnn_cli.deploy import golden as module
+from ihgnn_cli.deploy.golden import check_golden
+from ihgnn_cli.deploy.onnx_model import load_onnx
+from ihgnn_cli.deploy.verification import reference_of
+from ihgnn_cli.errors import IhgnnError, InputError
 from ihgnn_cli.inference.vocabulary import encode_graphs
-from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.training.checkpoint import Checkpoint
 
-DATA = dataset(*[PATH, STAR, TRIANGLE] * 4, SINGLE)
+CPU = "CPUExecutionProvider"
 
 
-def golden_of(checkpoint: Checkpoint, data: GraphDataset, form: Form) -> Golden:
-    chosen = candidates(checkpoint, data, form)
-    return golden_vectors(checkpoint, chosen, form, OUTPUTS, model="model.onnx", sha256="0" * 64)
+@pytest.fixture(autouse=True)
+def _short(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_SECONDS", 0.0)
 
 
-@pytest.mark.parametrize("form", [Form(), Form(nodes=9), Form(Layout.SPARSE)])
-@pytest.mark.parametrize(
-    ("features", "labelled", "bins"),
-    [
-        (Features.LABELS, True, 0),
-        (Features.BOTH, True, 0),
-        (Features.LABELS, False, 0),
-        (Features.LABELS, True, 3),
-    ],
-)
-def test_graphs_inputs_and_answers_of_each_case_agree(
-    form: Form, features: Features, labelled: bool, bins: int
+@pytest.fixture
+def copied(exported, tmp_path: Path) -> Path:
+    """A copy of an exported file with its golden file."""
+    shutil.copytree(exported.done.path.parent, tmp_path / "copy")
+    return tmp_path / "copy" / "model.onnx"
+
+
+def content_of(model: Path) -> dict:
+    return json.loads(model.with_suffix(".golden.json").read_text())
+
+
+def test_inputs_encode_the_graphs_and_outputs_are_the_models(exported) -> None:
+    golden = content_of(exported.done.path)
+    card = exported.checkpoint.card
+    graphs = [check_graph(each) for each in golden["graphs"]]
+    assert [each.num_nodes for each in graphs] == [1, 3, 3, 5, 5, 5]
+    # The last graph has a label that the model does not know.
+    assert golden["graphs"][-1]["node_labels"][0] == "a?"
+    encoded = encode_graphs(card, graphs).dataset
+    inputs = load_onnx(exported.done.path).inputs(encoded, np.arange(len(graphs)))
+    for name, each in golden["inputs"].items():
+        assert each["shape"] == list(inputs[name].shape)
+        np.testing.assert_array_equal(np.array(each["data"], each["type"]), inputs[name].ravel())
+    expected = reference_of(exported.checkpoint).outputs(encoded)
+    for name, each in golden["outputs"].items():
+        np.testing.assert_allclose(each["data"], expected[name].ravel(), rtol=1e-6, atol=1e-7)
+    best = expected["probabilities"].argmax(axis=1)
+    assert golden["classes"] == [card.class_values[each] for each in best]
+    assert len(ALL) > len(golden["graphs"])
+
+
+def test_a_right_file_passes_with_its_time_per_graph(exported) -> None:
+    found = check_golden(exported.done.path, CPU)
+    assert (found.runs_on, found.graphs, found.passed, found.same_classes) == (CPU, 6, True, True)
+    assert found.difference < 1e-5
+    assert found.milliseconds_per_graph > 0
+
+
+def test_wrong_answers_fail(copied: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    golden = content_of(copied)
+    logits = golden["outputs"]["logits"]["data"]
+    golden["outputs"]["logits"]["data"] = [each + 0.01 for each in logits]
+    copied.with_suffix(".golden.json").write_text(json.dumps(golden))
+    assert not check_golden(copied).passed
+    with pytest.raises(IhgnnError, match="1 check failed"):
+        command(copied, [CPU])
+    assert "FAIL" in capfd.readouterr().out
+
+
+def test_another_provider_than_the_one_asked_for_is_said_loudly(
+    copied: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    data = dataset(*[PATH, STAR, TRIANGLE] * 4, SINGLE, labelled=labelled)
-    data = with_edge_labels(with_distances(data), bins=bins)
-    checkpoint = untrained(data, features=features, members=2)
-    card = checkpoint.card
-    golden = golden_of(checkpoint, data, form)
-    unusual = "unknown labels" if labelled else "degree above all seen"
-    for name in ("smallest graph", "largest graph", "graph without edges", "identical graphs"):
-        assert name in {each.name for each in golden.cases}
-    assert unusual in {each.name for each in golden.cases}
-    for case in golden.cases:
-        encoded = encode_graphs(card, [check_graph(each) for each in case.graphs]).dataset
-        again = inputs_for(form.layout, card, encoded, np.arange(len(encoded)), size=form.nodes)
-        assert case.inputs.keys() == again.keys()
-        for name, values in case.inputs.items():
-            np.testing.assert_array_equal(values, again[name], err_msg=f"{case.name}, {name}")
-        expected = Reference(checkpoint).outputs(encoded)
-        certain = [name for name, each in expected.items() if not np.isnan(each).any()]
-        assert list(case.outputs) == certain
-        assert len(certain) >= 4
-        for name, values in case.outputs.items():
-            np.testing.assert_allclose(values, expected[name], atol=1e-5)
-        best = expected["probabilities"].argmax(axis=1)
-        assert case.classes == tuple(card.class_values[each] for each in best)
+    def none_but_the_cpu(path: Path, device: str = "auto", providers=None, threads=None):
+        if providers:
+            raise InputError("onnxruntime cannot start it")
+        return load_onnx(path, "cpu")
+
+    monkeypatch.setattr(module, "load_onnx", none_but_the_cpu)
+    monkeypatch.setattr(module, "loadable_providers", lambda: {"AbacusExecutionProvider": False})
+    with pytest.raises(IhgnnError, match="1 check failed: AbacusExecutionProvider"):
+        command(copied, ["AbacusExecutionProvider"])
+    said = capfd.readouterr().err
+    assert f"AbacusExecutionProvider DID NOT RUN: the model ran on {CPU} instead" in said
 
 
-def test_the_file_is_read_back_as_it_was(tmp_path: Path) -> None:
-    model = tmp_path / "model.onnx"
-    model.write_bytes(b"a model")
-    written = replace(
-        golden_of(untrained(DATA), DATA, Form()), model_sha256=sha256_of(model), left_out=()
-    )
-    golden_path(model).write_text(written.text(), encoding="utf-8")
-    found = read_golden(model)
-    assert [each.as_plain() for each in found.cases] == [each.as_plain() for each in written.cases]
-    assert (found.model, found.layout, found.tolerance) == ("model.onnx", "padded", 1e-4)
-    for mine, theirs in zip(found.cases, written.cases, strict=True):
-        for name, values in mine.outputs.items():
-            np.testing.assert_array_equal(values, theirs.outputs[name])
-
-
-def test_files_that_do_not_belong_together_are_refused(tmp_path: Path) -> None:
-    model = tmp_path / "model.onnx"
-    model.write_bytes(b"a model")
-    with pytest.raises(InputError, match=r"model\.golden\.json is missing"):
-        read_golden(model)
-    beside = golden_path(model)
-    beside.write_text(golden_of(untrained(DATA), DATA, Form()).text(), encoding="utf-8")
-    with pytest.raises(InputError, match="belongs to another file"):
-        read_golden(model)
-    plain = json.loads(beside.read_text(encoding="utf-8"))
-    beside.write_text(json.dumps({**plain, "format": 2}), encoding="utf-8")
-    with pytest.raises(InputError, match="has format 2"):
-        read_golden(model)
-    for damaged in ("{", "[]", '{"format": 1}', json.dumps({**plain, "cases": [{}]})):
-        beside.write_text(damaged, encoding="utf-8")
+def test_unknown_providers_and_damaged_files_are_refused(copied: Path) -> None:
+    with pytest.raises(InputError, match="No provider 'Abacus'") as caught:
+        check_golden(copied, "Abacus")
+    assert "Tensorrt" not in str(caught.value)
+    golden = copied.with_suffix(".golden.json")
+    for content in ("", "[]", '{"model": 1}', golden.read_text()[:-5]):
+        golden.write_text(content)
         with pytest.raises(InputError, match="is damaged"):
-            read_golden(model)
-
-
-def test_graphs_whose_order_is_chance_are_not_chosen() -> None:
-    # Without separation the nodes of a complete graph are equal in the last layer, and only there.
-    complete = ([0, 1, 2, 0, 1], [(i, j) for i in range(5) for j in range(i)])
-    tying = replace(SMALL, variant=Variant.NO_SEPARATION, sort_key="last-layer")
-    data = dataset(complete, complete, PATH, SINGLE)
-    checkpoint = untrained(data, tying)
-    golden = golden_of(checkpoint, data, Form())
-    edges = {name: [len(each["edges"]) for each in case.graphs] for name, case in by_name(golden)}
-    assert edges["largest graph"] == [len(PATH[1])]
-    assert len(complete[1]) not in edges["mixed sizes"]
-    data = dataset(complete, complete)
-    golden = golden_of(untrained(data, tying), data, Form())
-    assert {"name": "largest graph", "reason": NEAR_TIES} in golden.left_out
-
-
-def by_name(golden: Golden) -> list[tuple[str, object]]:
-    return [(each.name, each) for each in golden.cases]
-
-
-def test_the_file_stays_small(monkeypatch: pytest.MonkeyPatch) -> None:
-    cycle = ([node % 3 for node in range(300)], [(i, (i + 1) % 300) for i in range(300)])
-    data = dataset(PATH, STAR, cycle)
-    checkpoint = untrained(data, max_nodes=300)
-    golden = golden_of(checkpoint, data, Form())
-    assert len(golden.text()) < 1_100_000
-    cases = dict(by_name(golden))
-    assert len(cases["largest graph"].graphs[0]["node_labels"]) == 5
-    assert cases["largest graph"].description == (
-        "the largest graph of the data (of those graphs that are small enough for this file)"
-    )
-    sparse = dict(by_name(golden_of(checkpoint, data, Form(Layout.SPARSE))))
-    assert len(sparse["largest graph"].graphs[0]["node_labels"]) == 300
-    # A fixed size makes every case large: those of the largest graphs stay.
-    golden = golden_of(checkpoint, data, Form(nodes=600))
-    assert len(golden.cases) == 1
-    assert {each["reason"] for each in golden.left_out} == {TOO_LARGE}
-    assert not golden_of(checkpoint, data, Form(nodes=3000)).cases
-
-
-def test_other_models_answer_with_an_unknown_label_of_their_own_kind() -> None:
-    for values, unknown in (((3, 7, 5), 8), (("c", "z", "aa"), "aa?")):
-        data = replace(dataset(*ALL[:5]), label_values=values)
-        golden = golden_of(untrained(data), data, Form())
-        case = dict(by_name(golden))["unknown labels"]
-        assert unknown in {each for graph in case.graphs for each in graph["node_labels"]}
-
-
-def test_a_degree_that_no_graph_had_is_among_the_cases() -> None:
-    data = dataset(PATH, TRIANGLE, LARGE_STAR, labelled=False)
-    case = dict(by_name(golden_of(untrained(data), data, Form())))["degree above all seen"]
-    assert case.graphs[0]["num_nodes"] == 7
-    assert sum(0 in edge for edge in case.graphs[0]["edges"]) == 6  # up to 5 were seen
+            check_golden(copied)
+    golden.unlink()
+    with pytest.raises(InputError, match=r"golden\.json is missing"):
+        check_golden(copied)

@@ -6,11 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from numpy.typing import NDArray
 from tiny_models import (
     ALL,
     AUTHORS,
-    CPU,
     KITE,
     LARGE_STAR,
     NO_EDGES,
@@ -26,17 +24,14 @@ from tiny_models import (
     with_distances,
 )
 
-from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
-from ihgnn_cli.deploy.form import Layout
-from ihgnn_cli.deploy.inputs import sparse_inputs
-from ihgnn_cli.deploy.metadata import LARGEST
-from ihgnn_cli.deploy.sparse import Edges, SparseIHGNN, block_ends, neighbor_ends
+from ihgnn_cli.deploy.modules import MODULES
+from ihgnn_cli.deploy.verification import reference_of
 from ihgnn_cli.inference.metrics import mean_probabilities
 from ihgnn_cli.inference.vocabulary import encode_dataset
 from ihgnn_cli.models.settings import Variant
-from ihgnn_cli.training.checkpoint import Checkpoint
+from ihgnn_cli.models.spec import Layout
 
 PAPER: dict[str, Any] = {}
 
@@ -51,7 +46,7 @@ def test_the_layouts_are_the_model(
     variant: Variant, options: dict[str, Any], members: int, layout: Layout
 ) -> None:
     if variant is Variant.NO_SEPARATION and options is AUTHORS:
-        pytest.skip("nodes of a triangle are equal in the last layer: their order is anybody's")
+        pytest.skip("nodes of a triangle are equal in the last layer: no order is right")
     data = dataset(*ALL)
     checkpoint = untrained(data, replace(SMALL, variant=variant, **options), members=members)
     logits = torch_logits(checkpoint, data)
@@ -136,123 +131,45 @@ def test_answers_do_not_depend_on_the_other_graphs_of_a_batch(layout: Layout) ->
         np.testing.assert_allclose(alone, together[graph], rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("m", "ends"),
-    [
-        (1, [1]),
-        (32, [32]),
-        (48, [48]),
-        (49, [32, 49]),
-        (96, [32, 96]),
-        (97, [32, 64, 97]),
-        (620, [32, 64, 128, 256, 620]),
-    ],
-)
-def test_blocks_of_ranks_double_and_end_at_m(m: int, ends: list[int]) -> None:
-    assert list(block_ends(m)) == ends
-
-
-def test_blocks_of_neighbours_reach_as_far_as_degrees_are_known() -> None:
-    graphs = (STAR, LARGE_STAR, PATH)
-    labelled, degrees = dataset(*graphs), dataset(*graphs, labelled=False)
-    assert list(neighbor_ends(untrained(labelled).card)) == [4]
-    assert list(neighbor_ends(untrained(degrees).card)) == [4, 16]
-
-
+@layouts
 @pytest.mark.parametrize("labelled", [True, False])
-def test_nodes_with_more_neighbours_than_a_block_lose_none(labelled: bool) -> None:
-    # Stars whose centers fill blocks of neighbours exactly, nearly, and go beyond all of them.
+def test_hubs_have_all_their_neighbours(labelled: bool, layout: Layout) -> None:
+    # Beyond 32 neighbours, and beyond 8 for each edge and node, the sparse layout adds the rest.
     stars = [
         ([leaf % 3 for leaf in range(size + 1)], [(0, leaf) for leaf in range(1, size + 1)])
-        for size in (3, 4, 5, 15, 16, 17, 40)
+        for size in (3, 31, 32, 33, 40, 41, 42, 400)
     ]
     data = dataset(*stars, labelled=labelled)
-    checkpoint = untrained(dataset(*stars[:5], labelled=labelled), max_nodes=50)
+    checkpoint = untrained(dataset(*stars[:5], labelled=labelled), max_nodes=50, members=2)
     words = encode_dataset(checkpoint.card, data).dataset
-    expected = torch_logits(checkpoint, words)[0]
-    found = Eager(checkpoint, Layout.SPARSE).answers(words, np.arange(len(words))).logits
+    expected = mean_probabilities(torch_logits(checkpoint, words))
+    found = Eager(checkpoint, layout).answers(words, np.arange(len(words))).probabilities
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)
 
 
-def test_graphs_that_reach_other_blocks_and_end_beyond_m_keep_to_their_rows() -> None:
-    # Paths of all sizes around the ends of the blocks, and beyond m = 70: blocks of 32, 38.
+@layouts
+def test_graphs_of_all_sizes_around_m_keep_to_their_rows(layout: Layout) -> None:
     paths = [
         ([node % 3 for node in range(size)], [(node, node + 1) for node in range(size - 1)])
-        for size in (1, 31, 32, 33, 69, 70, 71, 100, 2)
+        for size in (1, 31, 69, 70, 71, 100, 2)
     ]
     data = dataset(*paths)
     checkpoint = untrained(data, max_nodes=70)
-    assert len(SparseIHGNN(checkpoint).members.readout) == 2
     expected = torch_logits(checkpoint, data)[0]
-    found = Eager(checkpoint, Layout.SPARSE).answers(data, np.arange(len(data))).logits
+    found = Eager(checkpoint, layout).answers(data, np.arange(len(data))).logits
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
-@layouts
-def test_the_margin_is_the_smallest_gap_between_keys_of_different_nodes(layout: Layout) -> None:
-    data = dataset(*ALL, ([1, 1, 1], [(0, 1), (1, 2), (2, 0)]))
-    checkpoint = untrained(data)
-    found = Eager(checkpoint, layout).answers(data, np.arange(len(data))).order_margin
-    assert found is not None
-    # A single node, and a triangle of equal nodes.
-    single, equal = ALL.index(SINGLE), len(ALL)
-    assert found[[single, equal]].tolist() == [LARGEST, LARGEST]
-    h = embeddings(checkpoint, data)
-    for graph in set(range(len(ALL))) - {single}:
-        rows = np.unique(h[data.node_graph == graph].round(5), axis=0)
-        rows = rows[rows[:, -1].argsort()]
-        length = np.linalg.norm(rows, axis=1)
-        gaps = np.diff(rows[:, -1]) / np.maximum(length[1:], length[:-1])
-        assert found[graph] == pytest.approx(gaps.min(), rel=1e-2)
-
-
-@layouts
-def test_equal_keys_of_different_nodes_leave_no_margin(layout: Layout) -> None:
-    data = dataset(*ALL)
-    checkpoint = untrained(data)
-    for name, value in checkpoint.weights.items():
-        if name.endswith((".second.weight", ".second.bias")):
-            value[..., -1] = 0
-    found = Eager(checkpoint, layout).answers(data, np.arange(len(data))).order_margin
-    assert found is not None
-    assert (found == 0).tolist() == [graph is not SINGLE for graph in ALL]
-
-
-@layouts
-def test_without_sorting_there_is_always_margin(layout: Layout) -> None:
-    data = dataset(*ALL)
-    checkpoint = untrained(data, replace(SMALL, variant=Variant.NO_CONCAT))
-    found = Eager(checkpoint, layout).answers(data, np.arange(len(data))).order_margin
-    assert found is not None
-    assert (found == LARGEST).all()
-
-
-def embeddings(checkpoint: Checkpoint, data: GraphDataset) -> NDArray[Any]:
-    """H of all nodes."""
-    model = SparseIHGNN(checkpoint)
-    inputs = sparse_inputs(checkpoint.card, data, np.arange(len(data)))
-    inputs = {name: torch.tensor(each) for name, each in inputs.items()}
-    none = torch.zeros_like(inputs["node_labels"])
-    edges = Edges(inputs["edge_index"], none, model.neighbor_ends)
-    row = model.vocabulary.rows(inputs["node_labels"], lambda: edges.degree)
-    with torch.no_grad():
-        h, _ = model.members.nodes(row, None, edges.spread)
-    return h.numpy()
-
-
-def test_a_graph_without_nodes_is_a_graph_all_the_same() -> None:
+def test_a_graph_without_nodes_among_others_is_the_classifier_on_zeros() -> None:
     data = dataset(PATH, STAR)
     checkpoint = untrained(data)
-    model = SparseIHGNN(checkpoint)
+    model = MODULES[Layout.SPARSE](reference_of(checkpoint).members)
     labels = torch.tensor(data.node_label).long()
     edges = torch.tensor(data.edge_index())
     with torch.no_grad():
         expected = model(labels, edges, torch.tensor([0, 5, 10]))["logits"]
         found = model(labels, edges, torch.tensor([0, 0, 5, 5, 10, 10]))["logits"]
     torch.testing.assert_close(found[[1, 3]], expected)
-    bias = (
-        checkpoint.weights["classifier.first.bias"][0].relu()
-        @ checkpoint.weights["classifier.second.weight"][0]
-    )
-    empty = (bias + checkpoint.weights["classifier.second.bias"][0]).to(CPU)
+    readable = reference_of(checkpoint).members.modules[0].classifier
+    empty = readable.second(readable.first.bias.relu()).detach()
     torch.testing.assert_close(found[[0, 2, 4]], empty.expand(3, -1))

@@ -12,9 +12,10 @@ from tiny_models import ALL, AUTHORS, SMALL, dataset, untrained
 
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.deploy.export import export_onnx
-from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.onnx_model import load_onnx
+from ihgnn_cli.deploy.verification import reference_of
 from ihgnn_cli.models.settings import IHGNNSettings, Variant
+from ihgnn_cli.models.spec import Layout
 
 OLDEST = ("onnxruntime==1.17.*", "numpy<2")
 RUN = """
@@ -49,16 +50,14 @@ def test_files_of_both_layouts_answer_the_same_in_the_oldest_onnxruntime(
     authors = IHGNNSettings(layers=1, width=8, hidden=8, variant=Variant.NO_ADAPTIVE, **AUTHORS)
     checkpoints = {
         "labels": (data, untrained(data, SMALL)),
-        # Two blocks of ranks in the sparse layout.
-        "blocks": (data, untrained(data, SMALL, max_nodes=70)),
         "both": (data, untrained(data, authors, Features.BOTH, members=2)),
         "degrees": (degrees, untrained(degrees, SMALL)),
     }
     jobs, expected = [], []
     for name, (graphs, checkpoint) in checkpoints.items():
-        for form in (Form(), Form(Layout.SPARSE)):
-            path = tmp_path / f"{name}-{form.layout}.onnx"
-            classifier = load_onnx(export_onnx(checkpoint, path, form).path)
+        for layout in Layout:
+            path = tmp_path / f"{name}-{layout}.onnx"
+            classifier = load_onnx(export_onnx(reference_of(checkpoint), path, layout).path)
             inputs = classifier.inputs(graphs, np.arange(len(graphs)))
             np.savez(path.with_suffix(".in.npz"), **inputs)
             files = path, path.with_suffix(".in.npz"), path.with_suffix(".out.npz")

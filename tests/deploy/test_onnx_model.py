@@ -15,14 +15,15 @@ from ihgnn_cli.data import Features, GraphDataset, load_dataset
 from ihgnn_cli.data.splits import Split
 from ihgnn_cli.deploy import onnx_model as module
 from ihgnn_cli.deploy.export import export_onnx
-from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.metadata import FORMAT, KEY
 from ihgnn_cli.deploy.onnx_model import load_onnx
+from ihgnn_cli.deploy.verification import reference_of
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.inference.evaluation import Part, evaluate
 from ihgnn_cli.inference.prediction import Classifier
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.models.settings import IHGNNSettings
+from ihgnn_cli.models.spec import Layout
 from ihgnn_cli.training import checkpoint as checkpoints
 from ihgnn_cli.training.checkpoint import Checkpoint
 from ihgnn_cli.training.classifier import TorchClassifier
@@ -49,14 +50,16 @@ def checkpoint(mutag: GraphDataset) -> Checkpoint:
 @pytest.fixture(scope="module")
 def padded(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of its export."""
-    return export_onnx(checkpoint, tmp_path_factory.mktemp("padded") / "model.onnx").path
+    return export_onnx(
+        reference_of(checkpoint), tmp_path_factory.mktemp("padded") / "model.onnx"
+    ).path
 
 
 @pytest.fixture(scope="module")
 def sparse(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The file of its export in the other layout."""
     path = tmp_path_factory.mktemp("sparse") / "model.onnx"
-    return export_onnx(checkpoint, path, Form(Layout.SPARSE)).path
+    return export_onnx(reference_of(checkpoint), path, Layout.SPARSE).path
 
 
 @pytest.fixture
@@ -91,17 +94,15 @@ def test_batches_are_bounded_and_change_nothing(
     classifier = load_onnx(either)
     graphs = np.arange(len(mutag))
     whole = classifier.probabilities(mutag, graphs)
-    sizes, edges = np.diff(mutag.node_ptr), np.diff(mutag.edge_ptr)
-    for cells in (1, 8000):
-        monkeypatch.setattr(module, "_BATCH_CELLS", cells)
+    sizes = np.diff(mutag.node_ptr)
+    for cells in (1, 80_000):
+        monkeypatch.setattr(module, "_BATCH_NUMBERS", cells)
         batches = list(classifier._batches(mutag, graphs))
         assert sorted(np.concatenate(batches)) == graphs.tolist()
         assert (len(batches) == len(mutag)) is (cells == 1)
         for batch in batches:
-            squares = len(batch) * sizes[batch].max() ** 2
-            listed = (sizes[batch] + edges[batch]).sum() * classifier.described.limits.numbers[0]
-            largest = squares if classifier.described.layout is Layout.PADDED else listed
-            assert len(batch) == 1 or largest <= cells
+            rows = len(batch) * sizes[batch].max() * classifier.metadata.numbers_per_node
+            assert len(batch) == 1 or rows <= cells
         np.testing.assert_allclose(classifier.probabilities(mutag, graphs), whole, atol=1e-6)
 
 
@@ -189,37 +190,27 @@ def renamed_input(content: bytes) -> bytes:
     return bytes(proto.SerializeToString())
 
 
+NOT_OURS = "is not a file of 'ihgnn export', or it is damaged"
+
+
 @pytest.mark.parametrize(
     ("damage", "told"),
     [
         (lambda _: b"", "not an ONNX file"),
         (lambda _: b"hello\n" * 100, "not an ONNX file"),
         (lambda content: content[: len(content) // 2], "not an ONNX file"),
-        (change(lambda _: None), "ihgnn did not write it"),
-        (change(lambda _: "{"), "damaged"),
-        (change(lambda _: "[]"), "damaged"),
-        (change(lambda _: "[" * 100_000), "damaged"),
-        (change(lambda text: text.replace('"format":2', '"format":"new"')), "damaged"),
-        (change(lambda text: text.replace('"format":2', f'"format":{FORMAT + 1}')), "newer ihgnn"),
-        (change(lambda text: text.replace('"max_nodes"', '"nodes"')), "damaged"),
-        (change(lambda text: text.replace('"node_limit"', '"limit"')), "damaged"),
-        (change(lambda text: text.replace('"numbers":[', '"numbers":["many",')), "damaged"),
-        (change(lambda text: text.replace('"attributes":0', '"attributes":1')), "damaged"),
-        (change(lambda text: text.replace('"train":[0,', '"train":[150,')), "damaged"),
-        (
-            change(lambda text: text.replace('"class_values":[', '"class_values":[7,')),
-            "the network does not match the metadata",
-        ),
-        (change(lambda text: text.replace('"layout":"padded"', '"layout":"round"')), "damaged"),
-        (
-            change(lambda text: text.replace('"layout":"padded"', '"layout":"sparse"')),
-            "not those of a sparse model",
-        ),
-        (
-            change(lambda text: text.replace('"padded_to":null', '"padded_to":28')),
-            "padded size does not match",
-        ),
-        (renamed_input, "its inputs and outputs"),
+        (change(lambda _: None), NOT_OURS),
+        (change(lambda _: "{"), NOT_OURS),
+        (change(lambda _: "[" * 100_000), NOT_OURS),
+        (change(lambda text: text.replace(f'"format":{FORMAT}', '"format":4')), "another version"),
+        (change(lambda text: text.replace('"max_nodes"', '"nodes"')), NOT_OURS),
+        (change(lambda text: text.replace('"node_limit"', '"limit"')), NOT_OURS),
+        (change(lambda text: text.replace('"width":8', '"width":1e999')), NOT_OURS),
+        (change(lambda text: text.replace('"attributes":0', '"attributes":1')), NOT_OURS),
+        (change(lambda text: text.replace('"train":[0,', '"train":[150,')), NOT_OURS),
+        (change(lambda text: text.replace('"class_values":[', '"class_values":[7,')), NOT_OURS),
+        (change(lambda text: text.replace('"layout":"padded"', '"layout":"sparse"')), NOT_OURS),
+        (renamed_input, NOT_OURS),
     ],
 )
 def test_broken_files_are_refused_in_a_sentence(
@@ -231,11 +222,37 @@ def test_broken_files_are_refused_in_a_sentence(
 ) -> None:
     broken = tmp_path / "broken.onnx"
     broken.write_bytes(damage(model.read_bytes()))
-    with pytest.raises(InputError, match=told) as caught:
-        load_onnx(broken)
-    assert str(caught.value).startswith(str(broken))
-    assert "\n" not in str(caught.value)
+    refused(broken, told)
     assert capfd.readouterr() == ("", "")
+
+
+def refused(path: Path, told: str) -> None:
+    with pytest.raises(InputError, match=told) as caught:
+        load_onnx(path)
+    assert str(caught.value).startswith(str(path))
+    assert "\n" not in str(caught.value)
+
+
+def test_random_damage_is_refused_in_a_sentence_or_does_no_harm(
+    model: Path, tmp_path: Path, mutag: GraphDataset
+) -> None:
+    content, drawn = model.read_bytes(), np.random.default_rng(0)
+    metadata = content.index(b'{"format"')
+    refusals = []
+    for number in range(400):
+        damaged = bytearray(content)
+        # Half of them in the metadata, where damage is read by this package.
+        first = metadata if number % 2 else 0
+        for place in drawn.integers(first, len(content), drawn.integers(1, 4)):
+            damaged[place] = drawn.integers(256)
+        broken = tmp_path / "broken.onnx"
+        broken.write_bytes(damaged)
+        try:
+            load_onnx(broken, "cpu").probabilities(mutag, np.arange(3))
+        except InputError as error:
+            refusals.append(str(error))
+    assert len(refusals) > 20
+    assert not [each for each in refusals if "\n" in each]
 
 
 def test_what_is_no_file_is_refused(tmp_path: Path) -> None:

@@ -14,10 +14,11 @@ from tiny_models import ALL, SMALL, dataset, torch_logits, untrained
 from ihgnn_cli.data.access import Access
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.sources import locate, read
-from ihgnn_cli.deploy.form import Form, Layout
+from ihgnn_cli.deploy.export import as_onnx
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
-from ihgnn_cli.deploy.network import as_onnx
+from ihgnn_cli.deploy.verification import reference_of
 from ihgnn_cli.models.settings import IHGNNSettings, SortKey
+from ihgnn_cli.models.spec import Layout
 from ihgnn_cli.training.checkpoint import Checkpoint
 
 _AT_ONCE = 100
@@ -49,7 +50,7 @@ def answers(proto: ModelProto, checkpoint: Checkpoint, data: GraphDataset) -> ND
     sparse = "ptr" in {each.name for each in proto.graph.input}
     inputs = sparse_inputs if sparse else padded_inputs
     session = ReferenceEvaluator(proto, new_ops=[TopK])
-    with np.errstate(over="ignore"):  # of the margin at padding, which is not selected
+    with np.errstate(over="ignore"):
         found = [
             session.run(["logits"], inputs(checkpoint.card, data, graphs))[0]
             for graphs in np.array_split(np.arange(len(data)), -(-len(data) // _AT_ONCE))
@@ -72,7 +73,7 @@ def test_every_graph_is_answered_as_by_the_checkpoint(
 ) -> None:
     data = read(locate(name, Access(real_data, offline=True)))
     checkpoint = untrained(data, SMALL, max_nodes=int(np.diff(data.node_ptr).max()))
-    found = answers(as_onnx(checkpoint, Form(layout)), checkpoint, data)
+    found = answers(as_onnx(reference_of(checkpoint).members, layout), checkpoint, data)
     expected = torch_logits(checkpoint, data)[0]
     np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-4)
 
@@ -85,9 +86,9 @@ def test_different_nodes_with_equal_keys_keep_the_order_they_are_given_in(
     data = dataset(*ALL)
     checkpoint = untrained(data, IHGNNSettings(layers=2, width=16, hidden=8, sort_key=key))
     for name, value in checkpoint.weights.items():
-        if name.endswith((".second.weight", ".second.bias")):
+        if name.endswith((".mlp.second.weight", ".mlp.second.bias")):
             value[..., -1] = 0
-    found = answers(as_onnx(checkpoint, Form(layout)), checkpoint, data)
+    found = answers(as_onnx(reference_of(checkpoint).members, layout), checkpoint, data)
     np.testing.assert_allclose(found, torch_logits(checkpoint, data)[0], rtol=1e-5, atol=1e-5)
 
 
@@ -95,7 +96,9 @@ def test_no_sort_in_a_file_has_ties_that_matter(real_data: Path) -> None:
     """The order in which edges are given changes no bit of the logits."""
     data = read(locate("MUTAG", Access(real_data, offline=True)))
     checkpoint = untrained(data, SMALL, max_nodes=28)
-    session = ReferenceEvaluator(as_onnx(checkpoint, Form(Layout.SPARSE)), new_ops=[TopK])
+    session = ReferenceEvaluator(
+        as_onnx(reference_of(checkpoint).members, Layout.SPARSE), new_ops=[TopK]
+    )
     inputs = sparse_inputs(checkpoint.card, data, np.arange(20))
     shuffled = np.random.default_rng(0).permutation(inputs["edge_index"].shape[1])
     given = session.run(["logits"], inputs)[0]

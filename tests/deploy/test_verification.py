@@ -1,163 +1,157 @@
-"""An exported model that differs from its checkpoint is detected."""
+"""An exported file that differs from its model is detected; near ties are counted."""
 
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
 from numpy.typing import NDArray
-from tiny_models import (
-    ALL,
-    AUTHORS,
-    NO_EDGES,
-    PATH,
-    SINGLE,
-    SMALL,
-    STAR,
-    Eager,
-    Graph,
-    dataset,
-    untrained,
-)
+from tiny_models import ALL, AUTHORS, PATH, SINGLE, SMALL, STAR, Eager, Graph, dataset, untrained
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset
-from ihgnn_cli.deploy.cases import Case, cases_of
-from ihgnn_cli.deploy.folded import FoldedNodes
-from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.deploy.onnx_model import Answers
-from ihgnn_cli.deploy.verification import compare
-from ihgnn_cli.errors import IhgnnError
+from ihgnn_cli.deploy.verification import Parity, reference_of, verify
+from ihgnn_cli.errors import IhgnnError, InputError
+from ihgnn_cli.models.ihgnn_traced import TracedIHGNN
 from ihgnn_cli.models.settings import SortKey, Variant
+from ihgnn_cli.models.spec import Layout
+from ihgnn_cli.models.traced import TracedGraphs
+from ihgnn_cli.training.checkpoint import Checkpoint
+
+DATA = dataset(*ALL)
 
 
-def all_of(data: GraphDataset) -> list[Case]:
-    return [Case("all", data)]
+class Stand(Eager):
+    """The module that is exported, in place of its file."""
+
+    nodes: int | None = None
+
+    def __init__(self, checkpoint: Checkpoint, layout: Layout = Layout.PADDED) -> None:
+        super().__init__(checkpoint, layout)
+        self.layout = layout
+
+    def run(self, inputs: dict[str, Any]) -> Answers:
+        with torch.no_grad():
+            found = self.model(**{name: torch.tensor(each) for name, each in inputs.items()})
+        return Answers(**{name: each.numpy() for name, each in found.items()})
+
+
+def compared(
+    checkpoint: Checkpoint, stand: Stand | None = None, data: GraphDataset = DATA
+) -> Parity:
+    return verify(reference_of(checkpoint), stand or Stand(checkpoint), data)
 
 
 @pytest.mark.parametrize("layout", Layout)
-def test_each_case_tells_its_largest_difference(layout: Layout) -> None:
-    data = dataset(*ALL)
+@pytest.mark.parametrize("labelled", [True, False])
+def test_each_case_has_its_largest_difference(layout: Layout, labelled: bool) -> None:
+    data = dataset(*ALL, labelled=labelled)
     checkpoint = untrained(data)
-    cases = cases_of(checkpoint, data)
-    found = compare(checkpoint, Eager(checkpoint, layout), cases)
-    assert [each.case for each in found.cases] == [case.name for case in cases]
-    assert [each.graphs for each in found.cases] == [len(case.graphs) for case in cases]
+    found = compared(checkpoint, Stand(checkpoint, layout), data)
+    counts = {each.case: each.graphs for each in found.cases}
+    assert counts == {
+        "small to large": 7,
+        "without edges": 2,
+        "larger than m": 1,
+        "nodes permuted": 7,
+        ("unknown labels" if labelled else "degree above all seen"): 7 if labelled else 1,
+    }
     assert max(each.logits for each in found.cases) < 1e-5
-    assert max(each.probabilities for each in found.cases) < 1e-6
     assert found.scale > 0
-
-
-def test_another_model_is_detected() -> None:
-    data = dataset(*ALL)
-    with pytest.raises(IhgnnError, match=r"differs from the checkpoint: .* of 7 \(all\)"):
-        compare(untrained(data), Eager(untrained(data, members=2)), all_of(data))
+    assert found.near_ties == 0
 
 
 def test_the_cases_that_differ_are_named() -> None:
-    data = dataset(*ALL)
-    checkpoint = untrained(data)
+    checkpoint = untrained(DATA)
 
-    class BlindToTheFirst(Eager):
+    class BlindToLargeGraphs(Stand):
         def answers(self, data: GraphDataset, graphs: NDArray[np.int64]) -> Answers:
-            labels = data.node_label.copy()
-            labels[0] = 0
-            return super().answers(replace(data, node_label=labels), graphs)
+            large = np.repeat(np.diff(data.node_ptr) > 6, np.diff(data.node_ptr))
+            label = np.where(large, 0, data.node_label).astype(np.int32)
+            return super().answers(replace(data, node_label=label), graphs)
 
-    cases = [Case("path", dataset(PATH)), Case("star", dataset(STAR))]
-    with pytest.raises(IhgnnError, match=r"1 graph of 2 \(star\)"):
-        compare(checkpoint, BlindToTheFirst(checkpoint), cases)
-
-
-def test_a_model_that_answers_nothing_is_detected() -> None:
-    data = dataset(*ALL)
-    checkpoint = untrained(data)
-    exported = Eager(checkpoint)
-    exported.model.members.classifier.bias.fill_(torch.nan)
-    with pytest.raises(IhgnnError, match="differs from the checkpoint"):
-        compare(checkpoint, exported, all_of(data))
+    with pytest.raises(
+        IhgnnError, match=r"differs from the trained one: \d+ graphs of \d+ \(small"
+    ):
+        compared(checkpoint, BlindToLargeGraphs(checkpoint))
+    with pytest.raises(IhgnnError, match="differs from the trained one"):
+        compared(checkpoint, Stand(untrained(DATA, members=2)))
 
 
 def test_a_model_that_depends_on_the_order_of_nodes_is_detected() -> None:
-    data = dataset(*ALL)
-    checkpoint = untrained(data)
+    checkpoint = untrained(dataset(PATH, STAR))
 
-    class FirstNodeOnly(Eager):
+    class FirstNodeOnly(Stand):
         """Takes the label of a graph's first node for that of all."""
 
         def answers(self, data: GraphDataset, graphs: NDArray[np.int64]) -> Answers:
             first = np.repeat(data.node_label[data.node_ptr[:-1]], np.diff(data.node_ptr))
             return super().answers(replace(data, node_label=first), graphs)
 
-    alike = dataset(([1, 1, 1], [(0, 1)]), ([0, 0, 0, 0], [(0, 1), (1, 2)]))
-    turned = replace(alike, node_label=np.array([1, 1, 1, 2, 0, 0, 0], dtype=np.int32))
-    assert compare(checkpoint, FirstNodeOnly(checkpoint), [Case("alike", alike)])
-    with pytest.raises(IhgnnError, match=r"of 2 \(turned\)"):
-        compare(checkpoint, FirstNodeOnly(checkpoint), [Case("turned", alike, turned)])
+    with pytest.raises(IhgnnError, match="nodes permuted"):
+        compared(checkpoint, FirstNodeOnly(checkpoint))
 
 
-Forward = Callable[..., tuple[torch.Tensor, torch.Tensor]]
-FORWARD: Forward = FoldedNodes.forward
+def test_answers_that_are_no_numbers_are_detected() -> None:
+    checkpoint = untrained(DATA)
+    stand = Stand(checkpoint)
+    stand.model.traced.classifier.bias.fill_(torch.nan)
+    with pytest.raises(IhgnnError, match="no answer for 2 graphs without nodes"):
+        compared(checkpoint, stand)
 
 
-def sorting_by(key: Callable[[torch.Tensor], torch.Tensor]) -> Forward:
-    """Nodes of an export that is right but for what it sorts by."""
+@pytest.mark.parametrize(("error", "refused"), [(5e-5, False), (5e-4, True)])
+def test_differences_are_measured_by_the_largest_logit_of_the_graph(
+    error: float, refused: bool
+) -> None:
+    checkpoint = untrained(DATA)
+    # One class far ahead in all graphs: probabilities hardly move.
+    checkpoint.weights["classifier.second.bias"] += torch.tensor([30.0, 0])
+    stand = Stand(checkpoint)
+    stand.model.traced.classifier.bias += torch.tensor([30 * error, 0])
+    if refused:
+        with pytest.raises(IhgnnError, match="in logits"):
+            compared(checkpoint, stand)
+    else:
+        assert compared(checkpoint, stand).cases[0].logits == pytest.approx(30 * error, rel=0.1)
 
-    def forward(*args: Any) -> tuple[torch.Tensor, torch.Tensor]:
-        h, right = FORWARD(*args)
-        return h, key(right)
 
-    return forward
+First = Callable[..., torch.Tensor]
+FIRST: First = TracedGraphs.first_nodes
 
 
-# As if rounding had gone the other way in every second node.
-OTHERWISE_ROUNDED = sorting_by(lambda key: key + 2e-7 * (torch.arange(len(key)) % 2))
+def sorting_by(key: Callable[[torch.Tensor], torch.Tensor]) -> First:
+    """An export that is right but for what it sorts by."""
+    return lambda graphs, h, right, most: FIRST(graphs, h, key(right), most)
+
+
 # Without separation the nodes of a complete graph are equal in the last layer, and only there.
 COMPLETE: Graph = ([0, 1, 2, 0, 1], [(i, j) for i in range(5) for j in range(i)])
 TYING = replace(SMALL, variant=Variant.NO_SEPARATION, **AUTHORS)
 
 
-def test_graphs_whose_order_is_chance_are_counted_and_not_held_against_the_file(
+def test_near_ties_are_counted_and_not_held_against_the_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(FoldedNodes, "forward", OTHERWISE_ROUNDED)
+    # As if rounding had gone the other way in every second node.
+    other = sorting_by(lambda key: key + 2e-7 * (torch.arange(key.shape[-1]) % 2))
+    monkeypatch.setattr(TracedGraphs, "first_nodes", other)
     data = dataset(COMPLETE, PATH, SINGLE)
     checkpoint = untrained(data, TYING)
-    found = compare(checkpoint, Eager(checkpoint), all_of(data))
-    assert found.swapped == found.cases[0].swapped == 1
-    assert found.cases[0].logits < 1e-5
+    first = compared(checkpoint, None, data).cases[0]
+    assert (first.case, first.graphs, first.near_ties) == ("small to large", 3, 1)
+    assert first.logits < 1e-5
     # Sorted by the aggregate, their order is certain.
-    checkpoint = untrained(data, replace(TYING, sort_key=SortKey.AGGREGATED))
-    assert compare(checkpoint, Eager(checkpoint), all_of(data)).swapped == 0
-
-
-def test_where_the_order_is_chance_in_too_many_graphs_nothing_is_proved(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(FoldedNodes, "forward", OTHERWISE_ROUNDED)
-    ties, clear = dataset(COMPLETE, COMPLETE), dataset(PATH, SINGLE, STAR, NO_EDGES)
-    checkpoint = untrained(clear, TYING)
-    exported = Eager(checkpoint)
-    assert compare(checkpoint, exported, all_of(dataset(COMPLETE, PATH))).swapped == 1
-    with pytest.raises(IhgnnError, match="in 2 of 3 graphs, nodes tie"):
-        compare(checkpoint, exported, all_of(dataset(COMPLETE, COMPLETE, PATH)))
-    with pytest.raises(IhgnnError, match=r"in 2 of 6 graphs \(all of 'ties'\)"):
-        compare(checkpoint, exported, [Case("ties", ties), Case("clear", clear)])
-
-
-def test_a_single_graph_whose_order_is_chance_has_others_beside_it(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(FoldedNodes, "forward", OTHERWISE_ROUNDED)
-    alone, others = dataset(COMPLETE), (dataset(COMPLETE), dataset(PATH), dataset(STAR))
-    cases = [Case("one", alone, others=others), Case("clear", dataset(PATH, SINGLE, STAR))]
-    checkpoint = untrained(dataset(*ALL), TYING)
-    one, _ = compare(checkpoint, Eager(checkpoint), cases).cases
-    assert (one.graphs, one.swapped) == (3, 2)  # the third is certain, and the last not needed
-    assert 0 < one.logits < 1e-5
+    certain = untrained(data, replace(TYING, sort_key=SortKey.AGGREGATED))
+    assert compared(certain, None, data).cases[0].near_ties == 0
+    gaps = reference_of(checkpoint).key_gaps(data)
+    assert gaps[0] < 5e-6 < gaps[1]
+    assert gaps[2] == np.inf  # a single node
 
 
 BROKEN = {
@@ -166,50 +160,48 @@ BROKEN = {
 }
 
 
-def broken_sort_is_detected(name: str, layout: Layout, sort: Forward) -> None:
-    data = load_dataset(name)
-    checkpoint = untrained(data, max_nodes=data.max_nodes)
-    cases = cases_of(checkpoint, data)
-    assert compare(checkpoint, Eager(checkpoint, layout), cases).swapped == 0
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FoldedNodes, "forward", sort)
-        with pytest.raises(IhgnnError, match="differs from the checkpoint"):
-            compare(checkpoint, Eager(checkpoint, layout), cases)
-
-
 @pytest.mark.parametrize("layout", Layout)
 @pytest.mark.parametrize("broken", BROKEN)
-def test_a_broken_sort_is_not_taken_for_chance(broken: str, layout: Layout) -> None:
-    broken_sort_is_detected("MUTAG", layout, BROKEN[broken])
+def test_a_broken_sort_is_not_taken_for_near_ties(
+    broken: str, layout: Layout, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    data = load_dataset("MUTAG")
+    checkpoint = untrained(data, max_nodes=data.max_nodes)
+    assert compared(checkpoint, Stand(checkpoint, layout), data).near_ties == 0
+    monkeypatch.setattr(TracedGraphs, "first_nodes", BROKEN[broken])
+    with pytest.raises(IhgnnError, match="differs from the trained one"):
+        compared(checkpoint, Stand(checkpoint, layout), data)
 
 
-@pytest.mark.parametrize("broken", BROKEN)
-def test_nor_is_it_on_large_graphs(broken: str, real_data: Path) -> None:
-    broken_sort_is_detected(str(real_data / "PROTEINS.zip"), Layout.SPARSE, BROKEN[broken])
+@pytest.mark.long
+def test_nor_is_it_on_large_graphs(real_data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    data = load_dataset(str(real_data / "PROTEINS.zip"))
+    checkpoint = untrained(data, max_nodes=data.max_nodes)
+    monkeypatch.setattr(TracedGraphs, "first_nodes", BROKEN["rounded"])
+    with pytest.raises(IhgnnError, match="differs from the trained one"):
+        compared(checkpoint, Stand(checkpoint, Layout.SPARSE), data)
 
 
-def test_logits_are_measured_by_those_of_their_own_graph() -> None:
-    data = dataset(*ALL)
-    checkpoint = untrained(data)
-    # One class far ahead in all graphs: probabilities hardly move.
-    checkpoint.weights["classifier.second.bias"] += torch.tensor([30.0, 0])
-    exported = Eager(checkpoint)
-    exported.model.members.classifier.bias += torch.tensor([1e-3, 0])
-    found = compare(checkpoint, exported, all_of(data))
-    assert found.scale == pytest.approx(30, abs=2)
-    assert found.cases[0].logits == pytest.approx(1e-3, rel=0.1)
-    exported.model.members.classifier.bias += torch.tensor([4e-3, 0])
-    with pytest.raises(IhgnnError, match="7 graphs of 7"):
-        compare(checkpoint, exported, all_of(data))
-
-
-def test_half_a_thousandth_of_a_probability_is_an_error_however_large_logits_are() -> None:
-    data = dataset(*ALL)
-    checkpoint = untrained(data)
-    checkpoint.weights["classifier.second.bias"] += (
-        50  # of both classes: probabilities stay as they are
+def test_where_rounding_decides_everything_nothing_is_verified() -> None:
+    checkpoint = untrained(DATA)
+    reference, stand = reference_of(checkpoint), Stand(checkpoint)
+    stand.model.traced.classifier.bias += 1
+    everywhere = SimpleNamespace(
+        card=reference.card, outputs=reference.outputs, key_gaps=lambda data: np.zeros(len(data))
     )
-    exported = Eager(checkpoint)
-    exported.model.members.classifier.bias += torch.tensor([2e-3, 0])
-    with pytest.raises(IhgnnError, match="7 graphs of 7"):
-        compare(checkpoint, exported, all_of(data))
+    with pytest.raises(IhgnnError, match=r"cannot be verified: in all \d+ graphs"):
+        verify(everywhere, stand, DATA)
+
+
+def test_graphs_that_are_all_too_large_are_refused() -> None:
+    data = dataset(PATH, STAR)
+    stand = Stand(untrained(data))
+    stand.nodes = 3
+    with pytest.raises(InputError, match="All graphs of tiny have more than 3 nodes"):
+        compared(untrained(data), stand, data)
+
+
+def test_the_traced_module_is_that_of_the_members() -> None:
+    reference = reference_of(untrained(DATA, members=2))
+    assert isinstance(Stand(untrained(DATA, members=2)).model.traced, TracedIHGNN)
+    assert len(reference.members.modules) == 2

@@ -8,7 +8,7 @@ import pytest
 from refusals import assert_refused
 
 from ihgnn_cli.cli.app import app
-from ihgnn_cli.deploy import load
+from ihgnn_cli.deploy.predictor import load
 from ihgnn_cli.errors import InputError
 
 BONDS = ("--edge-labels", "--background-edge-label", "none")

@@ -15,7 +15,7 @@ from started import PATIENCE
 import ihgnn_cli
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.jsonl import write_jsonl
-from ihgnn_cli.deploy.form import Layout
+from ihgnn_cli.models.spec import Layout
 
 OLDEST_NODE = 20
 

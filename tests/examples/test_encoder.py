@@ -15,16 +15,22 @@ from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.json_graph import GraphError, parse_graph
 from ihgnn_cli.data.splits import Split
-from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.inputs import padded_inputs, sparse_inputs
-from ihgnn_cli.deploy.metadata import Limits, metadata
+from ihgnn_cli.deploy.metadata import FORMAT, Metadata
 from ihgnn_cli.inference.vocabulary import check_fits, encode_graphs, unknown_nodes
 from ihgnn_cli.models.card import ModelCard, describe
+from ihgnn_cli.models.spec import Layout
 
 HERE = Path(__file__).parent
 Encode = Callable[[list[dict[str, Any]]], list[dict[str, Any]]]
-SETTINGS = {"variant": "full", "width": 8, "layers": 1, "hidden": 4}
-LIMITS = Limits(node_limit=None, numbers=(1, 1, 0), embedding=None)
+SETTINGS = {"name": "ihgnn", "variant": "full", "width": 8, "layers": 1, "hidden": 4}
+
+
+def metadata(
+    card: ModelCard, layout: Layout = Layout.PADDED, nodes: int | str = "nodes"
+) -> dict[str, Any]:
+    inputs = {"node_labels": ("int64", ["batch", nodes])}
+    return Metadata(card, layout, 1, SETTINGS, None).as_plain(inputs, {})
 
 
 @pytest.fixture
@@ -166,10 +172,8 @@ def test_both_layouts_have_the_arrays_of_python(
     encode: Encode, features: Features, labelled: bool
 ) -> None:
     card = card_of(dataset(*ALL, KITE, LARGE_STAR, labelled=labelled), features)
-    forms = [Form(), Form(Layout.SPARSE), Form(nodes=5)]
-    jobs = [
-        {"metadata": metadata(card, SETTINGS, 1, form, LIMITS), "lines": LINES} for form in forms
-    ]
+    forms = [(Layout.PADDED, "nodes"), (Layout.SPARSE, "nodes"), (Layout.PADDED, 5)]
+    jobs = [{"metadata": metadata(card, *form), "lines": LINES} for form in forms]
     data = encode_graphs(card, [parse_graph(line) for line in LINES]).dataset
     chosen = np.arange(len(LINES))
     for form, found in zip(forms, encode(jobs), strict=True):
@@ -202,14 +206,13 @@ MISTAKEN = [
 def test_edge_labels_are_read_and_refused_as_in_python(encode: Encode, use: bool) -> None:
     data = replace(dataset(*ALL, edge_labels=True), uses_edge_labels=False)
     card = card_of(with_edge_labels(data, use=use, background="q"), Features.LABELS)
-    forms = [Form(), Form(Layout.SPARSE)]
-    about = [metadata(card, SETTINGS, 1, form, LIMITS) for form in forms]
+    about = [metadata(card, layout) for layout in Layout]
     encoded = encode_graphs(card, [parse_graph(line) for line in BONDS]).dataset
     assert encoded.num_edges == 2
-    assert about[0]["format"] == 3
+    assert about[0]["format"] == FORMAT
     jobs = [{"metadata": each, "lines": BONDS} for each in about]
-    for form, found in zip(forms, encode(jobs), strict=True):
-        made = sparse_inputs if form.layout == Layout.SPARSE else padded_inputs
+    for layout, found in zip(Layout, encode(jobs), strict=True):
+        made = sparse_inputs if layout == Layout.SPARSE else padded_inputs
         expected = made(card, encoded, np.arange(2))
         assert found["inputs"].keys() == expected.keys()
         for name, array in expected.items():
@@ -251,7 +254,7 @@ TWO_ATTRIBUTES = SAME_EDGE.replace("0.1000000001", "0.1001")
 def test_what_the_model_does_not_read_is_not_compared_as_in_python(encode: Encode) -> None:
     data = replace(with_distances(dataset(*ALL, edge_labels=True)), uses_edge_labels=False)
     card = card_of(with_edge_labels(data, bins=2), Features.LABELS)
-    about = metadata(card, SETTINGS, 1, Form(Layout.SPARSE), LIMITS)
+    about = metadata(card, Layout.SPARSE)
     check_fits(card, parse_graph(SAME_EDGE))
     accepted, refused = encode(
         [{"metadata": about, "lines": [line]} for line in (SAME_EDGE, TWO_ATTRIBUTES)]
@@ -266,15 +269,13 @@ def test_what_the_model_does_not_read_is_not_compared_as_in_python(encode: Encod
 def test_edge_bins_are_read_and_refused_as_in_python(encode: Encode, use: bool) -> None:
     data = replace(with_distances(dataset(*ALL, edge_labels=True)), uses_edge_labels=False)
     card = card_of(with_edge_labels(data, use=use, background="q", bins=2), Features.LABELS)
-    forms = [Form(), Form(Layout.SPARSE)]
-    about = [metadata(card, SETTINGS, 1, form, LIMITS) for form in forms]
+    about = [metadata(card, layout) for layout in Layout]
     encoded = encode_graphs(card, [parse_graph(line) for line in BINS]).dataset
     assert encoded.edge_type is not None
     assert len(set(encoded.edge_type.tolist())) == 2
-    assert about[0]["format"] == 4
     jobs = [{"metadata": each, "lines": BINS} for each in about]
-    for form, found in zip(forms, encode(jobs), strict=True):
-        made = sparse_inputs if form.layout == Layout.SPARSE else padded_inputs
+    for layout, found in zip(Layout, encode(jobs), strict=True):
+        made = sparse_inputs if layout == Layout.SPARSE else padded_inputs
         for name, array in made(card, encoded, np.arange(2)).items():
             assert found["inputs"][name]["data"] == array.flatten().tolist(), name
     mistaken = WITHOUT_BINS if use else WITHOUT_BINS[:3]
@@ -289,7 +290,7 @@ def test_a_label_in_a_bin_that_it_never_had_is_refused_as_in_python(encode: Enco
     data = replace(with_distances(dataset(*ALL, edge_labels=True)), uses_edge_labels=False)
     card = card_of(with_edge_labels(data, use=True, bins=2), Features.LABELS)
     card = replace(card, edge_label_values=("p,0", "p,1", "q,0"))
-    about = metadata(card, SETTINGS, 1, Form(Layout.SPARSE), LIMITS)
+    about = metadata(card, Layout.SPARSE)
     lines = [
         '{"node_labels": ["a", "b"], "edges": [[0, 1]], "edge_labels": ["q"], '
         f'"edge_attributes": [[{attribute}]]}}'
@@ -304,7 +305,7 @@ def test_a_label_in_a_bin_that_it_never_had_is_refused_as_in_python(encode: Enco
 
 def test_labels_match_by_their_text(encode: Encode) -> None:
     card = replace(card_of(dataset(*ALL), Features.LABELS), label_values=(6, 8))
-    about = metadata(card, SETTINGS, 1, Form(Layout.SPARSE), LIMITS)
+    about = metadata(card, Layout.SPARSE)
     lines = ['{"node_labels": [6, 8, 9], "edges": []}', '{"node_labels": ["8", "08"], "edges": []}']
     (found,) = encode([{"metadata": about, "lines": lines}])
     assert found["inputs"]["node_labels"]["data"] == [0, 1, -2, 1, -2]
@@ -318,7 +319,7 @@ def test_what_the_model_reads_and_the_graph_lacks_is_refused_as_in_python(encode
     cards = [card_of(dataset(*ALL), features) for features, _ in cases]
     found = encode(
         [
-            {"metadata": metadata(card, SETTINGS, 1, Form(), LIMITS), "lines": [line]}
+            {"metadata": metadata(card), "lines": [line]}
             for card, (_, line) in zip(cards, cases, strict=True)
         ]
     )
@@ -330,8 +331,8 @@ def test_what_the_model_reads_and_the_graph_lacks_is_refused_as_in_python(encode
 
 def test_a_graph_that_does_not_fit_into_a_padded_model_is_refused(encode: Encode) -> None:
     card = card_of(dataset(*ALL, labelled=False), Features.LABELS)
-    fixed = metadata(card, SETTINGS, 1, Form(nodes=2), LIMITS)
-    free = metadata(card, SETTINGS, 1, Form(), LIMITS)
+    fixed = metadata(card, nodes=2)
+    free = metadata(card)
     three, many = '{"num_nodes": 3, "edges": []}', '{"num_nodes": 20725, "edges": []}'
     found = encode([{"metadata": fixed, "lines": [three]}, {"metadata": free, "lines": [many]}])
     assert found[0]["problem"].endswith(

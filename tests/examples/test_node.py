@@ -8,7 +8,7 @@ import pytest
 from elsewhere import BUNDLED, EXAMPLES, NODE_MODULES, needs_npm
 
 from ihgnn_cli import UnknownLabelsWarning, export
-from ihgnn_cli.deploy import load
+from ihgnn_cli.deploy.predictor import load
 from ihgnn_cli.errors import InputError
 
 pytestmark = needs_npm("onnxruntime-node")

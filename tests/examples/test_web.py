@@ -16,8 +16,7 @@ from elsewhere import BUNDLED, EXAMPLES, NODE_MODULES, needs_npm
 from service_client import start_service
 
 from ihgnn_cli.data.objects import from_graphs
-from ihgnn_cli.deploy import load
-from ihgnn_cli.deploy.runtime import Predictor
+from ihgnn_cli.deploy.predictor import Predictor, load
 from ihgnn_cli.inference.explanation import explain_graph
 from ihgnn_cli.inference.vocabulary import encode_dataset
 from ihgnn_cli.training.classifier import load_torch

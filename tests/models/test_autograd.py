@@ -289,7 +289,7 @@ def test_recomputed_statistics_are_means_over_the_batches_of_each_member() -> No
     stack = stacked([0, 1], norm=True, dropout=0.5)
     batches = [batch([0, 1, 2], [3, 4]), batch([5, 6], [])]
     members = [[[0, 1, 2], [5, 6]], [[3, 4]]]
-    stack.train_step(batches[0], NO_FACTOR, [0, 1], CrossEntropy().gradient(batches[0]))
+    stack.train_step(batches[0], NO_FACTOR, [0, 1], CrossEntropy())
     weights = {name: each.clone() for name, each in stack.named_parameters()}
     stack.recompute_statistics(batches)
     for member, own in enumerate(members):

@@ -20,7 +20,7 @@ from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.pyg import to_pyg
 from ihgnn_cli.data.splits import Split
-from ihgnn_cli.deploy.reference import Reference
+from ihgnn_cli.deploy.verification import CLOSE, reference_of
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import describe
 from ihgnn_cli.models.ihgnn import IHGNN, IHGNNConv, sort_concat
@@ -175,7 +175,7 @@ def test_a_checkpoint_s_members_answer_as_the_stack_does(
     save_checkpoint(checkpoint, tmp_path / "ckpt.pt")
     store = GraphStore(data, Features.LABELS, data.max_nodes, config.model.layers, CPU)
     expected = predict(checkpoint.model(CPU), store, np.arange(len(data)))
-    sure = ~np.array(Reference(checkpoint).order_is_chance(data, np.arange(len(data))))
+    sure = reference_of(checkpoint).key_gaps(data) >= CLOSE
     assert sure.mean() > 0.85
     for member in range(2):
         model = IHGNN.from_checkpoint(tmp_path / "ckpt.pt", member=member)
@@ -214,14 +214,14 @@ def test_what_the_exported_layouts_answer_is_what_the_readable_model_answers(
     tmp_path: Path,
 ) -> None:
     from ihgnn_cli.deploy.export import export_onnx
-    from ihgnn_cli.deploy.form import Form, Layout
     from ihgnn_cli.deploy.onnx_model import load_onnx
+    from ihgnn_cli.models.spec import Layout
 
     tiny = dataset(([0, 1, 2], [(0, 1), (1, 2)]), ([1, 0, 0, 2], [(0, 1), (0, 2), (2, 3)]))
     checkpoint = untrained(tiny)
     save_checkpoint(checkpoint, tmp_path / "ckpt.pt")
     expected = logits_of(IHGNN.from_checkpoint(tmp_path), tiny).softmax(1).numpy()
     for layout in Layout:
-        exported = export_onnx(checkpoint, tmp_path / f"{layout}.onnx", Form(layout))
+        exported = export_onnx(reference_of(checkpoint), tmp_path / f"{layout}.onnx", layout)
         found = load_onnx(exported.path, "cpu").probabilities(tiny, np.arange(2))
         np.testing.assert_allclose(found, expected, rtol=1e-4, atol=1e-5)

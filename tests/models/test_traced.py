@@ -6,12 +6,11 @@ from pathlib import Path
 
 import pytest
 import torch
-from graph_makers import ALL, CPU, TWO_PARTS, Graph, dataset_of, graphs_of
-from torch import Tensor
+from graph_makers import ALL, CPU, Graph, dataset_of, graphs_of
 
 from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs
-from ihgnn_cli.models.traced import FlatGraphs, PaddedGraphs, TracedGraphs
+from ihgnn_cli.models.traced import FlatGraphs, PaddedGraphs, TracedGraphs, ascending_order
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "third_party" / "ihgnn_example_model.py"
 PATH: Graph = ([0, 1, 2, 0], [(0, 1), (1, 2), (2, 3)])
@@ -20,23 +19,16 @@ PATH: Graph = ([0, 1, 2, 0], [(0, 1), (1, 2), (2, 3)])
 def padded(graphs: Graphs, more: int = 1) -> PaddedGraphs:
     """The same graphs with more padding."""
     grown = torch.nn.functional.pad
-    x = grown(graphs.padded(graphs.x), (0, 0, 0, more)).flatten(0, 1)
-    adjacency = grown(graphs.adjacency, (0, more, 0, more))
-    return PaddedGraphs(x, grown(graphs.mask, (0, more)), adjacency)
+    adjacency = grown(graphs.adjacency, (0, more, 0, more)).long()
+    found = PaddedGraphs(grown(graphs.mask, (0, more)), adjacency)
+    found.x = grown(graphs.padded(graphs.x), (0, 0, 0, more)).flatten(0, 1)
+    return found
 
 
 def flat(graphs: Graphs) -> FlatGraphs:
-    def spread(rows: Tensor, messages: Tensor) -> Tensor:
-        return rows + graphs.sum_to_nodes(messages[graphs.edge_index[0]])
-
-    return FlatGraphs(
-        x=graphs.x,
-        edges=graphs.edge_index.flip(1),
-        graph=graphs.graph,
-        count=len(graphs),
-        degree=graphs.degree,
-        spread=spread,
-    )
+    found = FlatGraphs(graphs.graph, graphs.edge_index.flip(1), torch.tensor(graphs.node_ptr))
+    found.x = graphs.x
+    return found
 
 
 @pytest.mark.parametrize("traced", [padded, flat])
@@ -61,27 +53,24 @@ def test_sums_means_maxima_and_edges_are_those_of_graphs(traced) -> None:
     assert torch.equal(number[found.edge_index], graphs.edge_index)
 
 
-def test_distances_are_counted_and_cut_and_parts_are_apart() -> None:
-    graphs = padded(graphs_of(dataset_of([TWO_PARTS, PATH])), more=0)
-    two_parts, path = graphs.distances(2)
-    assert path[0, :4].tolist() == [0, 1, 2, 2]
-    assert two_parts[0].tolist() == [0, 1, 2, 3, 3, 3]
-    assert two_parts[5].tolist() == [3, 3, 3, 3, 3, 0]
-    first, second, third = (each[1][0].tolist() for each in graphs.within(3))
-    assert (first, second, third) == ([0, 1, 0, 0, 0, 0], [0, 0, 1, 0, 0, 0], [0, 0, 0, 1, 0, 0])
+def test_the_first_rows_are_sorted_by_key_and_equal_keys_by_position() -> None:
+    for traced in (padded, flat):
+        graphs = traced(graphs_of(dataset_of([PATH, ([0, 1], [])])))
+        node = graphs.places[graphs.places > 0] - 1
+        keys = torch.full((len(graphs.x),), -9.0)
+        keys[node] = torch.tensor([2.0, 1.0, 1.0, 3.0, 5.0, 4.0])
+        rows = torch.zeros(len(graphs.x), 1)
+        rows[node] = torch.arange(1.0, 7).unsqueeze(1)
+        first, second = graphs.first_nodes(rows, keys, 3).tolist()
+        assert first == [2, 3, 1]
+        assert second == [6, 5, 0]
+        both = torch.stack([rows, rows]), torch.stack([keys, -keys])
+        assert graphs.first_nodes(*both, 2).tolist() == [[[2, 3], [6, 5]], [[4, 1], [5, 6]]]
 
 
-def test_rows_are_in_descending_order_of_keys_and_ties_in_that_of_nodes() -> None:
-    graphs = padded(graphs_of(dataset_of([PATH, ([0, 1], [])])))
-    keys = torch.zeros(10, 6)
-    # The first channel decides, then the last; padding never counts.
-    keys[:5, 0] = torch.tensor([1.0, 2.0, 1.0, 1.0, 9.0])
-    keys[:5, 5] = torch.tensor([0.0, -5.0, 3.0, 0.0, 9.0])
-    rows = torch.arange(10.0).unsqueeze(1) + 1
-    first, second = graphs.first_in_order(rows, keys, 5)[:, :, 0].tolist()
-    assert first == [2, 3, 1, 4, 0]
-    assert second == [6, 7, 0, 0, 0]
-    assert graphs.first_in_order(rows, keys, 2)[0, :, 0].tolist() == [2, 3]
+def test_equal_keys_stay_in_order_whatever_the_sort_does() -> None:
+    key = torch.tensor([[3.0, 1.0, 3.0, 1.0, 1.0], [0.0] * 5])
+    assert ascending_order(key).tolist() == [[1, 3, 4, 0, 2], [0, 1, 2, 3, 4]]
 
 
 @pytest.mark.parametrize("traced", [padded, flat])

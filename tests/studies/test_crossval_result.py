@@ -17,7 +17,7 @@ from ihgnn_cli.studies.crossval import summary
 from ihgnn_cli.studies.crossval.protocol import Stage
 from ihgnn_cli.studies.crossval.records import Tested as OnTest  # pytest takes Test... for tests
 from ihgnn_cli.studies.crossval.result import CrossvalResult, Work, make_result
-from ihgnn_cli.studies.crossval.study import jobs_of, open_study, result_of
+from ihgnn_cli.studies.crossval.study import best_config, jobs_of, open_study, result_of
 from ihgnn_cli.studies.crossval.summary import graph_accuracies, mean_prediction, method_of
 from ihgnn_cli.studies.fold_scores import Scores, fold_scores
 from ihgnn_cli.studies.signal.references import Reference
@@ -198,7 +198,10 @@ def test_a_finished_folder_has_a_configuration_to_train_with_and_no_leftovers(tm
     assert (path / "result.json").stat().st_mtime_ns == before
     text = (path / "best.toml").read_text()
     assert text.startswith("# The configuration that most folds chose: ")
-    assert f"epochs = {done.result.best.epochs}\n" in text
+    assert done.result.best.epochs < 20
+    assert f"final runs ({done.result.best.epochs}), but at least 20, for" in text
+    assert "epochs = 20\n" in text  # the fewest for a final training
+    assert best_config(job.protocol, done.result).training.epochs == 20
     content = json.loads((path / "crossval.json").read_text())
     content["packages"]["torch"] = "1.0"
     (path / "crossval.json").write_text(json.dumps(content))

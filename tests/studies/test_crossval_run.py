@@ -90,6 +90,26 @@ def test_a_failed_job_is_told_and_the_others_go_on(tmp_path: Path) -> None:
         run_jobs([wild], TWO)
 
 
+@pytest.mark.usefixtures("thread_workers")
+def test_a_job_that_another_command_gives_up_meanwhile_is_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder = folder_of(tmp_path, small_job())
+
+    take = run._Work.take
+
+    def after_a_failure(self: run._Work, skip: set[int]) -> object:
+        self.fail(0)
+        return take(self, skip)
+
+    monkeypatch.setattr(run._Work, "take", after_a_failure)
+    failures: list[tuple[int, str]] = []
+    run_jobs([folder], TWO, on_failure=lambda at, error: failures.append((at, str(error))))
+    ((number, why),) = failures
+    assert number == 0
+    assert why.startswith(f"Another command failed to train in {tmp_path}.")
+
+
 @pytest.mark.skipif(not hasattr(os, "kill"), reason="sends signals")
 def test_a_stack_whose_workers_are_killed_is_given_up_and_another_job_goes_on(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch

@@ -81,7 +81,7 @@ class Service:
         self.metrics.waiting.set_function(lambda: self.intake.waiting)
         self.stopping = False
         self.document = description(name, classifier.card, settings, self.inputs, self.outputs)
-        self.metadata = for_callers(classifier.metadata, left_out=("seen",))
+        self.metadata = for_callers(classifier.plain_metadata, left_out=("seen",))
 
     def app(self) -> Starlette:
         """The application."""
@@ -239,7 +239,7 @@ class Service:
     def _tensors_of(self, body: bytes, header: str | None) -> tuple[InferRequest, Encoded]:
         names = tuple(each.name for each in self.outputs)
         asked = read_request(body, header, self.inputs, names)
-        work = encoded(asked.inputs, self.classifier.described)
+        work = encoded(asked.inputs, self.classifier)
         self._check_sizes(work)
         return asked, work
 
@@ -249,7 +249,7 @@ class Service:
         Raises:
             RefusedError: one of them is too large.
         """
-        most = self.settings.nodes_of(self.classifier.described)
+        most = self.settings.nodes_of(self.classifier)
         if len(work.sizes) > self.settings.max_graphs or work.sizes.max() > most:
             raise RefusedError(
                 413,

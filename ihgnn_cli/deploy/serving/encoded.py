@@ -13,14 +13,13 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset, offsets
 from ihgnn_cli.data.recode import UNKNOWN
-from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.deploy.inputs import PADDING
-from ihgnn_cli.deploy.metadata import Described
 from ihgnn_cli.deploy.onnx_model import OUTPUTS, OnnxClassifier
 from ihgnn_cli.deploy.raw import checked
 from ihgnn_cli.deploy.serving.requests import RefusedError
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import ModelCard
+from ihgnn_cli.models.spec import Layout
 
 Array = NDArray[Any]
 
@@ -46,17 +45,18 @@ class Encoded:
         return len(self.labels) + self.edges.size // 2
 
 
-def encoded(inputs: Mapping[str, Array], about: Described) -> Encoded:
+def encoded(inputs: Mapping[str, Array], classifier: OnnxClassifier) -> Encoded:
     """The graphs in the inputs of a model.
 
     Raises:
         RefusedError: the inputs do not describe graphs.
     """
     try:
-        arrays = checked(about, inputs)
+        labels = len(classifier.card.edge_label_values)
+        arrays = checked(classifier.inputs_of_file, inputs, labels)
     except InputError as error:
         raise RefusedError(400, str(error)) from None
-    sparse = about.layout == Layout.SPARSE
+    sparse = classifier.layout == Layout.SPARSE
     if len(arrays["ptr"]) < 2 if sparse else not len(arrays["node_labels"]):
         raise RefusedError(400, "There are no graphs.")
     found = _from_sparse(arrays) if sparse else _from_padded(arrays)

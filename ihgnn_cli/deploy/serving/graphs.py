@@ -170,7 +170,7 @@ def _check_count(count: int, settings: ServeSettings) -> None:
 
 
 def _check_size(graph: JsonGraph, classifier: OnnxClassifier, settings: ServeSettings) -> None:
-    most = settings.nodes_of(classifier.described)
+    most = settings.nodes_of(classifier)
     if graph.num_nodes > most:
         raise GraphError(
             f"a graph of {graph.num_nodes:,} nodes.",

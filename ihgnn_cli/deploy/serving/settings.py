@@ -3,12 +3,12 @@
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.errors import SettingError
+from ihgnn_cli.models.spec import Layout
 from ihgnn_cli.settings import Settings
 
 if TYPE_CHECKING:
-    from ihgnn_cli.deploy.metadata import Described
+    from ihgnn_cli.deploy.onnx_model import OnnxClassifier
 
 REQUEST_SIZE = 1 << 20
 """Nodes and edges of one request. A graph without labels takes few bytes per node: the size of
@@ -68,8 +68,8 @@ class ServeSettings(Settings):
         """Bodies of all requests that are read or wait; more get 503."""
         return _BODIES * self.body_bytes
 
-    def nodes_of(self, described: "Described") -> int:
+    def nodes_of(self, classifier: "OnnxClassifier") -> int:
         """The largest graph that is accepted: at least m if it is not set."""
         if self.max_nodes is not None:
             return self.max_nodes
-        return max(_NODES[described.layout], described.card.max_nodes)
+        return max(_NODES[classifier.layout], classifier.card.max_nodes)

@@ -52,9 +52,13 @@ class ACMLayer(nn.Module):
         channels = torch.matmul(h, self.weight)
         channels = self.filtered(channels.relu() if self.order == Order.ACMII else channels, hops)
         channels = channels.relu() if self.order == Order.ACM else channels
-        scores = torch.einsum("cnw,cw->nc", channels, self.score).sigmoid()
+        scores = (channels @ self.score.unsqueeze(2)).squeeze(2).T.sigmoid()
         share = (scores @ self.mix / self.temperature).softmax(1)
-        return CHANNELS * torch.einsum("nc,cnw->nw", share, channels)
+        low, high, own = (
+            part * each for part, each in zip(share.T.unsqueeze(2), channels, strict=True)
+        )
+        mixed: Tensor = CHANNELS * (low + high + own)
+        return mixed
 
     @staticmethod
     def filtered(channels: Tensor, hops: Hops | TracedHops) -> Tensor:

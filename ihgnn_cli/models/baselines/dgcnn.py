@@ -36,7 +36,6 @@ from ihgnn_cli.models.baselines.pieces import Classifier
 from ihgnn_cli.models.entries.dgcnn import AT_ONCE, CHANNELS, KERNEL, DGCNNSettings
 from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs
-from ihgnn_cli.models.traced import PaddedGraphs
 
 _DECIMALS = 1e6
 
@@ -81,8 +80,6 @@ class DGCNN(nn.Module):
 
 def sort_pool(z: Tensor, graphs: Graphs, taken: int) -> Tensor:
     """[B, taken, channels] each graph's first rows of z [n, channels] in order, then zeros."""
-    if isinstance(graphs, PaddedGraphs):
-        return graphs.first_in_order(z, (z.flip(1) * _DECIMALS).round(), taken)
     with torch.no_grad():
         keys = (z.flip(1) * _DECIMALS).round()
         # The rank of each row among all rows, compared channel by channel.

@@ -48,11 +48,9 @@ from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from ihgnn_cli.models.baselines.pieces import Classifier, Norm
-from ihgnn_cli.models.baselines.spectrum import band_filters
 from ihgnn_cli.models.entries.gnnml import Design, GNNMLSettings, Kind
 from ihgnn_cli.models.graphs import Derived, Graphs
 from ihgnn_cli.models.settings import Inputs
-from ihgnn_cli.models.traced import PaddedGraphs
 
 # Eigenvector entries looked up at a time when supports are computed: 128 MB.
 _AT_ONCE = 2**24
@@ -91,21 +89,6 @@ class Supports:
         return found
 
 
-class PaddedSupports:
-    """The same, in operations that export to ONNX: for all pairs of nodes, 0 where M is."""
-
-    def __init__(self, matrices: Tensor) -> None:
-        """From the supports [B, n, n, S]."""
-        self._shape = matrices.shape
-        self.values = matrices.flatten(0, 2)
-
-    def summed(self, rows: Tensor, values: Tensor) -> Tensor:
-        """[B · n, width], as above."""
-        graphs, n, _, supports = self._shape
-        wide = values.view(graphs, n, n * supports)
-        return (wide @ rows.view(graphs, n * supports, rows.shape[2])).flatten(0, 1)
-
-
 class GNNML(nn.Module):
     """Layers on supports, a readout over the nodes, and a classifier."""
 
@@ -142,7 +125,7 @@ class GNNML(nn.Module):
     def forward(self, graphs: Graphs) -> Tensor:
         """[B, classes] logits."""
         chosen = self.settings
-        supports: Supports | PaddedSupports
+        supports: Supports
         if chosen.kind == Kind.GNNML1:
             supports = adjacency(graphs)
         else:
@@ -181,7 +164,7 @@ class ML3Layer(nn.Module):
         self.left = nn.Linear(before, width) if product else None
         self.right = nn.Linear(before, width) if product else None
 
-    def forward(self, h: Tensor, supports: Supports | PaddedSupports) -> Tensor:
+    def forward(self, h: Tensor, supports: Supports) -> Tensor:
         """[n, width or 2 width] from h [n, before]."""
         values = supports.values if self.supports is None else self.supports(supports.values)
         rows = self.conv(h).view(h.shape[0], values.shape[1], -1)
@@ -220,28 +203,21 @@ class ML1Layer(nn.Module):
         self.left = nn.Linear(before, width)
         self.right = nn.Linear(before, width)
 
-    def forward(self, h: Tensor, supports: Supports | PaddedSupports) -> Tensor:
+    def forward(self, h: Tensor, supports: Supports) -> Tensor:
         """[n, 3 width] from h [n, before]."""
         summed = supports.summed(self.conv(h).unsqueeze(1), supports.values) + self.bias
         product = self.left(h).relu() * self.right(h).relu()
         return torch.cat([self.own(h).relu(), summed.relu(), product], dim=1)
 
 
-def adjacency(graphs: Graphs) -> Supports | PaddedSupports:
+def adjacency(graphs: Graphs) -> Supports:
     """A as the only support."""
-    if isinstance(graphs, PaddedGraphs):
-        return PaddedSupports(graphs.adjacency.unsqueeze(3))
     values = graphs.x.new_ones(graphs.edge_index.shape[1], 1)
     return Supports(graphs.edge_index[0], graphs.degree.long(), values)
 
 
-def spectral(graphs: Graphs, bands: int, sharpness: float, hops: int) -> Supports | PaddedSupports:
+def spectral(graphs: Graphs, bands: int, sharpness: float, hops: int) -> Supports:
     """The supports C' from the spectrum."""
-    if isinstance(graphs, PaddedGraphs):
-        own = graphs.identity.expand_as(graphs.adjacency)
-        filters = [*band_filters(graphs, bands, sharpness), own]
-        near = sum(graphs.within(hops), graphs.identity)
-        return PaddedSupports(torch.stack(filters, dim=3) * near.unsqueeze(3))
     found = graphs.derived(
         f"gnnml-{bands}-{sharpness}-{hops}",
         partial(graph_supports, bands=bands, sharpness=sharpness, hops=hops),

@@ -34,7 +34,6 @@ from ihgnn_cli.models.baselines.pieces import Classifier
 from ihgnn_cli.models.entries.graphormer import GraphormerSettings
 from ihgnn_cli.models.graphs import Derived, Graphs
 from ihgnn_cli.models.settings import Inputs
-from ihgnn_cli.models.traced import PaddedGraphs
 
 
 class Graphormer(nn.Module):
@@ -92,8 +91,6 @@ class Graphormer(nn.Module):
 
 def padded_distances(graphs: Graphs, most: int) -> Tensor:
     """[B, largest, largest] as `distances`, with arbitrary values for padding."""
-    if isinstance(graphs, PaddedGraphs):
-        return graphs.distances(most)
     shape, device = (len(graphs), graphs.largest, graphs.largest), graphs.x.device
     index = torch.zeros(shape, dtype=torch.uint8, device=device)
     for at, (found,) in enumerate(distances(graphs, most)):

@@ -7,7 +7,6 @@ is about thirty times as fast as gathering and adding rows.
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -17,7 +16,7 @@ from scipy.sparse import csr_array, eye_array
 from torch import Tensor
 
 from ihgnn_cli.models.graphs import Derived, Graphs
-from ihgnn_cli.models.traced import PaddedGraphs, TracedGraphs
+from ihgnn_cli.models.traced import TracedGraphs
 
 
 @dataclass(frozen=True, eq=False)
@@ -101,13 +100,8 @@ def neighbours(graphs: Graphs, scale: Tensor | None = None) -> Hops | TracedHops
     )
 
 
-def within(graphs: Graphs, distance: int) -> Hops | TracedHops:
+def within(graphs: Graphs, distance: int) -> Hops:
     """All pairs of different nodes up to a shortest-path distance, computed once per graph."""
-    if isinstance(graphs, PaddedGraphs):
-        matrices = list(graphs.within(distance))
-        found_at = torch.stack([each.sum(2).flatten() for each in matrices], dim=1)
-        spreads = [partial(graphs.sum_over, each) for each in matrices]
-        return TracedHops(spreads, found_at, found_at.clamp(min=1).rsqrt())
     found = graphs.derived(
         f"hops-{distance}", lambda edge_index, nodes: pairs_within(edge_index, nodes, distance)
     )

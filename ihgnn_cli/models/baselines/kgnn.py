@@ -34,7 +34,7 @@ import torch.nn.functional as F  # noqa: N812
 from torch import Tensor, nn
 from torch_geometric.nn import GraphConv
 
-from ihgnn_cli.models.baselines.sets import PaddedSets, Sets, sets_of
+from ihgnn_cli.models.baselines.sets import Sets, sets_of
 from ihgnn_cli.models.entries.kgnn import KGNNSettings
 from ihgnn_cli.models.graphs import Graphs
 from ihgnn_cli.models.settings import Inputs
@@ -101,7 +101,7 @@ class SetGNN(nn.Module):
             f = F.elu_(of_own(f) + of_other(sets.neighbor_mean(f)))
         return sets.graph_mean(f)
 
-    def _start(self, h: Tensor, x: Tensor, sets: Sets | PaddedSets) -> tuple[Tensor, Tensor]:
+    def _start(self, h: Tensor, x: Tensor, sets: Sets) -> tuple[Tensor, Tensor]:
         """Two of [sets, width]: the first layer's maps for a set itself and for its neighbours."""
         state, label, degree = self.state(h), self.label(x), self.degree.weight.t()
         # A connected triple has nodes of degree 1 and 2, a pair has nodes of degree 0 and 1.

@@ -24,7 +24,6 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from ihgnn_cli.models.graphs import Derived, Graphs
-from ihgnn_cli.models.traced import PaddedGraphs
 
 Ints = NDArray[np.int64]
 _Map = Callable[[Tensor], Tensor]
@@ -102,63 +101,8 @@ class Sets:
         return found.add_(self.rest.sums(values)) if len(self.rest.index) else found
 
 
-class PaddedSets:
-    """The same sums in operations that export to ONNX.
-
-    Each of the n^k sequences of k nodes has a row, and those with the same nodes have the same row.
-    Rows of sequences that are no sets hold arbitrary values.
-    """
-
-    def __init__(self, graphs: PaddedGraphs, k: int) -> None:
-        self._k, self._adjacency = k, graphs.adjacency
-        one, other = graphs.adjacency, graphs.identity == 0
-        real = graphs.mask.unsqueeze(2) & graphs.mask.unsqueeze(1) & other
-        self._inner = one  # whether the first node is adjacent to all others
-        if k == 3:
-            real = real.unsqueeze(3) & real.unsqueeze(2) & real.unsqueeze(1)
-            self._inner = one.unsqueeze(3) * one.unsqueeze(2)
-            edges = one.unsqueeze(3) + one.unsqueeze(2) + one.unsqueeze(1)
-            real = real & (edges >= 2)
-        self._real = real.to(one.dtype).unsqueeze(-1)
-        self._degree = self._spread(self._real).clamp(min=1)
-        self._count = self._sum(self._real).clamp(min=1)
-
-    def gathered(self, table: Tensor) -> Tensor:
-        """[n^k, width] from a table [2n, width], as above."""
-        graphs, n = self._adjacency.shape[:2]
-        rows = table.view(graphs, n, *[1] * (self._k - 1), 2, table.shape[1])
-        least, most = rows.unbind(-2)
-        return self._each(least + self._inner.unsqueeze(-1) * (most - least)).flatten(0, -2)
-
-    def neighbor_mean(self, values: Tensor) -> Tensor:
-        """[n^k, width]."""
-        found = self._spread(self._real * self._shaped(values)) / self._degree
-        return found.flatten(0, -2)
-
-    def graph_mean(self, values: Tensor) -> Tensor:
-        """[B, width]."""
-        return self._sum(self._real * self._shaped(values)) / self._count
-
-    def _shaped(self, values: Tensor) -> Tensor:
-        return values.view(*self._real.shape[:-1], values.shape[-1])
-
-    def _spread(self, values: Tensor) -> Tensor:
-        """The sum over the neighbours, from values that are 0 for sequences that are no sets."""
-        return self._each((self._adjacency @ values.flatten(2)).view(values.shape))
-
-    def _each(self, of_first: Tensor) -> Tensor:
-        """The sum over the members, from values of each sequence's first node."""
-        others = (of_first.transpose(1, at) for at in range(2, self._k + 1))
-        return sum(others, of_first)
-
-    def _sum(self, values: Tensor) -> Tensor:
-        return values.flatten(1, -2).sum(1)
-
-
-def sets_of(graphs: Graphs, k: int) -> Sets | PaddedSets:
+def sets_of(graphs: Graphs, k: int) -> Sets:
     """All pairs of nodes (k = 2) or all connected triples (k = 3)."""
-    if isinstance(graphs, PaddedGraphs):
-        return PaddedSets(graphs, k)
     found = graphs.derived(f"sets-{k}", lambda edges, nodes: graph_sets(edges, nodes, k))
     members, by_member, grouped, of_set, rest, sign, lengths = map(list, zip(*found, strict=True))
     device = graphs.x.device

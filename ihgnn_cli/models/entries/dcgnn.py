@@ -57,7 +57,5 @@ MODEL = ModelSpec(
         "each shortest-path distance, with its own weights, and learned weights of the distances. "
         "Sum pooling and a two-layer MLP on top."
     ),
-    layouts=("padded",),
-    layouts_note="The nodes at each distance are computed as products of adjacency matrices.",
-    padded_numbers=lambda settings: (4 * settings.width, settings.layers + 4, 0),
+    layouts_note="The nodes at each distance would be matrices of all pairs of nodes.",
 )

@@ -87,11 +87,5 @@ MODEL = ModelSpec(
         "most_clusters clusters, so no matrix is quadratic in the largest graph. The link penalty "
         "is divided by the number of nodes."
     ),
-    layouts=("padded",),
     layouts_note="Pooling multiplies matrices of all nodes and clusters.",
-    padded_numbers=lambda settings: (
-        4 * settings.layers * settings.width + 2 * settings.most_clusters,
-        1,
-        0,
-    ),
 )

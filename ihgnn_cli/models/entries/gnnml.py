@@ -88,11 +88,6 @@ def _derived(settings: GNNMLSettings, load: Load) -> float:
     return _entries(settings, load) * (settings.bands + 1 + 2) + 2 * load.nodes
 
 
-def _padded_numbers(settings: GNNMLSettings) -> tuple[float, float, float]:
-    per_support = 12 if settings.learn_supports else 4
-    return 6.0 * settings.width, per_support * (settings.bands + 1), 0
-
-
 def _entries(settings: GNNMLSettings, load: Load) -> float:
     """Estimated number of pairs of nodes that the supports join."""
     reached = load.edges * max(1.0, load.edges / load.nodes) ** (settings.hops - 1)
@@ -132,10 +127,5 @@ MODEL = ModelSpec(
         "normalization and the classifier are those of the authors' script for MUTAG, or for "
         "PROTEINS or ENZYMES by design. GNNML1 with kind = gnnml1. Degrees are not features."
     ),
-    layouts=("padded",),
-    layouts_note=(
-        "The filters of GNNML3 are computed as Chebyshev polynomials of the Laplacian, a dense "
-        "matrix."
-    ),
-    padded_numbers=_padded_numbers,
+    layouts_note="Its filters are matrices of all pairs of nodes.",
 )

@@ -71,7 +71,5 @@ MODEL = ModelSpec(
         "H2GCN-K with K = `layers`. Sum pooling and a two-layer MLP on top. Linear between the "
         "first layer and the pooling, so it sees where labels are, not which are neighbours."
     ),
-    layouts=("padded",),
-    layouts_note="The nodes at each distance are computed as products of adjacency matrices.",
-    padded_numbers=lambda settings: (settings.final_width, 6, 0),
+    layouts_note="The nodes at each distance would be matrices of all pairs of nodes.",
 )

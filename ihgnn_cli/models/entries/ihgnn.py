@@ -54,9 +54,6 @@ MODEL = ModelSpec(
     without_each_node=_without_each_node,
     layer_weights=lambda weights: weights.get("theta"),
     layouts=("padded", "sparse"),
-    export_modules={
-        "padded": "ihgnn_cli.deploy.padded:PaddedIHGNN",
-        "sparse": "ihgnn_cli.deploy.sparse:SparseIHGNN",
-    },
+    traced="ihgnn_cli.models.ihgnn_traced:TracedIHGNN",
     recipes=("paper", "authors", "robust"),
 )

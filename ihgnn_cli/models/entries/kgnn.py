@@ -46,11 +46,6 @@ def _derived(settings: KGNNSettings, load: Load) -> float:
     return _sets(settings, load) * 8 * settings.order
 
 
-def _padded_numbers(settings: KGNNSettings) -> tuple[float, float, float]:
-    each = 4.0 * settings.width
-    return each, each, each * (settings.order - 2)
-
-
 def _numbers(settings: KGNNSettings, load: Load) -> float:
     sets = _sets(settings, load)
     # A layer's output and, after the first, the means over neighbours; the lists.
@@ -86,10 +81,5 @@ MODEL = ModelSpec(
         "(local). Means over neighbours and over sets, and connected triples, as in that code; all "
         "connected triples, whatever the order of nodes."
     ),
-    layouts=("padded",),
-    layouts_note=(
-        "Sets of two or three nodes are cells of an array with two or three axes. With order 3, "
-        "memory grows with the cube of the padded size."
-    ),
-    padded_numbers=_padded_numbers,
+    layouts_note="Sets of two or three nodes would be cells of an array with two or three axes.",
 )

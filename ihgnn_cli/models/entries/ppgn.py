@@ -81,7 +81,5 @@ MODEL = ModelSpec(
         "normalized, products are divided by the root of n, no edge features."
     ),
     by_size=True,
-    layouts=("padded",),
-    layouts_note="Each channel is a matrix.",
-    padded_numbers=lambda settings: (0, 8 * settings.width, 0),
+    layouts_note="Each channel is a matrix of all pairs of nodes.",
 )

@@ -126,6 +126,7 @@ def run_jobs(
                     tick=meter.tick,
                 )
         meter.look()
+        running.report_unfinished(meter)
     return meter.ran
 
 
@@ -422,6 +423,13 @@ class _Running:
         name = f"{taken.stack.name} ({counted(len(taken.stack), 'model')})"
         return Task(name, taken.number, taken.stack, finish, taken.lock.close)
 
+    def report_unfinished(self, meter: "_Meter") -> None:
+        """Report the jobs that the workers left because another command has failed there."""
+        for number, folder in enumerate(self.work.folders):
+            if number not in self._skip and not meter.is_finished(number):
+                why = f"Another command failed to train in {folder.path}. Run this one again."
+                self._failed(number, IhgnnError(why))
+
     def _failed(self, number: int, error: IhgnnError) -> None:
         if self._on_failure is None:
             raise error
@@ -481,6 +489,10 @@ class _Meter:
     def finished(self) -> bool:
         """Whether all jobs are finished."""
         return len(self._over) == len(self._folders)
+
+    def is_finished(self, number: int) -> bool:
+        """Whether a job was found to be finished."""
+        return number in self._over
 
     @property
     def ran(self) -> Ran:

@@ -26,6 +26,7 @@ from ihgnn_cli.studies.folds import repeat_seed
 from ihgnn_cli.studies.signal.references import Reference, repeated_references
 from ihgnn_cli.studies.workers import Workers
 from ihgnn_cli.training.config import RunConfig, write_config
+from ihgnn_cli.training.final import LEAST_FINAL_EPOCHS
 from ihgnn_cli.training.folder import BEST_CONFIG
 from ihgnn_cli.training.provenance import machine_facts
 
@@ -117,7 +118,8 @@ class Study:
             )
         comment = (
             f"{chosen}{', in a race' * bool(result.race)}.\n"
-            "epochs: median of the best epochs of its final runs, for 'ihgnn train --final'."
+            f"epochs: median of the best epochs of its final runs ({best.epochs}), but at least "
+            f"{LEAST_FINAL_EPOCHS}, for 'ihgnn train --final'."
         )
         if not self.job.protocol.selects:
             comment = "The configuration of the cross-validation, for 'ihgnn train --final'."
@@ -126,11 +128,12 @@ class Study:
 
 
 def best_config(protocol: Protocol, result: CrossvalResult) -> RunConfig:
-    """The configuration that most folds chose, with the median of its best epochs."""
-    config = configuration(result.best.configuration).applied(protocol.config)
+    """The configuration that most folds chose, with the number of epochs for a final training."""
+    best = result.best
+    config = configuration(best.configuration).applied(protocol.config)
     if not protocol.selects:
-        config = config.with_values({"ensemble": protocol.runs})
-    return config.with_values({"epochs": result.best.epochs})
+        return config.with_values({"ensemble": protocol.runs, "epochs": best.epochs})
+    return config.with_values({"epochs": max(best.epochs, LEAST_FINAL_EPOCHS)})
 
 
 def references_of(

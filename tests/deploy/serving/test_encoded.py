@@ -1,16 +1,25 @@
 """Raw inputs of requests become the graphs that they describe."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from tiny_models import ALL, dataset, untrained
 
-from ihgnn_cli.deploy.form import Form, Layout
 from ihgnn_cli.deploy.inputs import inputs_for
-from ihgnn_cli.deploy.metadata import Limits, described, metadata
 from ihgnn_cli.deploy.serving import encoded
+from ihgnn_cli.models.spec import Layout
 
-LIMITS = Limits(node_limit=6, numbers=(48, 1, 0), embedding=8)
-SETTINGS = {"variant": "full", "width": 8, "layers": 1, "hidden": 4}
+PADDED = {
+    "node_labels": ("tensor(int64)", ["batch", "nodes"]),
+    "adjacency": ("tensor(uint8)", ["batch", "nodes", "nodes"]),
+}
+SPARSE = {
+    "node_labels": ("tensor(int64)", ["nodes"]),
+    "edge_index": ("tensor(int64)", [2, "edges"]),
+    "ptr": ("tensor(int64)", ["batch_plus_1"]),
+}
+LABELS = {"edge_labels": ("tensor(int64)", ["edges"])}
 
 
 @pytest.mark.parametrize("layout", Layout)
@@ -20,7 +29,8 @@ def test_tensors_of_several_requests_are_the_graphs_they_encode(
 ) -> None:
     data = dataset(*ALL, edge_labels=edge_labels)
     card = untrained(data).card
-    about = described(metadata(card, SETTINGS, 1, Form(layout), LIMITS))
+    inputs = PADDED if layout == Layout.PADDED else SPARSE | (LABELS if edge_labels else {})
+    about = SimpleNamespace(card=card, layout=layout, inputs_of_file=inputs)
     halves = np.array_split(np.arange(len(data)), 2)
     requests = [encoded.encoded(inputs_for(layout, card, data, graphs), about) for graphs in halves]
     found = encoded._dataset(card, requests)

@@ -10,8 +10,8 @@ from service_client import httpx, talk
 
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.jsonl import write_jsonl
-from ihgnn_cli.deploy import Predictor
 from ihgnn_cli.deploy.onnx_model import OnnxClassifier
+from ihgnn_cli.deploy.predictor import Predictor
 from ihgnn_cli.deploy.serving.app import Service
 from ihgnn_cli.deploy.serving.settings import ServeSettings
 
@@ -163,8 +163,8 @@ def test_a_body_of_unknown_length_is_read_up_to_the_limit(padded: OnnxClassifier
 
 
 def test_a_request_beyond_all_nodes_is_refused(sparse: OnnxClassifier) -> None:
-    unlabelled = replace(sparse.described.card, label_source="degree")
-    classifier = OnnxClassifier(replace(sparse.described, card=unlabelled), sparse.session)
+    unlabelled = replace(sparse.card, label_source="degree")
+    classifier = OnnxClassifier(replace(sparse.metadata, card=unlabelled), sparse.session)
     bare = [{"num_nodes": 100_000, "edges": []}] * 11
     service = Service(classifier, "mutag", ServeSettings())
     answer = talk(service, lambda client: client.post("/predict", json=bare))

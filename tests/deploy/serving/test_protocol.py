@@ -10,10 +10,10 @@ import pytest
 from service_client import talk
 
 from ihgnn_cli.data import load_dataset
-from ihgnn_cli.deploy.form import Layout
 from ihgnn_cli.deploy.onnx_model import OnnxClassifier
 from ihgnn_cli.deploy.serving.app import Service
 from ihgnn_cli.deploy.serving.settings import ServeSettings
+from ihgnn_cli.models.spec import Layout
 
 INFER = "/v2/models/mutag/infer"
 DATATYPES = {"int64": "INT64", "uint8": "UINT8", "float32": "FP32"}
@@ -32,7 +32,7 @@ SPARSE = {
 
 
 def small(classifier: OnnxClassifier) -> Mapping[str, Any]:
-    return SPARSE if classifier.described.layout == Layout.SPARSE else PADDED
+    return SPARSE if classifier.layout == Layout.SPARSE else PADDED
 
 
 def as_request(arrays: Mapping[str, Any], **more: Any) -> dict[str, Any]:

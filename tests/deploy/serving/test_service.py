@@ -121,9 +121,10 @@ def test_settings_out_of_range_are_refused(setting: str, value: float) -> None:
 
 def test_the_largest_graph_is_at_least_m(padded: OnnxClassifier, sparse: OnnxClassifier) -> None:
     settings = ServeSettings()
-    assert settings.nodes_of(padded.described) == 2_000
-    assert settings.nodes_of(sparse.described) == 100_000
-    large = replace(padded.described, card=replace(padded.card, max_nodes=5_000))
+    assert settings.nodes_of(padded) == 2_000
+    assert settings.nodes_of(sparse) == 100_000
+    about = replace(padded.metadata, card=replace(padded.card, max_nodes=5_000))
+    large = replace(padded, metadata=about)
     assert settings.nodes_of(large) == 5_000
     assert ServeSettings(max_nodes=10).nodes_of(large) == 10
 

@@ -3,9 +3,8 @@
 Exported models need only NumPy and onnxruntime.
 """
 
-import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any, Literal, get_args, overload
@@ -14,25 +13,42 @@ from ihgnn_cli.data import jsonl, smiles
 from ihgnn_cli.data.catalogue import catalogue
 from ihgnn_cli.data.sources import is_own_name
 from ihgnn_cli.deploy.onnx_model import SUFFIX, Answers, OnnxClassifier, load_onnx
-from ihgnn_cli.deploy.stream import BATCH_SIZE, collected, of_objects
 from ihgnn_cli.errors import InputError, SettingError
-from ihgnn_cli.inference.prediction import Answer, Classifier, Errors, Prediction, predictions
-from ihgnn_cli.inference.vocabulary import ENOUGH_GRAPHS, UnknownLabels
+from ihgnn_cli.inference.prediction import (
+    BATCH_SIZE,
+    Answer,
+    Classifier,
+    Errors,
+    Prediction,
+    collected,
+    of_objects,
+    predictions,
+)
+from ihgnn_cli.inference.vocabulary import UnknownLabels
 from ihgnn_cli.models.archive import check_archive
 from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.models.conformal import Conformal
 from ihgnn_cli.training import folder
 from ihgnn_cli.training.devices import check_device_name, resolve_device
+from ihgnn_cli.words import counted
 
 _GIVE_A_MODEL = f"Give a run folder, its ckpt.pt, or a {SUFFIX} file that 'ihgnn export' wrote."
 _DATA = (jsonl.SUFFIX, smiles.SUFFIX, ".zip")
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Predictor:
     """A loaded model."""
 
     classifier: Classifier
+
+    def __repr__(self) -> str:
+        card = self.card
+        classes = ", ".join(map(str, card.class_values[:5]))
+        more = ", ..." if len(card.class_values) > 5 else ""
+        members = counted(self.classifier.members, "member")
+        return (
+            f"<Predictor: {card.dataset_name}, {members}, classes {classes}{more}, {self.runs_on}>"
+        )
 
     @property
     def card(self) -> ModelCard:
@@ -43,10 +59,6 @@ class Predictor:
     def runs_on(self) -> str:
         """The onnxruntime provider or torch device that is really used."""
         return self.classifier.runs_on
-
-    def with_sets(self, conformal: Conformal) -> "Predictor":
-        """The same model, whose predictions list prediction sets by these thresholds."""
-        return Predictor(self.classifier.with_card(replace(self.card, conformal=conformal)))
 
     @overload
     def predict(
@@ -77,38 +89,14 @@ class Predictor:
 
         Args:
             graphs: the graphs.
-            allow_unknown: predict even if more than 9 in 10 nodes are unknown.
+            allow_unknown: predict a graph even if more than 9 in 10 of its nodes are unknown.
             errors: "raise" refuses all graphs if one is wrong. "return" gives one answer per graph,
-                a `Failure` for each that is wrong; unknown labels are then judged per graph.
+                a `Failure` for each that is wrong.
 
         Raises:
-            DataError: a graph is malformed, or the model cannot read it.
-            InputError: the labels of more than 9 in 10 nodes are unknown.
+            DataError: a graph is malformed, or the model cannot read it or knows hardly any label.
         """
-        labels = self._labels(allow_unknown, errors, enough=math.inf)
-        found = list(self._answers(graphs, BATCH_SIZE, labels, errors))
-        labels.warn()
-        return found
-
-    @overload
-    def stream(
-        self,
-        graphs: Iterable[Any],
-        batch_size: int = BATCH_SIZE,
-        *,
-        allow_unknown: bool = False,
-        errors: Literal["raise"] = "raise",
-    ) -> Iterator[Prediction]: ...
-
-    @overload
-    def stream(
-        self,
-        graphs: Iterable[Any],
-        batch_size: int = BATCH_SIZE,
-        *,
-        allow_unknown: bool = False,
-        errors: Literal["return"],
-    ) -> Iterator[Answer]: ...
+        return list(self.stream(graphs, allow_unknown=allow_unknown, errors=errors))
 
     def stream(
         self,
@@ -117,29 +105,24 @@ class Predictor:
         *,
         allow_unknown: bool = False,
         errors: Errors = "raise",
-    ) -> Iterator[Answer]:
+    ) -> Iterator[Any]:
         """Predict graphs one by one, with at most one batch of graphs in memory.
 
-        Unknown labels are counted over all graphs so far, and checked before each batch once there
-        were 256 graphs, and before the last one; the warning comes at the end. `errors` is as in
-        `predict`.
+        Arguments and answers are as in `predict`; the warning comes at the end.
 
         Raises:
-            InputError: the batch size is below 1, or the labels of more than 9 in 10 nodes so far
-                are unknown, unless `allow_unknown`.
-            DataError: a graph is malformed; those before it were predicted.
+            InputError: the batch size is below 1.
+            DataError: a graph is a failure; those before it were predicted.
         """
         if batch_size < 1:
             raise SettingError("batch_size", f"must be at least 1, not {batch_size}.")
-        return self._watched(graphs, batch_size, self._labels(allow_unknown, errors), errors)
-
-    def _labels(
-        self, allow_unknown: bool, errors: Errors, enough: float = ENOUGH_GRAPHS
-    ) -> UnknownLabels:
         if errors not in get_args(Errors):
             raise SettingError("errors", f"must be 'raise' or 'return', not {errors!r}.")
-        each = errors == "return" and not allow_unknown
-        return UnknownLabels(self.card, allow_unknown, enough, per_graph=each)
+        labels = UnknownLabels(self.card, allow_unknown)
+        batches = collected(of_objects(graphs), self.card, batch_size, labels)
+        return self._warned(
+            chain.from_iterable(predictions(self.classifier, batches, errors)), labels
+        )
 
     def run(self, inputs: Mapping[str, Any]) -> Answers:
         """The outputs of an exported model for its raw input arrays (docs/export.md).
@@ -151,17 +134,10 @@ class Predictor:
             raise InputError("A checkpoint has no input arrays. Export it, or use 'predict'.")
         return self.classifier.run(inputs)
 
-    def _watched(
-        self, graphs: Iterable[Any], batch_size: int, labels: UnknownLabels, errors: Errors
-    ) -> Iterator[Answer]:
-        yield from self._answers(graphs, batch_size, labels, errors)
+    @staticmethod
+    def _warned(answers: Iterable[Answer], labels: UnknownLabels) -> Iterator[Answer]:
+        yield from answers
         labels.warn()
-
-    def _answers(
-        self, graphs: Iterable[Any], batch_size: int, labels: UnknownLabels, errors: Errors
-    ) -> Iterator[Answer]:
-        batches = collected(of_objects(graphs), self.card, batch_size, labels, errors)
-        return chain.from_iterable(predictions(self.classifier, batches, errors))
 
 
 def load(

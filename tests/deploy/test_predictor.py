@@ -4,16 +4,22 @@ import json
 import subprocess
 import sys
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import torch
+from tiny_models import ALL, SMALL, dataset, untrained
 
 from ihgnn_cli.data import load_dataset
+from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.jsonl import write_jsonl
-from ihgnn_cli.deploy import Failure, Prediction, load
+from ihgnn_cli.deploy.export import export_onnx
+from ihgnn_cli.deploy.predictor import load
+from ihgnn_cli.deploy.verification import reference_of
 from ihgnn_cli.errors import DataError, InputError
+from ihgnn_cli.inference.prediction import Failure, Prediction
 from ihgnn_cli.inference.vocabulary import UnknownLabelsWarning
 from ihgnn_cli.training.classifier import load_torch
 
@@ -48,9 +54,10 @@ def test_it_says_what_it_is(mutag_model) -> None:
     predictor = load(str(mutag_model.exported), providers=["CPUExecutionProvider"])
     assert predictor.runs_on == "CPUExecutionProvider"
     assert predictor.card.class_values == (-1, 1)
+    assert str(predictor) == "<Predictor: MUTAG, 1 member, classes -1, 1, CPUExecutionProvider>"
 
 
-def test_a_stream_is_answered_for_batch_by_batch(mutag_model) -> None:
+def test_a_stream_is_answered_batch_by_batch(mutag_model) -> None:
     taken = 0
 
     def endless() -> Iterator[dict[str, object]]:
@@ -68,12 +75,12 @@ def test_no_graphs_have_no_answers(mutag_model) -> None:
     assert load(mutag_model.exported).predict([]) == []
 
 
-def test_a_bad_graph_is_told_by_its_number(mutag_model) -> None:
+def test_a_bad_graph_is_named_by_its_number(mutag_model) -> None:
     with pytest.raises(DataError, match=r"^graph 1: no edges\. Add"):
         load(mutag_model.exported).predict([NITROBENZENE, {"node_labels": [0]}])
 
 
-def test_strange_graphs_are_answered_for_and_marked(mutag_model) -> None:
+def test_strange_graphs_are_answered_and_marked(mutag_model) -> None:
     long = {"node_labels": [0] * 40, "edges": [[node, node + 1] for node in range(39)]}
     strange = {"node_labels": [99, 0], "edges": [[0, 1]], "id": "strange"}
     first, second = load(mutag_model.exported).predict([long, strange])
@@ -93,7 +100,7 @@ def test_a_graph_that_would_fill_the_memory_is_refused_and_the_others_are_not(mu
     assert isinstance(failed, Failure)
     assert str(failed) == (
         "graph 1: A graph padded to 21,000 nodes takes 2.1 GiB. Export the model with --layout "
-        "sparse."
+        "sparse, or give smaller graphs."
     )
     with pytest.raises(DataError, match="graph 0: A graph padded to 21,000 nodes"):
         predictor.predict([giant])
@@ -112,9 +119,10 @@ def test_each_graph_of_a_batch_has_its_own_answer_or_error(mutag_model) -> None:
         assert [isinstance(each, Failure) for each in answers] == [True, False, True, True, False]
         assert answers[1].probabilities == pytest.approx(expected)
         assert answers[0].error.startswith("no edges. Add")
-        # Alone, this graph would be refused; here it does not affect the others.
         assert "2 of 2 nodes in 1 graph are unknown to the model (x, y)" in answers[3].error
         assert answers[3].id == "odd"
+    with pytest.raises(DataError, match=r"^graph 0: The labels of 2 of 2 nodes"):
+        predictor.predict([odd])
     with pytest.warns(UnknownLabelsWarning):
         allowed = predictor.predict([odd], errors="return", allow_unknown=True)
     assert [each.unknown_nodes for each in allowed] == [2]
@@ -142,7 +150,7 @@ def test_mistakes_are_refused(mutag_model, tmp_path: Path) -> None:
 # Everything that the package depends on but for NumPy and onnxruntime.
 NOT_THERE = (
     *("torch", "torch_geometric", "onnx", "onnxscript", "scipy", "sklearn", "optuna"),
-    *("matplotlib", "platformdirs", "typer", "rich", "click"),
+    *("matplotlib", "platformdirs", "typer", "rich", "click", "pydantic", "filelock", "pooch"),
 )
 
 
@@ -150,7 +158,7 @@ def test_numpy_and_onnxruntime_are_enough(mutag_model) -> None:
     code = f"""
 import sys
 sys.modules.update(dict.fromkeys({NOT_THERE!r}))  # importing one of them fails
-from ihgnn_cli.deploy import load
+from ihgnn_cli.deploy.predictor import load
 from ihgnn_cli.errors import InputError
 (found,) = load({str(mutag_model.exported)!r}).predict([{NITROBENZENE!r}])
 assert set(found.probabilities) == {{-1, 1}}
@@ -162,3 +170,16 @@ else:
     raise AssertionError("a checkpoint was loaded without torch")
 """
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_numbers_beyond_all_measure_are_the_error_of_their_graph(tmp_path: Path) -> None:
+    data = dataset(*ALL)
+    checkpoint = untrained(data, replace(SMALL, layers=0), Features.ATTRIBUTES)
+    path = export_onnx(reference_of(checkpoint), tmp_path / "model.onnx").path
+    huge = [
+        {"node_attributes": [[number, 0], [0, 0]], "edges": [[0, 1]]}
+        for number in (1, 2**1024, 1e39, 1)
+    ]
+    found = load(path, "cpu").predict(huge, errors="return")
+    assert [isinstance(each, Failure) for each in found] == [False, True, True, False]
+    assert found[0].probabilities == pytest.approx(found[3].probabilities)

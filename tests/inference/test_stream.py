@@ -1,4 +1,4 @@
-"""Streams of graphs: numbered, batched, answered for when they pause, and mended around."""
+"""Streams of graphs: numbered, in batches, with each failure in its place."""
 
 import json
 from collections.abc import Iterable
@@ -10,10 +10,8 @@ import pytest
 from ihgnn_cli.data import Features, load_dataset
 from ihgnn_cli.data.problems import NOT_TEXT, SAVE_AS_TEXT
 from ihgnn_cli.data.splits import Split
-from ihgnn_cli.deploy import stream as module
-from ihgnn_cli.deploy.stream import Arrival, collected, of_lines, of_objects
-from ihgnn_cli.errors import DataError, InputError
-from ihgnn_cli.inference.prediction import Origin
+from ihgnn_cli.inference import prediction as module
+from ihgnn_cli.inference.prediction import Arrival, Origin, collected, of_lines, of_objects
 from ihgnn_cli.inference.vocabulary import UnknownLabels
 from ihgnn_cli.models.card import ModelCard, describe
 
@@ -29,7 +27,7 @@ def numbers(
     arrivals: Iterable[Arrival | None], card: ModelCard, batch_size: int = 100
 ) -> tuple[list[list[int]], list[str]]:
     """The graphs of each batch, and what was told."""
-    found = list(collected(arrivals, card, batch_size, errors="return"))
+    found = list(collected(arrivals, card, batch_size, UnknownLabels(card)))
     batches = [[each.number for each in batch.origins] for batch in found]
     return batches, [str(each) for batch in found for each in batch.failures]
 
@@ -63,7 +61,7 @@ def test_nothing_is_read_ahead_of_the_batch(card: ModelCard) -> None:
             taken.append(number)
             yield GOOD
 
-    next(collected(of_lines(arriving(), "x"), card, 3))
+    next(collected(of_lines(arriving(), "x"), card, 3, UnknownLabels(card)))
     assert taken == [0, 1, 2]
 
 
@@ -93,18 +91,9 @@ def test_a_line_beyond_measure_is_bad(card: ModelCard, monkeypatch: pytest.Monke
     assert told == ["x, line 2: a line of more than 0 MiB. Split the graph."]
 
 
-def test_without_anybody_to_tell_the_first_bad_graph_ends_it_after_those_before(
-    card: ModelCard,
-) -> None:
-    batches = collected(of_lines([GOOD, GOOD, b"{", GOOD], "x"), card, 100)
-    assert [each.number for each in next(batches).origins] == [0, 1]
-    with pytest.raises(DataError, match="x, line 3: not JSON"):
-        next(batches)
-
-
 def test_an_id_goes_along(card: ModelCard) -> None:
     named = {**json.loads(GOOD), "id": {"made": "by me"}}
-    (batch,) = collected(of_objects([named, json.loads(GOOD)]), card, 9)
+    (batch,) = collected(of_objects([named, json.loads(GOOD)]), card, 9, UnknownLabels(card))
     assert [each.id for each in batch.origins] == [{"made": "by me"}, None]
 
 
@@ -119,29 +108,15 @@ def test_other_keys_are_told_once(card: ModelCard, caplog: pytest.LogCaptureFixt
 ODD = b'{"node_labels": ["x", "x"], "edges": [[0, 1]]}'
 
 
-def test_a_few_odd_graphs_do_not_end_a_stream_however_slowly_it_comes(card: ModelCard) -> None:
-    for lines in ([ODD, None, GOOD], [ODD, GOOD], [*[ODD, None] * 255, *[GOOD] * 255]):
-        found = collected(of_lines(lines, "x"), card, 100, UnknownLabels(card))
-        assert sum(len(each.origins) for each in found) == sum(each is not None for each in lines)
-
-
-@pytest.mark.parametrize(
-    ("lines", "given", "refused"),
-    [
-        ([ODD, None] * 1000, 255, "512 of 512 nodes in 256 graphs"),  # after 256 graphs
-        ([ODD] * 1000, 200, "600 of 600 nodes in 300 graphs"),  # in batches of 100
-        ([ODD] * 99, 0, "198 of 198 nodes in 99 graphs"),  # at the end, before the last batch
-        ([ODD] * 100, 100, "200 of 200 nodes in 100 graphs"),  # at the end, after it
-    ],
-)
-def test_a_stream_of_unknown_labels_is_refused_after_enough_graphs_or_at_its_end(
-    card: ModelCard, lines: list[bytes | None], given: int, refused: str
-) -> None:
-    answered: list[Origin] = []
-    batches = collected(of_lines(lines, "x"), card, 100, UnknownLabels(card))
-    with pytest.raises(InputError, match=refused):
-        answered.extend(origin for each in batches for origin in each.origins)
-    assert len(answered) == given
+def test_unknown_labels_are_judged_for_each_graph_alone(card: ModelCard) -> None:
+    batches, told = numbers(of_lines([ODD, GOOD, None, ODD, ODD], "x"), card)
+    assert batches == [[1], []]
+    assert len(told) == 3
+    assert told[0].startswith("x, line 1: The labels of 2 of 2 nodes in 1 graph are unknown")
+    allowed = UnknownLabels(card, allowed=True)
+    (batch,) = collected(of_lines([ODD, GOOD], "x"), card, 9, allowed)
+    assert [each.number for each in batch.origins] == [0, 1]
+    assert (allowed.unknown, allowed.nodes, allowed.many) == (2, 4, True)
 
 
 def test_arrays_and_tuples_do_as_well_as_lists(card: ModelCard) -> None:
@@ -152,7 +127,7 @@ def test_arrays_and_tuples_do_as_well_as_lists(card: ModelCard) -> None:
         {"node_labels": labels, "edges": edges},
         {"node_labels": list(labels), "edges": list(zip(*edges.T, strict=True))},
     ]
-    (batch,) = collected(of_objects(forms), card, 9)
+    (batch,) = collected(of_objects(forms), card, 9, UnknownLabels(card))
     assert batch.dataset.node_label.reshape(4, 3).tolist() == [[0, 1, -1]] * 4
     assert batch.dataset.degree.reshape(4, 3).tolist() == [[1, 2, 1]] * 4
 
@@ -180,8 +155,10 @@ def test_a_graph_that_is_not_valid_keeps_its_id_where_it_can_be_read(card: Model
         b'{"node_labels": [0], "id": 1',
         b"[7]",
     ]
-    (batch,) = collected(of_lines(lines, "x"), card, 100, errors="return")
+    (batch,) = collected(of_lines(lines, "x"), card, 100, UnknownLabels(card))
     assert [each.id for each in batch.failures] == ["mine", [1, 2], None, None, None]
     assert batch.failures[0].as_entry()["id"] == "mine"
-    (batch,) = collected(of_objects([{"node_labels": [0], "id": "mine"}]), card, 1, errors="return")
+    (batch,) = collected(
+        of_objects([{"node_labels": [0], "id": "mine"}]), card, 1, UnknownLabels(card)
+    )
     assert batch.failures[0].id == "mine"
