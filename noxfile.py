@@ -32,11 +32,7 @@ RUNTIMES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = 
         ("tests/examples/test_web.py",),
     ),
     "cpp": (("openvino>=2025.0",), (), ("tests/examples/test_cpp.py",)),
-    "openvino": (
-        ("openvino>=2025.0",),
-        (),
-        ("tests/deploy/test_openvino.py", "tests/deploy/test_checking.py"),
-    ),
+    "openvino": (("openvino>=2025.0",), (), ("tests/deploy/test_openvino.py",)),
     "oldest": ((), (), ("tests/deploy/test_oldest_onnxruntime.py", "tests/test_examples.py")),
 }
 
