@@ -19,7 +19,7 @@ RUNTIMES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = 
     "serve": (
         ("tritonclient[http,grpc]", "schemathesis>=4"),
         (),
-        ("tests/deploy/serving", "tests/e2e/test_serve.py"),
+        ("tests/deploy/test_service.py", "tests/e2e/test_serve.py"),
     ),
     "node": (
         (),

@@ -371,8 +371,8 @@ def test_crossval_lets_lists_compete_and_continues_the_same_call(
     grid = {"lr": [0.01, 0.001], "batch_size": 64, "layers": 2}
     done = ihgnn.crossval(mutag, **asked, **grid)
     assert done.folder.parent == Path("runs")
-    assert done.result["models"] == 2 * 2 + 2
-    assert done.test_mean == np.mean([fold["test_mean"] for fold in done.result["folds"]])
+    assert done.result.models == 2 * 2 + 2
+    assert done.test_mean == np.mean([fold.test_mean for fold in done.result.folds])
     again = ihgnn.crossval("MUTAG", **asked, **grid)
     assert (again.folder, again.result) == (done.folder, done.result)
     with pytest.raises(InputError, match="epochs is a setting of training and takes one value"):
