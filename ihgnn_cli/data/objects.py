@@ -54,7 +54,9 @@ def from_graphs(
                 f"{type(other[1]).__name__}. Give graphs of one kind."
             )
         _note_ignored(items, name or "graphs")
-        return from_pyg(items, name=name, classes=classes)
+        # A data set says which columns are labels, unlike a list of its graphs.
+        whole = graphs if hasattr(graphs, "__getitem__") else items
+        return from_pyg(whole, name=name, classes=classes)
     collected = Collected()
     for number, item in enumerate(items):
         try:
