@@ -19,7 +19,7 @@ RUNTIMES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = 
     "serve": (
         ("tritonclient[http,grpc]", "schemathesis>=4"),
         (),
-        ("tests/deploy/serving", "tests/e2e/test_serve.py"),
+        ("tests/deploy/test_service.py", "tests/e2e/test_serve.py"),
     ),
     "node": (
         (),
@@ -32,11 +32,7 @@ RUNTIMES: dict[str, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]] = 
         ("tests/examples/test_web.py",),
     ),
     "cpp": (("openvino>=2025.0",), (), ("tests/examples/test_cpp.py",)),
-    "openvino": (
-        ("openvino>=2025.0",),
-        (),
-        ("tests/deploy/test_openvino.py", "tests/deploy/test_checking.py"),
-    ),
+    "openvino": (("openvino>=2025.0",), (), ("tests/deploy/test_openvino.py",)),
     "oldest": ((), (), ("tests/deploy/test_oldest_onnxruntime.py", "tests/test_examples.py")),
 }
 

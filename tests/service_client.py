@@ -1,4 +1,4 @@
-"""Requests to a service in this process or another; skips the tests without Starlette."""
+"""Requests to a service in this process or another; skips the tests without the extra."""
 
 import asyncio
 import json
@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from ihgnn_cli.deploy.serving.app import Service
+    from ihgnn_cli.deploy.service import Service
 
-for package in ("starlette", "uvicorn", "prometheus_client"):
+for package in ("fastapi", "uvicorn", "prometheus_fastapi_instrumentator"):
     pytest.importorskip(package, reason="the extra 'serve' is not installed")
 httpx = pytest.importorskip("httpx", reason="httpx is not installed (dependency group 'test')")
 
@@ -28,11 +28,8 @@ httpx = pytest.importorskip("httpx", reason="httpx is not installed (dependency 
 async def client_of(service: "Service") -> AsyncIterator[Any]:
     """A client of a started service."""
     app = service.app()
-    transport = httpx.ASGITransport(app)
-    async with (
-        app.router.lifespan_context(app),
-        httpx.AsyncClient(transport=transport, base_url="http://service") as client,
-    ):
+    transport = httpx.ASGITransport(app, raise_app_exceptions=False)
+    async with httpx.AsyncClient(transport=transport, base_url="http://service") as client:
         yield client
 
 

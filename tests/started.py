@@ -39,22 +39,6 @@ def start_script(script: str, *arguments: str | Path) -> subprocess.Popen[str]:
     return subprocess.Popen(argv, stdin=pipe, stdout=pipe, stderr=pipe, text=True)
 
 
-def run_together(script: str, *arguments: Sequence[str | Path]) -> list[list[str]]:
-    """Run a script once for each list of arguments, and return the words that each printed.
-
-    They begin together, as `let_go` says.
-    """
-    workers = [start_script(script, *each) for each in arguments]
-    try:
-        let_go(workers)
-        said = [worker.communicate(timeout=PATIENCE) for worker in workers]
-    finally:
-        for worker in workers:
-            worker.kill()
-    assert [worker.returncode for worker in workers] == [0] * len(workers), said
-    return [out.split() for out, _ in said]
-
-
 def let_go(workers: Sequence[subprocess.Popen[str]]) -> None:
     """Release processes that print "ready" and wait for a line, once all of them are ready."""
     for worker in workers:

@@ -294,6 +294,17 @@ def test_dicts_make_a_data_set_and_a_bad_one_is_named(caplog: pytest.LogCaptureF
     half.nodes[0]["label"] = 1
     with pytest.raises(InputError, match="graph 0: 1 of 2 nodes have no 'label'"):
         ihgnn.load_dataset([half])
+    with pytest.raises(InputError, match=r"Graph 0 is .* Data, and graph 1 is dict"):
+        ihgnn.load_dataset([*to_pyg(ihgnn.load_dataset([one])), one])
+
+
+@pytest.mark.parametrize("name", ["runs", "folds", "inner_folds", "repeats", "workers", "stack"])
+def test_a_number_that_is_not_whole_is_refused_by_name(name: str) -> None:
+    with pytest.raises(InputError, match=f"^{name} must be a whole number, not 2.5"):
+        ihgnn.crossval(**{name: 2.5})
+    if name in ("inner_folds", "workers"):
+        with pytest.raises(InputError, match=f"^{name} must be a whole number, not True"):
+            ihgnn.tune(**{name: True})
 
 
 def test_graphs_of_pyg_are_answered_as_their_dicts_are(run: ihgnn.Run, mutag: GraphDataset) -> None:
@@ -360,8 +371,8 @@ def test_crossval_lets_lists_compete_and_continues_the_same_call(
     grid = {"lr": [0.01, 0.001], "batch_size": 64, "layers": 2}
     done = ihgnn.crossval(mutag, **asked, **grid)
     assert done.folder.parent == Path("runs")
-    assert done.result["models"] == 2 * 2 + 2
-    assert done.test_mean == np.mean([fold["test_mean"] for fold in done.result["folds"]])
+    assert done.result.models == 2 * 2 + 2
+    assert done.test_mean == np.mean([fold.test_mean for fold in done.result.folds])
     again = ihgnn.crossval("MUTAG", **asked, **grid)
     assert (again.folder, again.result) == (done.folder, done.result)
     with pytest.raises(InputError, match="epochs is a setting of training and takes one value"):

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from ihgnn_cli.api.messages import in_python
-from ihgnn_cli.api.settings import Graphs, access, configured, dataset_of, divided
+from ihgnn_cli.api.settings import Graphs, access, configured, dataset_of, divided, whole_numbers
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.kinds import HOLDOUT
 from ihgnn_cli.display import Display
@@ -120,6 +120,14 @@ def crossval(
         InputError: a setting, the data or the folder is not valid.
         IhgnnError: a training or a worker failed.
     """
+    numbers = whole_numbers(
+        runs=runs,
+        folds=folds,
+        inner_folds=inner_folds,
+        repeats=repeats,
+        workers=workers,
+        stack=stack,
+    )
     base = configured({}, model=model, recipe=recipe, config=config)
     fixed, competing = divided(settings, base, (*COMMON, *base.spec.grid))
     chosen = configured(fixed, model=model, recipe=recipe, config=config, call=crossval)
@@ -129,18 +137,13 @@ def crossval(
         chosen,
         {**recipe_grid(None if recipe is None else Recipe(recipe)), **lists},
         dataset_of(dataset, access(data_root, offline, display)),
-        runs=runs,
-        folds=folds,
-        inner_folds=inner_folds,
-        repeats=repeats,
         split_file=None if split_file is None else Path(split_file),
         race=race,
         rules=rules,
         group_twins=group_twins,
         out=None if out is None else Path(out),
-        workers=workers,
-        stack=stack,
         cluster=cluster,
+        **numbers,
     )
     tested: tuple[Reference, ...] = ()
     if references:

@@ -117,6 +117,15 @@ def configured(
     return base.with_values({key: value for key, value in settings.items() if value is not None})
 
 
+def whole_numbers(**given: Any) -> dict[str, Any]:
+    """Arguments of a call that are whole numbers or `None`, by name.
+
+    Raises:
+        InputError: one is something else.
+    """
+    return {name: checked(name, value, int | None) for name, value in given.items()}  # type: ignore[arg-type]
+
+
 def searchable(config: RunConfig) -> tuple[str, ...]:
     """The settings that can be searched: the model's own, and those of optimiser and loss."""
     return ("lr", "batch_size", *LOSS_AND_DECAY, *(each.name for each in fields(config.model)))

@@ -8,7 +8,15 @@ from typing import Any
 from optuna.trial import FrozenTrial
 
 from ihgnn_cli.api.messages import in_python
-from ihgnn_cli.api.settings import Graphs, access, configured, dataset_of, divided, searchable
+from ihgnn_cli.api.settings import (
+    Graphs,
+    access,
+    configured,
+    dataset_of,
+    divided,
+    searchable,
+    whole_numbers,
+)
 from ihgnn_cli.api.train import draw
 from ihgnn_cli.display import Display
 from ihgnn_cli.report.tuning import write_report, write_trials
@@ -93,6 +101,7 @@ def tune(
         InputError: a setting, the data or the folder is not valid.
         IhgnnError: no trial finished training, or a worker or the storage failed.
     """
+    numbers = whole_numbers(trials=trials, inner_folds=inner_folds, workers=workers)
     base = configured({}, model=model, recipe=recipe, config=config)
     fixed, competing = divided(settings, base, searchable(base))
     chosen = configured(fixed, model=model, recipe=recipe, config=config, call=tune)
@@ -101,14 +110,12 @@ def tune(
         chosen,
         {name: _as_text(value) for name, value in competing.items()},
         dataset_of(dataset, access(data_root, offline, display)),
-        trials=trials,
         sampler=checked("sampler", sampler, SamplerName),
         pruner=checked("pruner", pruner, PrunerName),
-        inner_folds=inner_folds,
         storage=storage,
         study=study,
         out=None if out is None else Path(out),
-        workers=workers,
+        **numbers,
     )
     job.open()
     epochs = job.search.config.training.epochs

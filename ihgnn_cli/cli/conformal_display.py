@@ -16,31 +16,16 @@ def show_coverage(found: "Coverage", also: str) -> None:
 
     `also` is what the calibration graphs have chosen (`api.evaluate.also_chosen`).
     """
-    thresholds = found.thresholds
     shown = console.table(
-        f"Coverage of prediction sets at {thresholds.alpha:g} by graph homophily β",
-        *(
-            "",
-            "Graphs",
-            "Coverage",
-            "95 % interval",
-            "Classes",
-            "Threshold of bin",
-            "Coverage with it",
-        ),
+        f"Coverage of prediction sets at {found.threshold.alpha:g} by graph homophily β",
+        *("", "Graphs", "Coverage", "95 % interval", "Classes"),
     )
-    own = {each.low: each for each in thresholds.bins}
     for each in found.bins:
-        of_bin = own.get(each.low)
-        cells = ["-", "-"]
-        if of_bin is not None and of_bin.own:
-            cells = [f"{of_bin.threshold:.3f}", f"{each.by_bin.coverage:.1%}"]
-        shown.add_row(f"{each.low:.1f} to {each.high:.1f}", *_cells(each.overall), *cells)
+        shown.add_row(f"{each.low:.1f} to {each.high:.1f}", *_cells(each.sets))
     shown.add_section()
-    shown.add_row("all", *_cells(found.overall), "", f"{found.by_bin.coverage:.1%}")
+    shown.add_row("all", *_cells(found.overall))
     console.show(shown)
-    few = _few_bins(found) if thresholds.enough else ""
-    console.show(described(thresholds, also) + few)
+    console.show(described(found.threshold, also))
 
 
 def described(found: "Conformal", also: str) -> str:
@@ -61,25 +46,11 @@ def warn_of_few(found: "Conformal") -> None:
         console.warn(few)
 
 
-def _few_bins(found: "Coverage") -> str:
-    own = {each.low for each in found.thresholds.bins if each.own}
-    few = sum(each.low not in own for each in found.bins)
-    if not few:
-        return ""
-    return (
-        f" In {few} of {len(found.bins)} homophily bins there are too few validation graphs for a "
-        "threshold of their own."
-    )
-
-
 def _selection(also: str) -> str:
     """What a choice on the same graphs does to the guarantee."""
     if not also:
         return ""
-    return (
-        f" The same graphs chose {also}, so coverage can be below what was asked for; "
-        "'ihgnn crossval --conformal' measures it over folds."
-    )
+    return f" The same graphs chose {also}, so coverage can be below what was asked for."
 
 
 def _cells(found: "Covered") -> list[str]:

@@ -242,7 +242,7 @@ def _warn(found: "Evaluation", graphs: "GraphDataset", card: "ModelCard", folder
         )
     console.unknown_labels(found.labels)
     if found.coverage is not None:
-        warn_of_few(found.coverage.thresholds)
+        warn_of_few(found.coverage.threshold)
     if found.truncated:
         console.note(
             f"{counted(found.truncated, 'graph')} of {graphs.name} with more nodes than any graph "

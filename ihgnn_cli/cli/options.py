@@ -349,7 +349,7 @@ Workers = Annotated[
     str,
     option(
         "Compute",
-        "Worker processes. auto: one per core, pinned to it, or one per GPU.",
+        "Worker processes. auto: one per core, or up to 8 per GPU.",
         metavar="N",
     ),
 ]

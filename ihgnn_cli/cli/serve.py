@@ -8,7 +8,7 @@ from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import examples, option
 from ihgnn_cli.errors import InputError
 
-_EXTRA = ("starlette", "uvicorn", "prometheus_client")
+_EXTRA = ("fastapi", "h11", "prometheus_client", "prometheus_fastapi_instrumentator", "uvicorn")
 
 EXAMPLES = examples(
     ("ihgnn serve model.onnx", "Serve on http://127.0.0.1:8000"),
@@ -30,59 +30,49 @@ def serve(
         ),
     ] = None,
     allow_unknown: options.AllowUnknown = False,
-    batch_size: Annotated[int, option("Compute", "A batch starts at this number of graphs.")] = 64,
-    batch_wait: Annotated[
-        float,
-        option(
-            "Compute",
-            "Milliseconds that a request waits for others to share its batch.",
-            metavar="MS",
-        ),
-    ] = 2.0,
+    batch_size: Annotated[int, option("Compute", "Most graphs per batch.", min=1)] = 64,
     threads: Annotated[
         int | None,
         option("Compute", "CPU threads of the model.", default="chosen by onnxruntime", min=1),
     ] = None,
     device: options.Device = None,
     provider: options.Provider = None,
-    max_graphs: Annotated[int, option("Limits", "Graphs per request.")] = 1000,
+    max_graphs: Annotated[int, option("Limits", "Graphs per request.", min=1)] = 1000,
     max_nodes: Annotated[
         int | None,
-        option("Limits", "Nodes per graph.", default="at least m; 2,000 padded, 100,000 sparse"),
+        option(
+            "Limits", "Nodes per graph.", default="at least m; 2,000 padded, 100,000 sparse", min=1
+        ),
     ] = None,
-    max_body: Annotated[float, option("Limits", "MiB per request.", metavar="MIB")] = 8.0,
-    max_waiting: Annotated[int, option("Limits", "Requests that may wait; more get 503.")] = 256,
+    max_body: Annotated[
+        int, option("Limits", "MiB per request.", metavar="MIB", min=1, max=1024)
+    ] = 8,
     timeout: Annotated[
-        float, option("Limits", "Time to receive a request, and to answer it.", metavar="SECONDS")
-    ] = 30.0,
+        int,
+        option(
+            "Limits",
+            "Time for a request to arrive, and to answer it.",
+            metavar="SECONDS",
+            min=1,
+            max=3600,
+        ),
+    ] = 30,
     as_json: options.AsJson = False,
 ) -> None:
     """Serve an exported model over HTTP.
 
     POST /predict takes graphs as JSON, /v2 is the Open Inference Protocol (KServe, Triton clients),
-    /metrics is for Prometheus, and / is a page to draw graphs and see the answers. Concurrent
-    requests share batches. Ctrl-C or SIGTERM stops the service after it has answered everything
-    it accepted.
+    /metrics is for Prometheus, and / is a page to draw graphs and see the answers. Requests that
+    arrive while a batch is computed share the next one. Ctrl-C or SIGTERM stops the service after
+    it has answered everything it accepted.
     """
     options.refuse_missing(None, model, options.EXPORTED)
-    from ihgnn_cli.deploy.serving.settings import ServeSettings
-
-    settings = ServeSettings(
-        batch_size=batch_size,
-        batch_wait=batch_wait,
-        max_graphs=max_graphs,
-        max_nodes=max_nodes,
-        max_body=max_body,
-        max_waiting=max_waiting,
-        timeout=timeout,
-        allow_unknown=allow_unknown,
-    )
     called = _checked_name(name, model)
     if model.suffix.lower() != ".onnx":
         raise InputError(f"{model} is not a .onnx file. Write one with: ihgnn export {model}")
     try:
-        from ihgnn_cli.deploy.serving import server
-        from ihgnn_cli.deploy.serving.app import Service
+        from ihgnn_cli.deploy import server
+        from ihgnn_cli.deploy.service import Limits, Service
     except ModuleNotFoundError as error:
         if str(error.name).partition(".")[0] not in _EXTRA:
             raise
@@ -90,22 +80,22 @@ def serve(
             f"{error.name} is not installed: pip install 'ihgnn-cli[serve]'"
         ) from error
     from ihgnn_cli.cli import console
-    from ihgnn_cli.deploy.onnx_model import load_onnx
-    from ihgnn_cli.training.devices import AUTO
+    from ihgnn_cli.deploy.predictor import load
 
     providers = options.chosen_providers(device, provider)
+    limits = Limits(max_graphs, max_nodes, max_body << 20, batch_size, timeout)
     listening = server.listen(host, port)
     with listening:
-        classifier = load_onnx(model, device or AUTO, providers, threads)
-        service = Service(classifier, called, settings)
+        predictor = load(model, device or "auto", providers, threads)
+        service = Service(predictor, called, limits, allow_unknown=allow_unknown)
         url = server.url_of(host, listening)
 
         def announce() -> None:
             if as_json:
-                told = {"url": url, "name": called, "model": model, "runs_on": classifier.runs_on}
+                told = {"url": url, "name": called, "model": model, "runs_on": predictor.runs_on}
                 console.show_json(told)
             else:
-                console.show(f"{called} on {classifier.runs_on}: {url}")
+                console.show(f"{called} on {predictor.runs_on}: {url}")
             console.out.file.flush()
             if not server.is_loopback(host):
                 console.warn(

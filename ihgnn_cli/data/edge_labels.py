@@ -85,22 +85,6 @@ def with_edge_bins(dataset: GraphDataset, bins: EdgeBins) -> GraphDataset:
     )
 
 
-def without_edge_bins(dataset: GraphDataset) -> GraphDataset:
-    """Graphs with edge labels and attributes from which `with_edge_bins` makes the same labels."""
-    bins, label = dataset.edge_bins, dataset.edge_label
-    if bins is None or label is None:
-        return dataset
-    labels, attributes = zip(*map(bins.split, dataset.edge_label_values), strict=True)
-    values = bins.own_labels(dataset.edge_label_values)
-    return replace(
-        dataset,
-        edge_label=positions(labels, values)[label] if bins.labels else None,
-        edge_label_values=values,
-        edge_attributes=np.array(attributes, dtype=np.float32)[label, None],
-        edge_bins=None,
-    )
-
-
 def without_edges(dataset: GraphDataset, background: str) -> GraphDataset:
     """The graphs without the edges of a label, and without that label; degrees are counted again.
 

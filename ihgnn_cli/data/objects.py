@@ -47,8 +47,16 @@ def from_graphs(
     if is_pyg(items[0]):
         from ihgnn_cli.data.pyg import from_pyg
 
+        other = next((each for each in enumerate(items) if not is_pyg(each[1])), None)
+        if other is not None:
+            raise InputError(
+                f"Graph 0 is torch-geometric's Data, and graph {other[0]} is "
+                f"{type(other[1]).__name__}. Give graphs of one kind."
+            )
         _note_ignored(items, name or "graphs")
-        return from_pyg(items, name=name, classes=classes)
+        # A data set says which columns are labels, unlike a list of its graphs.
+        whole = graphs if hasattr(graphs, "__getitem__") else items
+        return from_pyg(whole, name=name, classes=classes)
     collected = Collected()
     for number, item in enumerate(items):
         try:

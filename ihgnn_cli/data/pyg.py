@@ -254,7 +254,8 @@ def _as_labels(table: NDArray[np.generic], values: Sequence[Value] | None) -> Co
     if table.shape[1] == 1 and np.issubdtype(table.dtype, np.integer):
         return _named(table[:, 0].astype(np.int64), values)
     if _is_one_hot(table):
-        return _named(np.asarray(table.argmax(axis=1)), values)
+        # Columns that never occur stay, so that a model reads the same x.
+        return _named(np.asarray(table.argmax(axis=1)), values or range(table.shape[1]))
     return None
 
 

@@ -15,20 +15,12 @@ from numpy.typing import NDArray
 
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.homophily.measures import graph_homophily
 from ihgnn_cli.homophily.summary import bin_positions
 from ihgnn_cli.inference.metrics import HOMOPHILY_BINS, wilson_interval
 from ihgnn_cli.inference.prediction import Classifier
 from ihgnn_cli.inference.vocabulary import encode_dataset
 from ihgnn_cli.models.card import ModelCard
-from ihgnn_cli.models.conformal import (
-    Conformal,
-    HomophilyThreshold,
-    check_alpha,
-    graphs_needed,
-    rank,
-    sets_above,
-)
+from ihgnn_cli.models.conformal import Conformal, check_alpha, graphs_needed, rank
 from ihgnn_cli.words import counted
 
 # The probability of the same graph usually differs by less in other batches and runtimes, so that
@@ -56,37 +48,27 @@ class CoveredBin:
 
     low: float
     high: float
-    overall: Covered
-    """With the overall threshold."""
-    by_bin: Covered
-    """With the threshold of the bin, which is the overall one where it has too few graphs."""
+    sets: Covered
 
 
 @dataclass(frozen=True)
 class Coverage:
     """Prediction sets of the evaluated graphs."""
 
-    thresholds: Conformal
+    threshold: Conformal
     overall: Covered
-    """With the overall threshold."""
-    by_bin: Covered
-    """All graphs, each with the threshold of its bin."""
     bins: tuple[CoveredBin, ...]
     """Bins with evaluated graphs."""
 
 
 def calibrate_sets(
-    probabilities: NDArray[np.float64],
-    truth: NDArray[np.int64],
-    beta: NDArray[np.float64],
-    alpha: float,
+    probabilities: NDArray[np.float64], truth: NDArray[np.int64], alpha: float
 ) -> Conformal:
-    """The thresholds from calibration graphs, overall and by homophily bin.
+    """The threshold from calibration graphs.
 
     Args:
         probabilities: [G, C]
         truth: [G]
-        beta: [G] graph homophily.
         alpha: the share of graphs whose true class may be missing.
 
     Raises:
@@ -94,22 +76,7 @@ def calibrate_sets(
     """
     alpha = check_alpha(alpha)
     of_truth = probabilities[np.arange(len(truth)), truth]
-    overall = _threshold(of_truth, alpha)
-    places = bin_positions(beta, 0, 1, HOMOPHILY_BINS)
-    bins = []
-    for place in np.unique(places).tolist():
-        inside = of_truth[places == place]
-        own = len(inside) >= graphs_needed(alpha)
-        bins.append(
-            HomophilyThreshold(
-                low=place / HOMOPHILY_BINS,
-                high=(place + 1) / HOMOPHILY_BINS,
-                graphs=len(inside),
-                threshold=_threshold(inside, alpha) if own else overall,
-                own=own,
-            )
-        )
-    return Conformal(alpha, len(truth), overall, tuple(bins))
+    return Conformal(alpha, len(truth), _threshold(of_truth, alpha))
 
 
 def measure_coverage(
@@ -119,21 +86,20 @@ def measure_coverage(
     beta: NDArray[np.float64],
 ) -> Coverage:
     """How often the sets of other graphs contain the true class, and how large they are."""
-    places = bin_positions(beta, 0, 1, HOMOPHILY_BINS)
-    of_bin = np.full(HOMOPHILY_BINS, found.threshold)
-    for each in found.bins:
-        of_bin[round(each.low * HOMOPHILY_BINS)] = each.threshold
-    overall, by_bin = found.sets(probabilities), sets_above(probabilities, of_bin[places])
-    bins = []
-    for place in np.unique(places).tolist():
-        inside = places == place
-        covered = (_covered(sets[inside], truth[inside]) for sets in (overall, by_bin))
-        bins.append(CoveredBin(place / HOMOPHILY_BINS, (place + 1) / HOMOPHILY_BINS, *covered))
-    return Coverage(found, _covered(overall, truth), _covered(by_bin, truth), tuple(bins))
+    places, sets = bin_positions(beta, 0, 1, HOMOPHILY_BINS), found.sets(probabilities)
+    bins = tuple(
+        CoveredBin(
+            low=place / HOMOPHILY_BINS,
+            high=(place + 1) / HOMOPHILY_BINS,
+            sets=_covered(sets[places == place], truth[places == place]),
+        )
+        for place in np.unique(places).tolist()
+    )
+    return Coverage(found, _covered(sets, truth), bins)
 
 
 def calibrated(classifier: Classifier, dataset: GraphDataset, alpha: float) -> Conformal:
-    """The thresholds of a model, from the validation graphs of its own data.
+    """The threshold of a model, from the validation graphs of its own data.
 
     Raises:
         InputError: alpha is not between 0 and 1, the model has no validation graphs, or the data is
@@ -150,7 +116,7 @@ def calibrated(classifier: Classifier, dataset: GraphDataset, alpha: float) -> C
     graphs, encoded = card.split.validation, encode_dataset(card, dataset).dataset
     truth = encoded.graph_class[graphs].astype(np.int64)
     likely = classifier.probabilities(encoded, graphs)
-    return calibrate_sets(likely, truth, graph_homophily(dataset)[graphs], alpha)
+    return calibrate_sets(likely, truth, alpha)
 
 
 def refuse_uncalibrated(card: ModelCard) -> None:

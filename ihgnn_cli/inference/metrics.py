@@ -17,7 +17,6 @@ RESAMPLES = 10_000
 CALIBRATION_BINS = 15  # as Guo et al., On Calibration of Modern Neural Networks (2017)
 HOMOPHILY_BINS = 10
 _CONFIDENCE = 0.95
-_NORMAL_QUANTILE = 1.959963984540054  # at (1 + _CONFIDENCE) / 2
 # Half precision stays within this distance of 1; logits passed by mistake do not.
 _SUM_TOLERANCE = 0.01
 
@@ -140,21 +139,23 @@ def measure(
     likely, true = _checked(probabilities, truth, classes)
     if resamples < 1:
         raise ValueError(f"Cannot bootstrap with {resamples} resamples: give at least 1.")
+    from sklearn.metrics import f1_score, recall_score
+
     graphs, classes = likely.shape
     predicted = likely.argmax(axis=1)
     confusion = np.bincount(true * classes + predicted, minlength=classes**2)
     confusion = confusion.reshape(classes, classes)
-    hits, of_class, named = confusion.diagonal(), confusion.sum(axis=1), confusion.sum(axis=0)
-    occurs, counts = of_class > 0, of_class + named > 0
-    low, high = _bootstrap(int(hits.sum()), graphs, resamples, seed)
+    hits, occurring = int(confusion.trace()), np.unique(true)
+    named = np.union1d(occurring, predicted)
+    low, high = _bootstrap(hits, graphs, resamples, seed)
     return Metrics(
         graphs=graphs,
-        accuracy=int(hits.sum()) / graphs,
+        accuracy=hits / graphs,
         accuracy_low=low,
         accuracy_high=high,
         majority_share=_majority_share(true),
-        balanced_accuracy=float((hits[occurs] / of_class[occurs]).mean()),
-        macro_f1=float((2 * hits[counts] / (of_class + named)[counts]).mean()),
+        balanced_accuracy=float(recall_score(true, predicted, labels=occurring, average="macro")),
+        macro_f1=float(f1_score(true, predicted, labels=named, average="macro")),
         roc_auc=_roc_auc(likely, true),
         log_loss=_log_loss(likely, true),
         calibration_error=_calibration_error(likely.max(axis=1), predicted == true),
@@ -244,13 +245,11 @@ def wilson_interval(hits: int, trials: int) -> tuple[float, float]:
     """The 95 % interval of a share (Wilson 1927); NaN without trials."""
     if trials == 0:
         return math.nan, math.nan
-    share, square = hits / trials, _NORMAL_QUANTILE**2
-    scale = 1 + square / trials
-    middle = (share + square / (2 * trials)) / scale
-    spread = math.sqrt(share * (1 - share) / trials + square / (4 * trials**2))
-    reach = _NORMAL_QUANTILE * spread / scale
+    from scipy.stats import binomtest
+
+    found = binomtest(hits, trials).proportion_ci(_CONFIDENCE, method="wilson")
     # With no hits or only hits, one bound is the share itself, which rounding may miss.
-    return min(share, max(0.0, middle - reach)), max(share, min(1.0, middle + reach))
+    return min(hits / trials, float(found.low)), max(hits / trials, float(found.high))
 
 
 def _checked(
@@ -297,19 +296,13 @@ def _majority_share(true: NDArray[np.int64]) -> float:
 
 
 def _roc_auc(likely: NDArray[np.float64], true: NDArray[np.int64]) -> float:
+    from sklearn.metrics import roc_auc_score
+
     occurring = np.unique(true)
     if len(occurring) == 1:
         return math.nan
     of = [1] if likely.shape[1] == 2 else occurring.tolist()
-    return float(np.mean([_one_against_rest(likely[:, each], true == each) for each in of]))
-
-
-def _one_against_rest(score: NDArray[np.float64], positive: NDArray[np.bool_]) -> float:
-    """Probability that a positive graph scores above a negative one; ties count half."""
-    negatives = np.sort(score[~positive])
-    below = np.searchsorted(negatives, score[positive], side="left")
-    up_to = np.searchsorted(negatives, score[positive], side="right")
-    return float((below + up_to).mean() / (2 * len(negatives)))
+    return float(np.mean([roc_auc_score(true == each, likely[:, each]) for each in of]))
 
 
 def _log_loss(likely: NDArray[np.float64], true: NDArray[np.int64]) -> float:

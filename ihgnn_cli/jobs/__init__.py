@@ -1,1 +1,1 @@
-"""A resumable job queue: units, a result store with claims, worker processes, Ray."""
+"""Worker processes on this machine, and tasks on a Ray cluster."""

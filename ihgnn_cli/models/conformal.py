@@ -1,7 +1,7 @@
-"""Thresholds of conformal prediction sets: which classes a model lists for a graph.
+"""The threshold of conformal prediction sets: which classes a model lists for a graph.
 
 A set holds each class whose probability reaches the threshold, and always the most probable class.
-`inference.conformal` computes the thresholds.
+`inference.conformal` computes the threshold.
 """
 
 import math
@@ -20,21 +20,8 @@ _ROUNDING = 1e-9
 
 
 @dataclass(frozen=True)
-class HomophilyThreshold:
-    """The threshold for graphs with a homophily from `low` up to `high`."""
-
-    low: float
-    high: float
-    graphs: int
-    """Calibration graphs in this bin."""
-    threshold: float
-    own: bool
-    """Whether these graphs are enough; otherwise it is the overall threshold."""
-
-
-@dataclass(frozen=True)
 class Conformal:
-    """The thresholds of a model's prediction sets."""
+    """The threshold of a model's prediction sets."""
 
     alpha: float
     """The share of graphs whose true class may be missing from the set."""
@@ -43,8 +30,6 @@ class Conformal:
     threshold: float
     """The least probability of a listed class; 0 if there are too few calibration graphs, so that
     every class is listed."""
-    bins: tuple[HomophilyThreshold, ...] = ()
-    """By graph homophily; empty bins are left out."""
 
     @property
     def enough(self) -> bool:
@@ -52,8 +37,10 @@ class Conformal:
         return self.graphs >= graphs_needed(self.alpha)
 
     def sets(self, probabilities: NDArray[np.floating]) -> NDArray[np.bool_]:
-        """[G, C] whether each class is in the set, by the overall threshold."""
-        return sets_above(probabilities, self.threshold)
+        """[G, C] whether each class is in the set."""
+        largest = probabilities.max(axis=1, keepdims=True)
+        found: NDArray[np.bool_] = probabilities >= np.minimum(self.threshold, largest)
+        return found
 
     def distances(self, probabilities: NDArray[np.float64]) -> NDArray[np.float64]:
         """[G, C] by how much each probability would have to change to enter or leave the set.
@@ -68,17 +55,8 @@ class Conformal:
         return found
 
     def as_plain(self) -> dict[str, Any]:
-        """The thresholds as plain values."""
-        return {**asdict(self), "bins": [asdict(each) for each in self.bins]}
-
-
-def sets_above(
-    probabilities: NDArray[np.floating], threshold: float | NDArray[np.float64]
-) -> NDArray[np.bool_]:
-    """[G, C] whether each class reaches its graph's threshold or is the most probable one."""
-    largest = probabilities.max(axis=1, keepdims=True)
-    found: NDArray[np.bool_] = probabilities >= np.minimum(np.reshape(threshold, (-1, 1)), largest)
-    return found
+        """Plain values."""
+        return asdict(self)
 
 
 def check_alpha(alpha: float) -> float:
@@ -108,15 +86,13 @@ def graphs_needed(alpha: float) -> int:
 
 
 def conformal_from_plain(plain: Mapping[str, Any]) -> Conformal:
-    """The thresholds from plain values.
+    """The threshold from plain values.
 
     Raises:
         KeyError, TypeError, ValueError, InputError: they are damaged.
     """
-    bins = tuple(HomophilyThreshold(**each) for each in plain["bins"])
-    found = Conformal(
-        check_alpha(plain["alpha"]), int(plain["graphs"]), float(plain["threshold"]), bins
-    )
+    alpha = check_alpha(plain["alpha"])
+    found = Conformal(alpha, int(plain["graphs"]), float(plain["threshold"]))
     if not 0 <= found.threshold <= 1:
         raise ValueError(f"{found.threshold} is not a probability")
     return found

@@ -131,17 +131,6 @@ class IHGNNSettings(ModelSettings):
     weight_init: WeightInit = WeightInit.TORCH
 
 
-def as_ihgnn(settings: ModelSettings) -> IHGNNSettings:
-    """The settings, typed as those of IHGNN.
-
-    Raises:
-        TypeError: they belong to another model.
-    """
-    if not isinstance(settings, IHGNNSettings):
-        raise TypeError(f"expected IHGNNSettings, not {type(settings).__name__}")
-    return settings
-
-
 @dataclass(frozen=True)
 class Inputs:
     """What a model needs to know about the data to be built."""

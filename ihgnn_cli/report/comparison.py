@@ -73,7 +73,7 @@ def accuracy_table(comparison: Comparison, name: str, title: str) -> Table:
     known = [references(comparison, dataset) for dataset in comparison.datasets]
     if any(known):
         rows += _reference_rows(known, _accuracy_box)
-    elif any(share is not None for share in shares):  # older results
+    elif any(share is not None for share in shares):  # no references were tested
         boxes = tuple(Box(_NONE if share is None else percent(share)) for share in shares)
         rows.append(Row(MAJORITY, boxes, apart=True))
     return Table(
@@ -275,7 +275,7 @@ def _p_box(entry: Entry | None) -> Box:
         return Box(_NONE)
     gap = test.gap
     text = signed(test.difference or 0.0)
-    if gap is not None and gap.error is not None:  # older results do not have it
+    if gap is not None and gap.error is not None:
         text = f"{signed(gap.difference)} ± {percent(gap.error)}"
     beside = f"{p_value(test.p_holm)} ({p_value(test.p)})"
     return Box(text, beside, starred=test.significant)

@@ -36,7 +36,7 @@ class Compared:
     accuracy_std: float
     """Over the folds."""
     balanced_accuracy: float | None
-    """This and `roc_auc` are missing in results of older versions."""
+    """This and `roc_auc` are means over folds and runs."""
     roc_auc: float | None
     other_data: bool = False
     """Whether the edges, labels or attributes that it read differ from those of the first one."""

@@ -64,7 +64,7 @@ class Cell:
     std: float | None = None
     """Over the folds, divided by n as in the protocol."""
     balanced_accuracy: float | None = None
-    """This and `roc_auc` are means over folds and runs; none in older results."""
+    """This and `roc_auc` are means over folds and runs."""
     roc_auc: float | None = None
     accuracies: tuple[float, ...] = ()
     """Test accuracy of each fold: the mean over its runs."""
@@ -85,13 +85,13 @@ class Cell:
     data_sha256: str | None = None
     splits_sha256: str | None = None
     graph_accuracies: tuple[float | None, ...] = ()
-    """Of each graph, over runs and repeats; none in older results."""
+    """Of each graph, over runs and repeats; empty if only those of folds are known."""
     references: tuple[ReferenceCell, ...] = ()
-    """Classifiers without a network on the same folds; none in older results."""
+    """Classifiers without a network on the same folds; empty if they were not tested."""
     best_reference: str | None = None
     """The title of the best one of those that read what networks read."""
     gap: Paired | None = None
-    """The comparison with the best reference; none in older results."""
+    """The comparison with the best reference; `None` if there is none."""
 
     @property
     def difference(self) -> float | None:

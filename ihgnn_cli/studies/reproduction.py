@@ -163,7 +163,8 @@ class _Reproduction:
     def _train(self, studies: dict[Cell, Study], workers: Workers) -> None:
         parts = [(cell, folder) for cell, study in studies.items() for folder in study.folders]
         folders = [folder for _, folder in parts]
-        costs = [seconds_per_epoch(folder, workers.device) for folder in folders]
+        of_cell = {cell: _cost(study.folders, workers) for cell, study in studies.items()}
+        costs = [of_cell[cell] for cell, _ in parts]
         left = list(map(_epochs_left, folders))
         if any(left):
             seconds = sum(cost * epochs for cost, epochs in zip(costs, left, strict=True))
@@ -287,6 +288,12 @@ def _load(config: RunConfig, where: Access) -> GraphDataset:
 def _with_layers(configuration: Configuration, layers: int) -> Configuration:
     settings = {**configuration.as_plain(), "layers": layers}
     return Configuration(tuple(settings.items()))
+
+
+def _cost(folders: Sequence[JobFolder], workers: Workers) -> float:
+    """Roughly the seconds of a model-epoch, the same in all partitions of a cell; 0: unknown."""
+    measured = (seconds_per_epoch(each, workers.device) for each in folders)
+    return next(filter(None, measured), 0.0)
 
 
 def _epochs_left(folder: JobFolder) -> int:

@@ -6,14 +6,13 @@ configuration, which the models package does not know.
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
-from ihgnn_cli.errors import InputError
 from ihgnn_cli.models.card import ModelCard
 from ihgnn_cli.models.checkpoint import (
     SavedModel,
@@ -28,7 +27,6 @@ from ihgnn_cli.models.settings import Inputs
 from ihgnn_cli.training.config import RunConfig, from_plain
 from ihgnn_cli.training.epoch import Epoch
 from ihgnn_cli.training.seeds import generator
-from ihgnn_cli.words import counted
 
 
 @dataclass(frozen=True, eq=False)
@@ -50,23 +48,6 @@ class Checkpoint:
         """The models without their training."""
         config = self.config
         return SavedModel(config.spec, config.model, self.card, self.weights, self.members)
-
-    def with_members(self, count: int) -> "Checkpoint":
-        """The checkpoint with fewer members, evenly chosen; the first and the last are among them.
-
-        Raises:
-            InputError: it does not have as many.
-        """
-        if not 1 <= count <= self.members:
-            raise InputError(
-                f"The model has {counted(self.members, 'member')}, so {count} cannot be exported. "
-                "Give a smaller number."
-            )
-        step = (self.members - 1) / max(1, count - 1)
-        # The last epoch stands for a single member.
-        chosen = [round(place * step) for place in range(count)] if count > 1 else [-1]
-        weights = {name: each[chosen].clone() for name, each in self.weights.items()}
-        return replace(self, weights=weights, members=count)
 
     def model(self, device: torch.device) -> StackedModel:
         """The models, ready to predict."""

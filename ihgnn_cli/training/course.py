@@ -25,8 +25,6 @@ class Course:
         """Each with a member axis of one; empty if they are not kept."""
         self.diverged: Epoch | None = None
         """The epoch whose loss is not finite; it is the last one and is not counted."""
-        self.withdrawn = False
-        """Whether the caller has stopped this member early."""
 
     def add(self, epoch: Epoch) -> bool:
         """Record an epoch; returns whether it is the best so far."""
@@ -43,7 +41,7 @@ class Course:
     def done(self, epochs: int, patience: int) -> bool:
         """Whether training has ended: all epochs are done, or `patience` (unless 0) ran out."""
         run = len(self.history)
-        if run >= epochs or self.diverged is not None or self.withdrawn:
+        if run >= epochs or self.diverged is not None:
             return True
         return bool(patience) and run - (self.best.epoch if self.best else 0) >= patience
 
@@ -54,7 +52,6 @@ class Course:
             "best": None if self.best is None else self.best.epoch,
             "best_weights": self.best_weights,
             "diverged": None if self.diverged is None else asdict(self.diverged),
-            "withdrawn": self.withdrawn,
         }
 
     def restore(self, plain: Mapping[str, Any]) -> None:
@@ -68,4 +65,3 @@ class Course:
         self.best = None if plain["best"] is None else self.history[plain["best"] - 1]
         self.best_weights = dict(plain["best_weights"])
         self.diverged = None if plain["diverged"] is None else Epoch(**plain["diverged"])
-        self.withdrawn = bool(plain["withdrawn"])

@@ -13,7 +13,8 @@ from ihgnn_cli.cli import console
 from ihgnn_cli.cli.app import app
 from ihgnn_cli.cli.runs import runs
 from ihgnn_cli.errors import IhgnnError
-from ihgnn_cli.studies import crossval as studies
+from ihgnn_cli.studies.crossval import study
+from ihgnn_cli.studies.crossval.run import Progress, Watch
 
 SMALL = ("--width", "4", "--hidden", "8", "--layers", "1", "--epochs", "1", "--device", "cpu")
 
@@ -147,12 +148,11 @@ def test_a_final_model_says_that_nothing_can_be_measured(
 def test_an_interrupted_cross_validation_says_what_is_kept(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
-    def finish(*args: Any, **_: Any) -> None:
-        watch = args[4]
-        watch(studies.Progress(4, 6, 4, 6), studies.NOTHING)
+    def run_jobs(_folders: Any, _where: Any, watch: Watch, **_: Any) -> None:
+        watch(Progress(4, 6, 4, 6))
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(studies, "finish", finish)
+    monkeypatch.setattr(study, "run_jobs", run_jobs)
     grid = ("--lr", "0.1", "-b", "64", "-k", "1", "--folds", "3", "--runs", "1", "-e", "1")
     out = ("--workers", "1", "--out", str(tmp_path / "cv"))
     assert app(["crossval", *grid, *out], standalone_mode=False) == 130

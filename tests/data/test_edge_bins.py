@@ -13,7 +13,7 @@ from torch_geometric.data import Data
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.edge_bins import EdgeBins, bins_from_plain, quantile_boundaries
-from ihgnn_cli.data.edge_labels import with_edge_labels, without_edge_bins
+from ihgnn_cli.data.edge_labels import with_edge_labels
 from ihgnn_cli.data.features import Features
 from ihgnn_cli.data.json_graph import GraphError
 from ihgnn_cli.data.objects import from_graphs
@@ -95,12 +95,10 @@ def test_the_sentence_says_how_many_bins_remain() -> None:
 def test_labels_and_attributes_that_give_the_same_bins_are_found() -> None:
     for use in (False, True):
         data = with_edge_labels(triangle_and_edge(), use=use, bins=3)
-        given = without_edge_bins(data)
-        assert given.edge_attributes is not None
         assert data.edge_bins is not None
-        labels = [given.edge_label_values[each] for each in given.edge_label] if use else []
-        made = data.edge_bins.joined(labels, given.edge_attributes[:, 0])
-        assert made == [data.edge_label_values[each] for each in data.edge_type]
+        labels, attributes = zip(*map(data.edge_bins.split, data.edge_label_values), strict=True)
+        made = data.edge_bins.joined(labels, np.array(attributes, dtype=np.float32))
+        assert made == list(data.edge_label_values)
 
 
 def test_other_bins_are_other_data() -> None:

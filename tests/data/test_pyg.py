@@ -14,6 +14,7 @@ from torch_geometric.datasets import FakeDataset, TUDataset
 from ihgnn_cli.data import load_dataset
 from ihgnn_cli.data.dataset import GraphDataset, LabelSource, ReadingNotes
 from ihgnn_cli.data.features import Features, node_features
+from ihgnn_cli.data.objects import from_graphs
 from ihgnn_cli.data.pyg import from_pyg, to_pyg
 from ihgnn_cli.errors import InputError
 
@@ -263,7 +264,9 @@ def tu_dataset(write_tu: Callable[..., Path], tmp_path: Path) -> Callable[..., T
 
 
 def test_a_tu_dataset_tells_attributes_from_labels(tu_dataset: Callable[..., TUDataset]) -> None:
-    dataset = from_pyg(tu_dataset(use_node_attr=True, use_edge_attr=True))
+    theirs = tu_dataset(use_node_attr=True, use_edge_attr=True)
+    dataset = from_pyg(theirs)
+    assert from_graphs(theirs).fingerprint == dataset.fingerprint
     assert dataset.name == "TINY"
     assert dataset.node_label.tolist() == [0, 1, 2, 1, 0]
     assert dataset.node_attributes is not None

@@ -149,7 +149,8 @@ def test_the_graph_has_no_operation_that_a_runtime_gets_wrong(exported) -> None:
 def test_more_members_add_no_operations(exported_file) -> None:
     for layout in Layout:
         three = exported_file(3, layout)
-        two = reference_of(three.checkpoint.with_members(2)).members
+        weights = {name: each[:2] for name, each in three.checkpoint.weights.items()}
+        two = reference_of(replace(three.checkpoint, weights=weights, members=2)).members
         nodes = len(onnx.load(three.done.path).graph.node)
         assert len(as_onnx(two, layout).graph.node) == nodes
 

@@ -19,20 +19,20 @@ def test_evaluate_export_and_predict_use_the_same_threshold(ihgnn, run: Path) ->
     done = ihgnn("evaluate", run, "--conformal", "0.1", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)["conformal"]
-    assert (told["thresholds"]["graphs"], told["overall"]["graphs"]) == (38, 38)
-    assert sum(each["overall"]["graphs"] for each in told["bins"]) == 38
+    assert (told["threshold"]["graphs"], told["overall"]["graphs"]) == (38, 38)
+    assert sum(each["sets"]["graphs"] for each in told["bins"]) == 38
     shown = ihgnn("evaluate", run, "--conformal", "0.1").stdout
     assert "Coverage of prediction sets at 0.1" in shown
     assert "The same graphs chose the epoch" in shown
 
     done = ihgnn("export", run, "sets.onnx", "--conformal", "0.1", "--json")
     assert done.returncode == 0, done.stderr
-    assert json.loads(done.stdout)["conformal"] == told["thresholds"]
+    assert json.loads(done.stdout)["conformal"] == told["threshold"]
     # The file carries its thresholds, also for other data.
     again = json.loads(ihgnn("evaluate", "sets.onnx", "--json").stdout)["conformal"]
     assert again["overall"] == told["overall"]
 
-    least = told["thresholds"]["threshold"]
+    least = told["threshold"]["threshold"]
     for given in (["sets.onnx", "MUTAG"], [run, "MUTAG", "--conformal", "0.1"]):
         lines = ihgnn("predict", *given, "--json").stdout.splitlines()
         for line in map(json.loads, lines):
@@ -66,22 +66,3 @@ def test_mistakes_are_refused_and_few_graphs_are_reported(ihgnn, run: Path) -> N
         refused = ihgnn(*command, "--conformal", "0.1")
         assert refused.returncode == 2
         assert "trained on all graphs" in refused.stderr
-
-
-@pytest.mark.usefixtures("thread_workers")
-def test_crossval_measures_coverage_over_folds(ihgnn) -> None:
-    asked = ["crossval", "--lr", "0.01", "-b", "64", "-k", "1", "--folds", "2", "--runs", "1"]
-    asked += ["-e", "2", "--no-references", "--out", "cv", "--workers", "1", "--quiet"]
-    assert ihgnn(*asked).returncode == 0
-    done = ihgnn(*asked, "--conformal", "0.2", "--json")  # of a finished job, without training
-    assert done.returncode == 0, done.stderr
-    told = json.loads(done.stdout)
-    assert told["models"] == 4
-    found = told["conformal"]
-    assert found["alpha"] == 0.2
-    assert found["chosen_on_same"] is True
-    assert sum(each["graphs"] for each in found["bins"]) == 188
-    assert found["coverage"] == pytest.approx(sum(f["coverage"] for f in found["folds"]) / 2)
-    shown = ihgnn(*asked, "--conformal", "0.1").stdout
-    assert "Coverage of prediction sets at 0.1" in shown
-    assert json.loads(ihgnn(*asked, "--json").stdout)["conformal"]["alpha"] == 0.1

@@ -8,14 +8,7 @@ from pathlib import Path
 import pytest
 from refusals import assert_refused
 
-CASES = [
-    "smallest graph",
-    "largest graph",
-    "graph without edges",
-    "mixed sizes",
-    "identical graphs",
-    "graph larger than m",
-]
+CASES = ["small to large", "without edges", "larger than m", "nodes permuted"]
 TRAIN = ("train", "--epochs", "1", "--width", "8", "--hidden", "8", "--quiet", "--out")
 
 
@@ -30,14 +23,14 @@ def test_a_sparse_model_is_verified_shown_and_evaluated(
     done = ihgnn("export", checkpoint.parent, "model.onnx", "--layout", "sparse")
     assert done.returncode == 0, done.stderr
     assert done.stdout.startswith("model.onnx: ")
-    for said in (*CASES, "nodes permuted", "unknown labels", "edge_index"):
+    for said in (*CASES, "unknown labels", "edge_index"):
         assert said in done.stdout
     files = ["model.onnx", "model.json", "model.golden.json"]
     said = done.stderr.strip().splitlines()
     assert said[-2:] == ["Exporting IHGNN ...", f"Wrote {', '.join(files)}"]
     assert {each.name for each in tmp_path.iterdir()} == set(files)
     about = json.loads((tmp_path / "model.json").read_text(encoding="utf-8"))
-    assert (about["layout"], about["opset"]) == ("sparse", 18)
+    assert (about["layout"], about["format"]) == ("sparse", 5)
     ours = json.loads(ihgnn("evaluate", checkpoint, "--json").stdout)
     theirs = json.loads(ihgnn("evaluate", "model.onnx", "--json").stdout)
     assert theirs["confusion"] == ours["confusion"]

@@ -29,18 +29,18 @@ def test_the_rank_is_the_finite_sample_quantile() -> None:
 
 def test_the_threshold_is_the_probability_of_the_true_class_at_that_rank() -> None:
     likely = rows(0.9, 0.75, 0.5, 0.25)
-    found = calibrate_sets(likely, zeros(4), np.zeros(4), 0.4)  # rank ceil(5 * 0.6) = 3
+    found = calibrate_sets(likely, zeros(4), 0.4)  # rank ceil(5 * 0.6) = 3
     assert (found.threshold, found.graphs, found.enough) == (pytest.approx(0.5, abs=2e-6), 4, True)
 
 
 def test_the_graph_at_the_threshold_is_covered_whatever_the_rounding() -> None:
-    found = calibrate_sets(rows(0.9, 0.75, 0.41, 0.25), zeros(4), np.zeros(4), 0.4)
+    found = calibrate_sets(rows(0.9, 0.75, 0.41, 0.25), zeros(4), 0.4)
     assert found.sets(rows(0.41 - 1e-7)).tolist() == [[True, True]]
     assert found.sets(rows(0.41 - 1e-5)).tolist() == [[False, True]]
 
 
 def test_a_threshold_of_enough_graphs_is_above_0() -> None:
-    found = calibrate_sets(rows(0.9, 0.8, 0.7, 1e-7), zeros(4), np.zeros(4), 0.2)  # rank 4
+    found = calibrate_sets(rows(0.9, 0.8, 0.7, 1e-7), zeros(4), 0.2)  # rank 4
     assert 0 < found.threshold < 1e-7
 
 
@@ -52,38 +52,26 @@ def test_a_set_has_the_classes_at_the_threshold_and_is_never_empty() -> None:
 
 
 def test_too_few_graphs_list_every_class_and_say_so() -> None:
-    found = calibrate_sets(rows(*[0.9] * 8), zeros(8), np.zeros(8), 0.1)
+    found = calibrate_sets(rows(*[0.9] * 8), zeros(8), 0.1)
     assert found.threshold == 0
     assert found.sets(rows(1.0)).all()
     assert "at least 9 validation graphs, and there are 8" in too_few(8, 0.1)
     assert not too_few(9, 0.1)
 
 
-def test_a_bin_with_few_graphs_uses_the_overall_threshold() -> None:
-    likely, beta = rows(0.9, 0.8, 0.7, 0.2), np.array([0.95, 0.95, 0.95, 0.15])
-    found = calibrate_sets(likely, zeros(4), beta, 0.25)  # rank 4 of 4, 3 of 3
-    assert found.threshold == pytest.approx(0.2, abs=2e-6)
-    assert [(each.low, each.graphs, each.own) for each in found.bins] == [
-        (0.1, 1, False),
-        (0.9, 3, True),
-    ]
-    assert [each.threshold for each in found.bins] == pytest.approx([0.2, 0.7], abs=2e-6)
+def test_a_threshold_is_read_as_it_was_written() -> None:
+    found = calibrate_sets(rows(0.9, 0.8, 0.7, 0.2), zeros(4), 0.25)
     assert conformal_from_plain(found.as_plain()) == found
 
 
-def test_coverage_counts_true_classes_in_sets_overall_and_by_bin() -> None:
-    thresholds = calibrate_sets(
-        rows(0.9, 0.8, 0.7, 0.2), zeros(4), np.array([0.95, 0.95, 0.95, 0.15]), 0.25
-    )
-    # Overall at 0.2: both classes, both, then only the second. By bin at 0.7: one class in the
-    # first two, whose true class is the second.
+def test_coverage_counts_true_classes_in_sets_overall_and_by_homophily() -> None:
+    threshold = calibrate_sets(rows(0.9, 0.8, 0.7, 0.2), zeros(4), 0.25)
+    # At 0.2: both classes, both, then only the second.
     likely, truth = rows(0.75, 0.75, 0.1), np.array([1, 0, 0])
-    found = measure_coverage(thresholds, likely, truth, np.array([0.95, 0.95, 0.5]))
+    found = measure_coverage(threshold, likely, truth, np.array([0.95, 0.95, 0.5]))
     assert (found.overall.coverage, found.overall.mean_size) == pytest.approx((2 / 3, 5 / 3))
-    assert (found.by_bin.coverage, found.by_bin.mean_size) == pytest.approx((1 / 3, 1))
-    assert [(each.low, each.overall.graphs) for each in found.bins] == [(0.5, 1), (0.9, 2)]
-    assert [each.overall.coverage for each in found.bins] == [0, 1]
-    assert [each.by_bin.coverage for each in found.bins] == [0, 0.5]
+    assert [(each.low, each.sets.graphs) for each in found.bins] == [(0.5, 1), (0.9, 2)]
+    assert [each.sets.coverage for each in found.bins] == [0, 1]
 
 
 def test_coverage_is_at_least_what_was_asked_for_on_average() -> None:
@@ -92,7 +80,7 @@ def test_coverage_is_at_least_what_was_asked_for_on_average() -> None:
         truth = draws.integers(0, 3, 39)
         score = draws.normal(size=(39, 3)) + 1.2 * np.eye(3)[truth]
         likely = np.exp(score) / np.exp(score).sum(axis=1, keepdims=True)
-        found = calibrate_sets(likely[:19], truth[:19], np.zeros(19), 0.2)
+        found = calibrate_sets(likely[:19], truth[:19], 0.2)
         shares.append(found.sets(likely[19:])[np.arange(20), truth[19:]].mean())
     # The expected coverage is 16 / 20; the standard error of this mean is below 0.003.
     assert 0.795 <= np.mean(shares) <= 0.825
@@ -101,7 +89,7 @@ def test_coverage_is_at_least_what_was_asked_for_on_average() -> None:
 @pytest.mark.parametrize("alpha", [0.0, 1.0, 1.5, -0.1, float("nan")])
 def test_a_share_outside_0_and_1_is_refused(alpha: float) -> None:
     with pytest.raises(InputError, match="conformal must be above 0 and below 1"):
-        calibrate_sets(rows(0.5), zeros(1), np.zeros(1), alpha)
+        calibrate_sets(rows(0.5), zeros(1), alpha)
 
 
 def test_distances_tell_how_close_a_class_is_to_entering_or_leaving() -> None:

@@ -185,6 +185,23 @@ def test_a_stack_that_does_not_fit_is_trained_in_halves_that_survive_a_kill(
     assert not list(tmp_path.iterdir())
 
 
+def test_halves_without_test_accuracies_are_trained_again_for_rules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    job = small_job()
+    advance = cohort.Cohort.advance
+
+    def full(self: cohort.Cohort) -> None:
+        if len(self.present) > 3:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        advance(self)
+
+    monkeypatch.setattr(cohort.Cohort, "advance", full)
+    train(job, selection(job), tmp_path)
+    found = train(replace(job, curves=True), selection(job), tmp_path)
+    assert all(record.has_curve for record in found.values())
+
+
 @pytest.mark.parametrize(
     ("error", "said"),
     [

@@ -99,19 +99,9 @@ def test_what_diverged_comes_back_so() -> None:
 
 def test_what_is_no_course_is_refused() -> None:
     plain = course(0.5).as_plain()
-    for key in plain.keys() - {"withdrawn"}:
+    for key in plain:
         with pytest.raises(KeyError):
             Course().restore({name: value for name, value in plain.items() if name != key})
     for wrong in ({"history": 3}, {"history": [{"epoch": 1}]}, {"best": 9}, {"best": "1"}):
         with pytest.raises((KeyError, TypeError, IndexError)):
             Course().restore({**plain, **wrong})
-
-
-def test_a_course_that_was_withdrawn_is_over_and_stays_so() -> None:
-    left = course(0.5)
-    assert not left.done(epochs=9, patience=0)
-    left.withdrawn = True
-    assert left.done(epochs=9, patience=0)
-    again = Course()
-    again.restore(left.as_plain())
-    assert again.done(epochs=9, patience=0)

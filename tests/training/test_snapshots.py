@@ -182,18 +182,6 @@ def test_training_in_memory_keeps_the_same_members(tmp_path: Path) -> None:
     assert all(torch.equal(kept[name], each) for name, each in fitted.checkpoint.weights.items())
 
 
-def test_fewer_members_are_chosen_evenly(tmp_path: Path) -> None:
-    trained(tmp_path / "run", **ENSEMBLE)
-    whole = load_checkpoint(tmp_path / "run" / "ckpt.pt")
-    name = next(iter(whole.weights))
-    for count, chosen in ((4, [0, 1, 2, 3]), (2, [0, 3]), (1, [3])):
-        fewer = whole.with_members(count)
-        assert fewer.members == count
-        assert torch.equal(fewer.weights[name], whole.weights[name][chosen])
-    with pytest.raises(InputError, match="has 4 members, so 5 cannot"):
-        whole.with_members(5)
-
-
 def test_too_few_epochs_for_the_snapshots_are_told() -> None:
     robust = configure(Recipe.ROBUST, overrides={"epochs": 5}).training
     assert fewer_snapshots(robust) == "10 snapshots do not fit in 5 epochs: 5 are averaged."

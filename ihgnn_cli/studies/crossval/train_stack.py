@@ -75,7 +75,7 @@ class Trainer:
                 at = stack.trainings.index(trainings[0])
                 name += f"-{at}-{at + len(trainings)}"
             with computing(0):  # one thread: a worker has one core
-                made = _trained_before(partial, name, trainings)
+                made = _trained_before(partial, name, trainings, curves=self.job.curves)
                 if made is None:
                     made = _StackRun(self, trainings, partial and partial / f"{name}.pt").run(
                         report
@@ -149,15 +149,20 @@ def _keep(partial: Path, name: str, records: Sequence[Record]) -> None:
 
 
 def _trained_before(
-    partial: Path | None, name: str, trainings: Sequence[Training]
+    partial: Path | None, name: str, trainings: Sequence[Training], *, curves: bool
 ) -> list[Record] | None:
-    """The records of a part of a stack, if it was trained before and their file is whole."""
+    """The records of a part of a stack, if it was trained before and their file is whole.
+
+    With `curves`, the test accuracy of every epoch must have been recorded in a selection.
+    """
     if partial is None or not (partial / f"{name}.jsonl").is_file():
         return None
     with suppress(OSError, ValueError, KeyError, TypeError, RecursionError):
         lines = (partial / f"{name}.jsonl").read_text(encoding="utf-8").splitlines()
         found = list(map(parsed, lines))
-        if [each.validated.training for each in found] == list(trainings):
+        recorded = all(each.has_curve for each in found) or trainings[0].stage == Stage.FINAL
+        same = [each.validated.training for each in found] == list(trainings)
+        if same and (recorded or not curves):
             return found
     return None
 
