@@ -112,9 +112,7 @@ export interface GoldenCase {
     logits: TensorData;
     probabilities: TensorData;
     graph_embedding?: TensorData;
-    /** Missing where rounding can change it, like uncertainty. */
-    order_margin?: TensorData;
-    /** Ensembles only. */
+    /** Ensembles only; missing where rounding can change it. */
     uncertainty?: TensorData;
     prediction_set?: TensorData;
     /** The most probable class of each graph. */

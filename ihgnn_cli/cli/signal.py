@@ -28,7 +28,6 @@ EXAMPLES = examples(
 
 def signal(
     data: options.DataArgument = None,
-    dataset: options.OwnData = None,
     split_file: Annotated[
         Path | None,
         option(
@@ -73,7 +72,7 @@ def signal(
     is the best accuracy of any message-passing network. Twins are graphs that such a network cannot
     tell apart. The permutation test compares with shuffled classes.
     """
-    name = options.one_dataset(data, dataset) or _DEFAULT
+    name = data or _DEFAULT
     options.refuse_missing(name)
     from ihgnn_cli.cli import console
     from ihgnn_cli.report.figures import check_figure_path
