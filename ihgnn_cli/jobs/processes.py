@@ -84,7 +84,7 @@ def run_workers(
         argument: its first argument, pickled once.
         places: the device and core of each worker.
         on_message: called with what workers send, and with `Killed` for each that was killed.
-        tick: called about once a second.
+        tick: called about once a second; what was sent before one call is heard before the next.
 
     Raises:
         IhgnnError: a worker failed, or the last ones were killed along with their replacements.
@@ -104,19 +104,16 @@ def run_workers(
             tick()
             for each in connection.wait(list(workers), timeout=1.0):
                 pipe = cast("Connection", each)
-                try:
-                    message: object = pipe.recv()
-                except (EOFError, OSError):  # it has gone, perhaps in the middle of a message
-                    worker = workers.pop(pipe)
-                    pipe.close()
-                    killed_last = not _ended_by_itself(worker.process)
-                    if not killed_last:
-                        continue
-                    if worker.deaths_left > 1:
-                        start(worker.place, worker.deaths_left - 1)
-                    on_message(Killed(worker.process.pid or 0))
-                else:
-                    _answer(pipe, message, payload, on_message)
+                if _heard(pipe, payload, on_message):
+                    continue
+                worker = workers.pop(pipe)
+                pipe.close()
+                killed_last = not _ended_by_itself(worker.process)
+                if not killed_last:
+                    continue
+                if worker.deaths_left > 1:
+                    start(worker.place, worker.deaths_left - 1)
+                on_message(Killed(worker.process.pid or 0))
         if killed_last:
             raise IhgnnError(
                 "All workers were killed, perhaps because memory was full. The same command "
@@ -128,6 +125,18 @@ def run_workers(
         for pipe, worker in workers.items():
             worker.process.join()
             pipe.close()
+
+
+def _heard(pipe: Connection, payload: bytes, on_message: Callable[[object], None]) -> bool:
+    """Answer all messages that have come; returns whether the worker is still there."""
+    while True:
+        try:
+            if not pipe.poll():
+                return True
+            message: object = pipe.recv()
+        except (EOFError, OSError):  # it has gone, perhaps in the middle of a message
+            return False
+        _answer(pipe, message, payload, on_message)
 
 
 def _answer(

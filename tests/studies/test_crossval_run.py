@@ -228,6 +228,25 @@ def test_the_time_left_weighs_jobs_by_their_cost(tmp_path: Path, monkeypatch) ->
     assert seen[-1].seconds_left == pytest.approx(10 * 48 + 24)
 
 
+def test_a_job_is_over_when_the_messages_about_it_are_heard(tmp_path: Path) -> None:
+    """The last file of a job is seen before the last message, which is then not counted twice."""
+    folder = folder_of(tmp_path, small_job((SLOW,)))
+    finish(folder)
+    of_epochs = folder.job.protocol.model_epochs(folder.job.folds)
+    seen: list[Progress] = []
+    over: list[tuple[int, int | None]] = []
+    meter = run._Meter(
+        [folder], seen.append, (), lambda at, each: over.append((at, each.model_epochs))
+    )
+    meter.tick()
+    assert (over, seen[-1].epochs) == ([], of_epochs)
+    meter.step(0, _a_stack(folder).name, 12, 12)
+    assert meter._by_job() == [of_epochs]
+    meter.tick()
+    meter.tick()
+    assert over == [(0, 12)]
+
+
 def test_a_finished_job_is_not_touched(tmp_path: Path) -> None:
     folder = folder_of(tmp_path, small_job((SLOW,)))
     finish(folder)

@@ -126,6 +126,7 @@ def run_jobs(
                     tick=meter.tick,
                 )
         meter.look()
+        meter.tell()
         running.report_unfinished(meter)
     return meter.ran
 
@@ -306,11 +307,11 @@ def _work(work: _Work, place: Place, send: Send) -> None:
                 try:
                     partial = folder.path / PARTIAL
                     records = trainer.train(taken.stack, reporter.add, partial)
+                    reporter.send()  # before the file: who sees it will hear of all epochs
                     folder.write(taken.stack, records)
                     remove_checkpoints(partial, taken.stack)
                 except IhgnnError as error:
                     raise _JobError(taken.number, error) from error
-                reporter.send()
         except _JobError as failure:
             skip.add(failure.number)
             work.fail(failure.number)
@@ -483,6 +484,8 @@ class _Meter:
         self._share = 0.0
         """The share of the work that was done when this command began."""
         self._over: set[int] = set()
+        self._unannounced: list[int] = []
+        """Jobs that are over, while messages about them may be on their way."""
         self._looked = self._pause = 0.0
 
     @property
@@ -506,18 +509,29 @@ class _Meter:
         self._all.add(trained)
         if stack:
             self._times[number].add(trained)
-            self._live[number, stack] = done
-        self.tick()
+            if not self._folders[number].knows(stack):
+                self._live[number, stack] = done
         self.tell()
 
     def tick(self) -> None:
-        """Look into the folders if it is time."""
+        """Look into the folders if it is time; what was sent before the last call is heard."""
+        self._announce()
         if time.monotonic() - self._looked >= self._pause:
-            self.look()
+            self._look()
             self.tell()
 
     def look(self) -> None:
-        """Count the trainings finished by any process."""
+        """Count the trainings finished by any process, when no message is on its way."""
+        self._look()
+        self._announce()
+
+    def _announce(self) -> None:
+        while self._unannounced:
+            number = self._unannounced.pop(0)
+            times = self._times[number]
+            self._on_finished(number, times.ran if times.trained else Ran(None, 0.0))
+
+    def _look(self) -> None:
         began = time.monotonic()
         for number, folder in enumerate(self._folders):
             if number in self._over:
@@ -528,8 +542,7 @@ class _Meter:
                 continue
             if finished:
                 self._over.add(number)
-                times = self._times[number]
-                self._on_finished(number, times.ran if times.trained else Ran(None, 0.0))
+                self._unannounced.append(number)
         self._looked = time.monotonic()
         self._pause = min(_LOOK_SECONDS, _LOOK_SHARE * (self._looked - began))
 
