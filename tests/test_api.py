@@ -140,7 +140,7 @@ def test_prediction_sets_are_calibrated_on_graphs_of_a_program_with_edge_labels(
     path = ihgnn.export(trained.folder, dataset=graphs, conformal=0.2).path
     exported = ihgnn.load(path).card.conformal
     assert exported is not None
-    assert exported.threshold == pytest.approx(found.thresholds.threshold, abs=1e-5)
+    assert exported.threshold == pytest.approx(found.threshold.threshold, abs=1e-5)
 
 
 def test_a_final_model_is_trained_on_all_graphs(run: ihgnn.Run, tmp_path: Path) -> None:
