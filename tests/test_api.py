@@ -16,7 +16,6 @@ import torch
 from torch_geometric.data import Data
 
 import ihgnn_cli as ihgnn
-from ihgnn_cli import deploy
 from ihgnn_cli.api.crossval import begin
 from ihgnn_cli.api.settings import searchable
 from ihgnn_cli.data.dataset import GraphDataset
@@ -73,10 +72,6 @@ def test_every_public_name_is_there_and_no_other() -> None:
 
 def test_only_public_names_are_listed() -> None:
     assert dir(ihgnn) == sorted([*ihgnn.__all__, "__version__"])
-
-
-def test_the_older_name_of_load_still_works() -> None:
-    assert deploy.load is ihgnn.load
 
 
 def test_a_run_holds_what_its_folder_holds(run: ihgnn.Run) -> None:

@@ -5,46 +5,25 @@ from typing import Any
 
 import pytest
 from compared import GIN, OURS, WORSE, cell
+from finished_crossvals import fold_result, result
 
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.comparison import Cell, Place, against, cell_of, compare, refused_cell
 from ihgnn_cli.studies.paper import PaperCell
 from ihgnn_cli.studies.statistics import corrected_t_test, holm
 
-RESULT = {
-    "dataset": "MUTAG",
-    "graphs": 6,
-    "majority_share": 0.5,
-    "test_mean": 0.75,
-    "test_std": 0.25,
-    "runs": [0.7, 0.8],
-    "folds": [
-        {"fold": 0, "test_graphs": 2, "test_mean": 1.0},
-        {"fold": 1, "test_graphs": 4, "test_mean": 0.5},
-    ],
-    "job": {
-        "protocol": {"training": {"epochs": 350}},
-        "data_sha256": "data",
-        "splits_sha256": "splits",
-    },
-}
-
 
 def test_a_finished_cross_validation_becomes_a_cell() -> None:
-    found = cell_of(RESULT, "ihgnn")
+    folds = (fold_result(0, 0.9, 1.0), fold_result(1, 0.5, 0.6))
+    found = cell_of(result(dataset="MUTAG", folds=folds), "ihgnn")
     assert (found.dataset, found.model, found.title) == ("MUTAG", "ihgnn", "IHGNN")
-    assert (found.mean, found.std) == (0.75, 0.25)
-    assert found.accuracies == (1.0, 0.5)
-    assert (found.folds, found.test_graphs, found.graphs) == ((0, 1), (2, 4), 6)
-    assert (found.runs, found.epochs) == (2, 350)
+    assert (found.mean, found.std) == pytest.approx((0.75, 0.2))
+    assert found.accuracies == pytest.approx((0.95, 0.55))
+    assert (found.folds, found.test_graphs, found.graphs) == ((0, 1), (2, 2), 4)
+    assert (found.runs, found.repeats, found.epochs) == (2, 1, 3)
     assert found.paper == PaperCell(0.899, 0.06)
     assert found.difference == pytest.approx(0.75 - 0.899)
-    assert found.splits_sha256 == "splits"
-
-
-def test_what_is_no_result_is_refused() -> None:
-    with pytest.raises(InputError, match="not a valid crossval result for gin"):
-        cell_of({"dataset": "MUTAG"}, "gin")
+    assert (found.data_sha256, found.splits_sha256) == ("a", "s")
 
 
 def test_a_method_that_was_not_run_says_why_and_keeps_the_papers_cell() -> None:

@@ -101,9 +101,9 @@ def test_the_authors_recipe_is_their_code_where_it_differs() -> None:
 def test_the_grid_of_the_authors_recipe_is_that_of_their_script() -> None:
     grid = own_grid(configure(Recipe.AUTHORS), recipe_grid(Recipe.AUTHORS))
     assert len(grid) == 18
-    assert {each.layers for each in grid} == {2, 4}
-    assert {each.lr for each in grid} == {0.01, 0.001, 0.0001}
-    assert {each.batch_size for each in grid} == {32, 64, 128}
+    assert {each["layers"] for each in grid} == {2, 4}
+    assert {each["lr"] for each in grid} == {0.01, 0.001, 0.0001}
+    assert {each["batch_size"] for each in grid} == {32, 64, 128}
     assert recipe_grid(Recipe.PAPER) == recipe_grid(None) == {}
 
 
@@ -133,7 +133,7 @@ def test_epochs_of_a_file_replace_the_steps_of_a_recipe(path: Path) -> None:
 def test_crossval_of_a_recipe_that_chooses_nothing_has_the_settings_of_the_file(path: Path) -> None:
     path.write_text("[model]\nlayers = 5\n")
     (only,) = own_grid(configure(Recipe.ROBUST, path), recipe_grid(Recipe.ROBUST))
-    assert (only.layers, only.lr) == (5, 0.001)
+    assert (only["layers"], only["lr"]) == (5, 0.001)
 
 
 def test_false_and_0_on_the_command_line_are_given() -> None:
