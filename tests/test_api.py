@@ -16,7 +16,6 @@ import torch
 from torch_geometric.data import Data
 
 import ihgnn_cli as ihgnn
-from ihgnn_cli import deploy
 from ihgnn_cli.api.crossval import begin
 from ihgnn_cli.api.settings import searchable
 from ihgnn_cli.data.dataset import GraphDataset
@@ -73,10 +72,6 @@ def test_every_public_name_is_there_and_no_other() -> None:
 
 def test_only_public_names_are_listed() -> None:
     assert dir(ihgnn) == sorted([*ihgnn.__all__, "__version__"])
-
-
-def test_the_older_name_of_load_still_works() -> None:
-    assert deploy.load is ihgnn.load
 
 
 def test_a_run_holds_what_its_folder_holds(run: ihgnn.Run) -> None:
@@ -140,7 +135,7 @@ def test_prediction_sets_are_calibrated_on_graphs_of_a_program_with_edge_labels(
     path = ihgnn.export(trained.folder, dataset=graphs, conformal=0.2).path
     exported = ihgnn.load(path).card.conformal
     assert exported is not None
-    assert exported.threshold == pytest.approx(found.thresholds.threshold, abs=1e-5)
+    assert exported.threshold == pytest.approx(found.threshold.threshold, abs=1e-5)
 
 
 def test_a_final_model_is_trained_on_all_graphs(run: ihgnn.Run, tmp_path: Path) -> None:

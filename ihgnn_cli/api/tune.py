@@ -24,8 +24,8 @@ from ihgnn_cli.report.tuning_figures import draw_study
 from ihgnn_cli.settings import checked
 from ihgnn_cli.studies.tuning import job as jobs
 from ihgnn_cli.studies.tuning.job import TrialsRun, TuneCallback, TuneJob, plan_search
+from ihgnn_cli.studies.tuning.names import PrunerName, SamplerName
 from ihgnn_cli.studies.tuning.rows import TrialRow, trial_rows
-from ihgnn_cli.studies.tuning.space import PrunerName, SamplerName
 from ihgnn_cli.studies.tuning.trials import best_trials, progress_line
 from ihgnn_cli.training import folder as runs
 from ihgnn_cli.training import run

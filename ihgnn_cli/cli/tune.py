@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 from ihgnn_cli.cli import options
 from ihgnn_cli.cli.help import examples, option
 from ihgnn_cli.errors import InputError
-from ihgnn_cli.studies.tuning.space import PrunerName, SamplerName
+from ihgnn_cli.studies.tuning.names import PrunerName, SamplerName
 
 if TYPE_CHECKING:
     from ihgnn_cli.studies.tuning.job import TrialsRun, TuneJob

@@ -205,7 +205,8 @@ class _Reading:
             return np.zeros((0, columns or 1), dtype)
         unreadable = NOT_TEXT if b"\0" in data[: 1 << 16] else TOO_LONG
         if unreadable == NOT_TEXT or _has_long_line(data):
-            self.add(part, None, unreadable, SAVE_AS_TEXT)
+            remedy = SAVE_AS_TEXT if unreadable == NOT_TEXT else "Correct the file."
+            self.add(part, None, unreadable, remedy)
             return np.zeros((0, columns or 1), dtype)
         rows = data.count(b"\n") + 1
         try:

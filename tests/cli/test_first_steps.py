@@ -57,21 +57,15 @@ def words(tmp_path_factory: pytest.TempPathFactory) -> Path:
 # Labels that the model does not know
 
 
-@pytest.mark.parametrize("ending", [[], ["--json"], ["--csv", "answers.csv"]])
-def test_predict_refuses_a_file_whose_labels_are_all_unknown(
-    words: Path, ending: list[str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_graphs_whose_labels_are_all_unknown_are_named_one_by_one(
+    words: Path, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.chdir(tmp_path)
-    write(tmp_path / "new.jsonl", *[NUMBERS] * 300)
-    tokens = ("512 of 512 nodes", "256 graphs", "(0, 1)", "C, O", "--allow-unknown")
-    assert_refused(["predict", str(words), "new.jsonl", *ending], *tokens)
-    assert [each.name for each in tmp_path.iterdir()] == ["new.jsonl"]
-
-
-def test_a_whole_data_set_is_counted_before_the_first_answer(words, write_tu, capsys) -> None:
-    folder = write_tu(A="1, 2\n", graph_indicator="1\n1\n2\n", node_labels="0\n1\n0\n")
-    assert_refused(["predict", str(words), str(folder), "--batch-size", "1"], "3 of 3 nodes")
-    assert capsys.readouterr().out == ""
+    data = write(tmp_path / "new.jsonl", *[NUMBERS] * 3)
+    with pytest.raises(IhgnnError, match="3 graphs of 3 not classified"):
+        app(["predict", str(words), str(data)], standalone_mode=False)
+    written = "".join(capsys.readouterr())
+    for token in ("2 of 2 nodes", "(0, 1)", "C, O", "--allow-unknown"):
+        assert token in " ".join(written.split()), written
 
 
 def test_unknown_labels_are_accepted_on_request_with_a_warning(words, tmp_path, said) -> None:

@@ -112,7 +112,11 @@ def test_strict_stops_at_the_first_bad_graph(ihgnn, mutag_model, tmp_path) -> No
 def test_strange_graphs_are_answered_for_and_said(ihgnn, mutag_model) -> None:
     long = json.dumps({"node_labels": [0] * 40, "edges": [], "id": "long"})
     text = f'{long}\n{{"node_labels": ["C"], "edges": []}}\n'
-    result = ihgnn("predict", mutag_model.exported, "-", "--json", text=text)
+    args = ("predict", mutag_model.exported, "-", "--json")
+    refused = ihgnn(*args, text=text)
+    assert refused.returncode == 1  # the model knows no label of the second graph
+    assert "--allow-unknown" in objects(refused)[1]["error"]
+    result = ihgnn(*args, "--allow-unknown", text=text)
     assert result.returncode == 0
     first, second = objects(result)
     assert (first["id"], first["larger_than_m"]) == ("long", True)
@@ -288,7 +292,11 @@ def test_an_exported_model_predicts_and_is_evaluated_without_torch(
     model = str(mutag_model.exported)
     code = f"""
 import sys
-sys.modules.update(dict.fromkeys(["torch", "torch_geometric", "onnx"]))  # importing them fails
+class Missing:  # None in sys.modules would fail in scipy, which looks for torch there
+    def find_spec(self, name, *_):
+        if name.partition(".")[0] in ("torch", "torch_geometric", "onnx"):
+            raise ModuleNotFoundError(name)
+sys.meta_path.insert(0, Missing())
 from ihgnn_cli.cli.app import app
 for graphs in ({str(mutag)!r}, "MUTAG"):
     app(["predict", {model!r}, graphs, "--json"], standalone_mode=False)

@@ -180,11 +180,13 @@ def test_a_client_of_triton_gets_the_answers_of_the_file(start, mutag_model, bin
 
 
 def test_no_request_that_openapi_allows_or_forbids_is_a_server_error(start, tmp_path: Path) -> None:
-    pytest.importorskip("schemathesis", reason="not installed; nox -s interop installs it")
+    schemathesis = Path(sys.executable).with_name("schemathesis")
+    if not schemathesis.is_file():
+        pytest.skip("schemathesis is not installed; nox -s interop installs it")
     running = start()
     done = subprocess.run(
         [
-            str(Path(sys.executable).with_name("schemathesis")),
+            str(schemathesis),
             "run",
             f"{running.url}/openapi.json",
             "--max-examples=40",

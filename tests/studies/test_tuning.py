@@ -22,10 +22,11 @@ from ihgnn_cli.masking import masked
 from ihgnn_cli.studies.tuning import objective as objectives
 from ihgnn_cli.studies.tuning import storage, worker
 from ihgnn_cli.studies.tuning.job import plan_search
+from ihgnn_cli.studies.tuning.names import SamplerName
 from ihgnn_cli.studies.tuning.objective import CannotTrainError, Objective
 from ihgnn_cli.studies.tuning.rows import trial_rows
 from ihgnn_cli.studies.tuning.search import Search, make_search
-from ihgnn_cli.studies.tuning.space import SamplerName, SearchSpace, make_space
+from ihgnn_cli.studies.tuning.space import SearchSpace, make_space
 from ihgnn_cli.studies.tuning.storage import Address, address, database_errors, quiet_optuna
 from ihgnn_cli.studies.tuning.trials import (
     FAILURE,

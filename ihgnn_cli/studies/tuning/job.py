@@ -28,8 +28,9 @@ from ihgnn_cli.jobs.processes import Killed, Place, run_workers
 from ihgnn_cli.jsonable import jsonable
 from ihgnn_cli.signals import held, safe_point
 from ihgnn_cli.studies.job_folder import SEARCH, open_job
+from ihgnn_cli.studies.tuning.names import PrunerName, SamplerName
 from ihgnn_cli.studies.tuning.search import Search, make_search
-from ihgnn_cli.studies.tuning.space import PrunerName, SamplerName, make_space
+from ihgnn_cli.studies.tuning.space import make_space
 from ihgnn_cli.studies.tuning.storage import (
     Address,
     address,

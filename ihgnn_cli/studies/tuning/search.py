@@ -13,7 +13,8 @@ from typing import Any
 from ihgnn_cli.data.dataset import GraphDataset
 from ihgnn_cli.data.splits import Split, inner_folds, load_split
 from ihgnn_cli.jsonable import jsonable
-from ihgnn_cli.studies.tuning.space import PrunerName, SamplerName, SearchSpace
+from ihgnn_cli.studies.tuning.names import PrunerName, SamplerName
+from ihgnn_cli.studies.tuning.space import SearchSpace
 from ihgnn_cli.training.config import RunConfig
 
 _DIGEST = 8  # hexadecimal digits in the name of a search

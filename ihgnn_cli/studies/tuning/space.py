@@ -32,23 +32,6 @@ _LOG_BY_DEFAULT = ("lr",)
 _LARGEST = 10**15  # of whole numbers
 
 
-class SamplerName(StrEnum):
-    """Chooses the settings of each trial."""
-
-    TPE = "tpe"
-    GP = "gp"
-    RANDOM = "random"
-    GRID = "grid"
-
-
-class PrunerName(StrEnum):
-    """Stops unpromising trials early."""
-
-    MEDIAN = "median"
-    HYPERBAND = "hyperband"
-    NONE = "none"
-
-
 def kinds_of(config: RunConfig) -> dict[str, type]:
     """The settings that can be searched for the model of a configuration, with their types."""
     return {"lr": float, "batch_size": int, **setting_kinds(config), **LOSS_AND_DECAY}

@@ -24,8 +24,9 @@ from optuna.trial import FrozenTrial, TrialState
 from ihgnn_cli.errors import InputError
 from ihgnn_cli.studies.job_folder import difference
 from ihgnn_cli.studies.tuning import storage
+from ihgnn_cli.studies.tuning.names import PrunerName, SamplerName
 from ihgnn_cli.studies.tuning.search import Search
-from ihgnn_cli.studies.tuning.space import Params, PrunerName, SamplerName
+from ihgnn_cli.studies.tuning.space import Params
 from ihgnn_cli.studies.tuning.storage import Address
 
 MOST_DEATHS = 3
